@@ -54,10 +54,16 @@ export function ownersOf(shards, samples) {
   return owners;
 }
 
+/** The sample numbers of each client: the other way round. Nobody's samples are left out. */
+export function groupByOwner(owners, clients) {
+  const shards = Array.from({ length: clients }, () => []);
+  owners.forEach((owner, i) => shards[owner]?.push(i));
+  return shards;
+}
+
 /** The sample numbers of each client, class by class: the order in which a pile is built. */
 export function pileOrder(owners, labels, clients) {
-  const piles = Array.from({ length: clients }, () => []);
-  owners.forEach((owner, i) => piles[owner]?.push(i)); // nobody's samples are in no pile
+  const piles = groupByOwner(owners, clients);
   for (const pile of piles) pile.sort((i, j) => labels[i] - labels[j] || i - j);
   return piles;
 }

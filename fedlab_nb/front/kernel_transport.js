@@ -1,6 +1,7 @@
 // The engine of a panel: a kernel, over an anywidget model. What a hand does travels as small messages, of which one is
-// under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains.
-import { countCalls } from "./federation.js";
+// under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains. It sends
+// the partitions of the whole α slider ahead, so that a hand on it sees its piles without a way to the kernel and back.
+import { applyMoves, countCalls, countLabels, groupByOwner, ownersOf } from "./federation.js";
 import { settingKey } from "./state.js";
 
 const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for: the kernel is busy with a cell
@@ -33,7 +34,8 @@ export function makeStageData(about, samples) {
 /** model: of the widget;   data: what the stage shows (see stage.js). `receive(content, buffers)` takes a message. */
 export function createKernelTransport(model, data) {
   const revisions = new Map(); // what the stage calls each setting, by its key
-  let previews = null; // {key, counts: one [M, C] for each α of data.previewed}
+  let partitions = null; // {clients, seed, owners: by α, before moves}, what the kernel has sent ahead
+  let shownOwners = null; // {revision, owners}, what the stage has been told last
   let listener = () => {};
   let underWay = null; // the message that an answer is waited for
   let waiting = null; // the latest one after it
@@ -45,6 +47,31 @@ export function createKernelTransport(model, data) {
 
   function revisionOf(setting) {
     return setting === null ? 0 : revisions.get(settingKey(setting)) ?? 0;
+  }
+
+  /** The owners at this α, of those that were sent ahead; null where there are none. */
+  function findOwners({ clients, seed }, alpha) {
+    const isOfSetting = partitions !== null && partitions.clients === clients && partitions.seed === seed;
+    return isOfSetting ? partitions.owners.get(alpha) ?? null : null;
+  }
+
+  /** The piles of a setting at once, where they were sent ahead. The kernel is asked all the same, and what it says counts. */
+  function showAhead({ revision, setting }) {
+    const owners = findOwners(setting, setting.alpha);
+    if (owners === null) return;
+    const { labels } = data.train;
+    const moved = applyMoves(groupByOwner(owners, setting.clients), labels, setting.moves);
+    showOwners(revision, setting.moves.length ? ownersOf(moved, labels.length) : owners);
+  }
+
+  function showOwners(revision, owners) {
+    shownOwners = { revision, owners };
+    listener({ kind: "federation", revision, owners });
+  }
+
+  /** Whether the stage shows these owners already. */
+  function isShown(revision, owners) {
+    return shownOwners?.revision === revision && owners.every((owner, i) => owner === shownOwners.owners[i]);
   }
 
   /** Send a question about the federation; of those that come while one is under way the last is sent after it. */
@@ -89,10 +116,18 @@ export function createKernelTransport(model, data) {
   }
 
   const readers = {
-    federation({ revision, previews: counts }, [owners]) {
-      if (counts) previews = counts;
+    federation({ revision }, [buffer]) {
       answered();
-      return { kind: "federation", revision, owners: readBuffer(owners, Uint16Array) };
+      const owners = readBuffer(buffer, Uint16Array);
+      if (!isShown(revision, owners)) showOwners(revision, owners);
+      return null;
+    },
+    partitions({ clients, seed, alphas }, [buffer]) {
+      const all = readBuffer(buffer, Uint16Array);
+      const count = data.train.labels.length;
+      const owners = new Map(alphas.map((alpha, i) => [alpha, all.subarray(i * count, (i + 1) * count)]));
+      partitions = { clients, seed, owners };
+      return { kind: "redraw" };
     },
     results(content, buffers) {
       const revision = revisionOf(content.setting);
@@ -131,19 +166,23 @@ export function createKernelTransport(model, data) {
     connect(receive) { listener = receive; },
     receive(content, buffers) {
       const read = readers[content.kind];
-      listener(read ? read(content, buffers) : content);
+      const message = read ? read(content, buffers) : content;
+      if (message !== null) listener(message);
     },
     send(message) {
       if (message.setting) revisions.set(settingKey(message.setting), message.revision);
       if (message.kind === "changed") return void tellClient(message.state.client);
       if (message.kind === "ask") return void askImage(message);
-      if (message.kind === "deal") return void ask(message);
+      if (message.kind === "deal") {
+        showAhead(message);
+        return void ask(message);
+      }
       if (message.kind === "train") waiting = null; // it says the setting itself
       model.send(message);
     },
     preview(state, alpha) {
-      if (previews === null || previews.clients !== state.clients || previews.seed !== state.seed) return null;
-      return previews.counts[data.previewed.indexOf(alpha)];
+      const owners = findOwners(state, alpha);
+      return owners === null ? null : countLabels(owners, data.train.labels, state.clients, data.classes.length);
     },
     destroy() {
       clearTimeout(timer);

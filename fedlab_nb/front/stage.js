@@ -35,6 +35,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let flights = null; // {revision, flights}, what a run's methods have sent
   let isFlightDue = false; // Run was pressed, and its first messages have not been shown yet
   let flown = ""; // a sentence on the flight that has just been seen
+  let isDrawn = true; // nothing has changed since
+  let isDestroyed = false;
 
   const headline = html("h2", { className: "headline" });
   headline.setAttribute("aria-live", "polite");
@@ -143,7 +145,6 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     if (before.image !== state.image) ask();
     transport.send({ kind: "changed", state });
     draw();
-    showFlight();
     return undefined;
   }
 
@@ -204,7 +205,6 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       job = { isRunning: false, share: 0, text: message.text };
     }
     draw();
-    showFlight();
   }
 
   function describeJob({ isFinal, seconds, done, total }) {
@@ -302,8 +302,20 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return text ?? "";
   }
 
+  /** Draw soon: everything that a gesture and its answers change is drawn once. */
   function draw() {
-    if (federation === null) return;
+    if (isDrawn) queueMicrotask(drawNow);
+    isDrawn = false;
+  }
+
+  function drawNow() {
+    isDrawn = true;
+    if (federation === null || isDestroyed) return;
+    drawAll();
+    showFlight();
+  }
+
+  function drawAll() {
     const staleResults = isStale(results);
     body.classList.toggle("waiting", staleResults);
     const summary = drawHeadline();
@@ -331,7 +343,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function redrawTheme() {
     body.dataset.theme = isDark() ? "dark" : "light";
     piles.resize();
-    draw();
+    drawNow();
     flight.resize();
   }
 
@@ -358,6 +370,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     },
     getState: () => state,
     destroy() {
+      isDestroyed = true;
       unwatch();
       observer.disconnect();
       piles.destroy();

@@ -6,6 +6,7 @@ To the browser, each a dict with a `kind`, and buffers where something is large:
     samples     labels (uint16) and images (bytes) of the training and the test samples; once a window and digest
     setting     the controls were changed in Python: {alpha, clients, seed, moves}
     federation  revision of the setting that it is of; the owner of each training sample (uint16)
+    partitions  clients, seed, alphas: the owners that the α slider would deal, [alphas, samples] (uint16), sent ahead
     results     accuracies, bands and seeds by method, which are `older`; what everybody says of each test sample
     flights     what each method has sent, phase by phase (see `front.flight`), at which setting
     answers     what everybody says of one image, [methods + clients, C] (float32); of a table its row, of recordings

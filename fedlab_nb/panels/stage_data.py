@@ -6,16 +6,16 @@ Plain values and arrays in, plain values and bytes out: nothing here knows a wid
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import DATASETS, Dataset, Federation, find_title
+from ..data import DATASETS, Dataset, Federation, federate, find_title, load, with_public
 from ..data.schema import InputSchema
-from ..errors import SAMPLES
+from ..errors import SAMPLES, UsageError
 from ..front.flight import describe_flights
 from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
 from ..methods import label_of
@@ -27,6 +27,8 @@ from ..training.calibration import SCORES
 from .nearest_results import NearestResults
 from .record import Row, Runs
 
+PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
+MOST_OWNERS = 2_000_000  # of all partitions that are sent ahead: 4 MB
 THUMBNAIL = 16  # pixels of a side, where all images in full size would be too much to send
 SQUARE = 4  # pixels of a side of a sample without a picture
 MOST_BYTES = 4_000_000  # of all training images in full size
@@ -83,6 +85,35 @@ def find_owners(federation: Federation) -> np.ndarray:
     for k, shard in enumerate(federation.shards):
         owners[np.asarray(shard)] = k
     return owners
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The same data dealt out at several α. owners: `[A, N]`, each training sample's client."""
+
+    alphas: tuple[float, ...] = ()
+    owners: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint16))
+
+
+def deal_partitions(about: Mapping[str, Any], alphas: Sequence[float]) -> Partitions:
+    """Deal a data set out at each of `alphas`; of very many samples at those of the small pictures alone.
+
+    about: the options of `data.federate` without `alpha`, `dataset` and `public` as names. An α at which the data
+    cannot be dealt out so is left out.
+    """
+    options = dict(about)
+    dataset = with_public(load(options.pop("dataset")), options.pop("public"))
+    samples = len(dataset.y_train)
+    if len(alphas) * samples > MOST_OWNERS:
+        alphas = PREVIEWED
+    dealt: dict[float, np.ndarray] = {}
+    for alpha in alphas:
+        try:
+            federation = federate(dataset, alpha=alpha, **options)
+        except UsageError:
+            continue
+        dealt[alpha] = find_owners(federation)
+    return Partitions(tuple(dealt), np.array(list(dealt.values())).reshape(-1, samples))
 
 
 def describe_table_row(schema: InputSchema, features: np.ndarray) -> dict[str, str]:

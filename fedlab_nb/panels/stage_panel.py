@@ -18,8 +18,7 @@ import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ..data import Edit, Edits, load, with_public
-from ..data import federate as deal_out
+from ..data import Edit, Edits
 from ..plots import Picture
 from ..plots.words import plural
 from ..studies.cost import cost_of
@@ -32,10 +31,13 @@ from .panel import Panel
 from .stage import Stage
 from .stage_data import (
     LIVE_SECONDS,
+    PREVIEWED,
     Answers,
     Part,
+    Partitions,
     Voices,
     collect_flights,
+    deal_partitions,
     describe_data,
     describe_results,
     describe_table_row,
@@ -49,8 +51,6 @@ from .stage_data import (
 from .views import NOBODY
 from .worker import guarded
 
-PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
-MOST_PREVIEWED_CLIENTS = 10
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
 HIDDEN_TABS = ("partition",)  # the piles show it
@@ -68,6 +68,7 @@ class Playground(Panel):
         self._revision = 0  # what the stage calls it
         self._base_moves = ""  # changes by hand that the stage has no gesture for
         self._is_dealing = False
+        self._has_window = False  # somebody has seen the stage
         self._follows_hand = False  # the job that runs is of one seed
         self._voices: Voices | None = None
         self._answers: Answers | None = None
@@ -153,6 +154,8 @@ class Playground(Panel):
     def _opened_stage(self, _: Mapping[str, Any]) -> None:
         """A window has the samples and has drawn the piles: everything that may be older follows."""
         self._sent.clear()
+        self._has_window = True
+        self._send_partitions_ahead()
         self._send_job()
         self._show_results()
 
@@ -365,6 +368,7 @@ class Playground(Panel):
 
     def _send_setting(self) -> None:
         self._setting = self._read_setting()
+        self._send_partitions_ahead()  # before the stage deals by what is no longer true
         self.stage.send({"kind": "setting", "setting": self._setting})
 
     def _send_federation(self) -> None:
@@ -373,31 +377,40 @@ class Playground(Panel):
             return
         self._sent["dealt"] = federation
         message = {"kind": "federation", "revision": self._revision}
-        previews = self._make_previews()
-        if previews is not None:
-            message["previews"] = previews
         self.stage.send(message, [find_owners(federation).tobytes()])
+        self._send_partitions_ahead()
 
-    def _make_previews(self) -> dict[str, Any] | None:
-        """The same data at a few values of α: class counts, where they are not those that were sent before."""
-        if self._state.partition is None:
-            return None
-        about = dict(self._state.partition)
+    def _send_partitions_ahead(self) -> None:
+        """What the α slider would deal, where it is not what was sent before: made once the hand rests."""
+        if not self._has_window:
+            return
+        about = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
             about.pop(name, None)
-        if self.controls.own_clients or self._sent.get("previews") == about:
-            return None
-        self._sent["previews"] = dict(about)
-        data = with_public(load(about.pop("dataset")), about.pop("public"))
-        counts = []
-        for alpha in PREVIEWED:
-            dealt = deal_out(data, **about, alpha=alpha)
-            counts.append(dealt.label_counts[:MOST_PREVIEWED_CLIENTS].tolist())
-        return {
+        is_dealt_by_alpha = bool(about) and not self.controls.own_clients and not self._base_moves
+        key = about if is_dealt_by_alpha else None
+        if self._sent.get("partitions") == key:
+            return
+        self._sent["partitions"] = key
+        self._send_partitions(Partitions())  # what was sent before is no longer true
+        if key is None:
+            return
+        alphas = list_alphas(self.controls.alpha.base**self.controls.alpha.max)
+
+        def send(partitions: Partitions) -> None:
+            if self._sent.get("partitions") == key:
+                self._send_partitions(partitions)
+
+        self.controls.debouncer.request("partitions", lambda: deal_partitions(about, alphas), send)
+
+    def _send_partitions(self, partitions: Partitions) -> None:
+        message = {
+            "kind": "partitions",
             "clients": self._setting["clients"],
             "seed": self._setting["seed"],
-            "counts": counts,
+            "alphas": list(partitions.alphas),
         }
+        self.stage.send(message, [partitions.owners.astype(np.uint16).tobytes()])
 
     def _send_results(self) -> None:
         state = self._state

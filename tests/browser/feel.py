@@ -68,13 +68,16 @@ TAB = """async ({title, view}) => {
   }
   return performance.now() - start;
 }"""
-# Milliseconds from a click on Stop to the panel's word that it has stopped.
+# Milliseconds from a click on the stage's Stop to the kernel's word that nothing trains any more.
 STOP = """() => new Promise((done) => {
-  const panel = document.querySelector('.fl-root.fl-live'), start = performance.now();
+  const panel = document.querySelector('.fl-root.fl-live');
+  const button = panel.querySelector('.fl-stage').shadowRoot.querySelector('button.run');
+  if (button.textContent !== 'Stop') throw new Error(`nothing to stop: ${button.textContent}`);
+  const start = performance.now();
   new MutationObserver(() => {
     if (panel.matches('.fl-status-stopped')) done(performance.now() - start);
   }).observe(panel, {attributes: true});
-  panel.querySelector('.fl-stop').click();
+  button.click();
 })"""
 
 # The stage. Milliseconds from each step of the α slider to the frame in which the piles are other ones.
@@ -91,7 +94,7 @@ STAGE_DRAG = """async ({count, pause}) => {
     const start = performance.now();
     slider.value = Number(slider.value) + step;
     slider.dispatchEvent(new Event('input', {bubbles: true}));
-    while (read() === before && performance.now() - start < 3000) await frame();
+    do await frame(); while (read() === before && performance.now() - start < 3000);
     times.push(performance.now() - start);
     await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
   }

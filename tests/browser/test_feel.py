@@ -5,12 +5,14 @@ machine; with FEDLAB_NB_FEEL=1 it prints the times themselves.
 import os
 import re
 from itertools import count
+from statistics import median
 
 import psutil
 import pytest
 from feel import (
     STAGE_DRAG,
     STAGE_RELEASE,
+    STOP,
     TAB,
     drag,
     played,
@@ -108,6 +110,61 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory after these, MB", {"grown": grown})
     assert grown < 60
+
+
+def test_stop_ends_a_long_run(page, lab, course):
+    open_stage(page, lab, course, "clients=10, seeds=10, epochs=400, methods=['fedavg', 'ensemble']")
+    times = []
+    for _ in range(5 if EXACT else 1):
+        page.locator(".fl-stage button.run", has_text="Run").click()
+        page.locator(".fl-stage button.run", has_text="Stop").wait_for()
+        page.wait_for_timeout(1500)  # it trains
+        times.append(page.evaluate(STOP))
+        page.locator(".fl-stage button.run", has_text="Run").wait_for()
+    say("stop, ms", {"median": median(times), "most": max(times)})
+    assert median(times) < 1000
+
+
+def count_listeners(page):
+    """Event listeners and nodes that the page holds, garbage collected."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("HeapProfiler.collectGarbage")
+    devtools.send("Performance.enable")
+    metrics = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    devtools.detach()
+    return {name: metrics[name] for name in ("JSEventListeners", "Nodes", "Documents")}
+
+
+def test_panels_that_are_closed_leave_nothing(page, lab, course):
+    """As many panels made, shown and closed in one notebook: the page and the kernel end as they began."""
+    many = 20 if EXACT else 5
+    start = (
+        "import threading, fedlab_nb as fl\nfrom IPython.display import display\n"
+        "def show_and_close():\n    panel = fl.playground()\n    display(panel)\n"
+        "    panel.wait(30)\n    panel.close()\n"
+        "    print('threads', threading.active_count())"
+    )
+    name = notebook(course, "feel", start, *["show_and_close()"] * (2 + many))
+    open_notebook(page, lab, name)
+    words = page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*threads \d+"))
+    for number in range(2 + many):
+        page.keyboard.press("Escape")
+        if number == 0:
+            page.locator(".jp-Notebook").press("Shift+Enter")
+        page.locator(".jp-Notebook").press("Shift+Enter")
+        expect(words).to_have_count(number + 1)
+        if number == 1:  # the first ones load the modules
+            page.wait_for_timeout(3000)
+            before = count_listeners(page)
+    page.wait_for_timeout(3000)
+    after = count_listeners(page)
+    grown = {kind: after[kind] - before[kind] for kind in before}
+    threads = [int(text.split()[-1]) for text in words.all_inner_texts()]
+    say(f"after {many} panels", {**grown, "threads": threads[-1] - threads[1]})
+    assert page.locator(".fl-stage").count() == 0
+    assert threads[-1] <= threads[1]
+    assert grown["Documents"] <= 0
+    assert grown["JSEventListeners"] < 10 * many  # an empty output and its prompt have a few
 
 
 def test_a_race_plays(page, lab, course):

@@ -13,6 +13,7 @@ from fedlab_nb.errors import SAMPLES
 from fedlab_nb.front.vocabulary import describe_people
 
 FEDERATION = "text federation"
+TRANSPORT = "text federation state kernel_transport"
 LAYOUT = "layout"
 HEADLINE = "text headline"
 
@@ -50,6 +51,63 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
         expected = Edits.parse(answer["text"]).apply(arrays, np.array(labels))
         assert answer["held"] == [shard.tolist() for shard in expected]
         assert sorted(i for shard in answer["held"] for i in shard) == [*range(len(labels))]
+
+
+def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
+    """Of four samples and two clients, at two α. What the kernel says counts, where it is something else."""
+    code = """
+      const told = [];
+      const asked = [];
+      const buffer = (values) => new DataView(new Uint16Array(values).buffer);
+      const data = { train: { labels: [0, 0, 1, 1] }, classes: ["a", "b"] };
+      const transport = createKernelTransport({ send: (message) => asked.push(message.kind) }, data);
+      transport.connect(({ kind, owners }) => told.push(owners ? [...owners] : kind));
+      let revision = 0;
+      const deal = (alpha, moves = [], seed = 4) => {
+        revision += 1;
+        transport.send({ kind: "deal", revision, setting: { alpha, clients: 2, seed, moves } });
+      };
+      const answer = (values) => transport.receive({ kind: "federation", revision }, [buffer(values)]);
+      const steps = {};
+      const step = (name, act) => {
+        told.length = 0;
+        act();
+        steps[name] = [...told];
+      };
+      step("nothing sent ahead", () => deal(1));
+      step("the kernel answers", () => answer([0, 0, 1, 1]));
+      const ahead = [0, 1, 0, 1, 1, 0, 0, 1];
+      step("sent ahead", () => transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas: [0.1, 1] }, [buffer(ahead)]));
+      step("at once", () => deal(0.1));
+      step("the same from the kernel", () => answer([0, 1, 0, 1]));
+      step("another α", () => deal(1));
+      step("something else from the kernel", () => answer([1, 1, 0, 0]));
+      step("with a move", () => deal(0.1, [{ from: 1, label: 1, to: 0 }]));
+      step("an α between", () => { answer([0, 1, 0, 0]); told.length = 0; deal(0.2); });
+      step("another seed", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1, [], 5); });
+      step("preview", () => told.push(transport.preview({ clients: 2, seed: 4 }, 0.1)));
+      step("withdrawn", () => transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas: [] }, [buffer([])]));
+      step("then", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1); });
+      transport.destroy();
+      return { steps, asked };
+    """
+    got = javascript(TRANSPORT, code)
+    assert got["steps"] == {
+        "nothing sent ahead": [],
+        "the kernel answers": [[0, 0, 1, 1]],
+        "sent ahead": ["redraw"],
+        "at once": [[0, 1, 0, 1]],
+        "the same from the kernel": [],
+        "another α": [[1, 0, 0, 1]],
+        "something else from the kernel": [[1, 1, 0, 0]],
+        "with a move": [[0, 1, 0, 0]],
+        "an α between": [],
+        "another seed": [],
+        "preview": [[[1, 1], [1, 1]]],
+        "withdrawn": ["redraw"],
+        "then": [],
+    }
+    assert got["asked"] == ["deal"] * 7
 
 
 def test_a_link_with_moves_makes_pythons_federation():

@@ -2,14 +2,21 @@
 
 import ast
 import random
+import time
 
 import numpy as np
 import pytest
 
 from fedlab_nb.data import Edits, federate, load
-from fedlab_nb.panels import playground
+from fedlab_nb.errors import UsageError
+from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.stage import Stage
-from fedlab_nb.panels.stage_data import describe_data, describe_table_row, rank_columns
+from fedlab_nb.panels.stage_data import (
+    deal_partitions,
+    describe_data,
+    describe_table_row,
+    rank_columns,
+)
 from fedlab_nb.studies.cost import Cost
 
 METHODS = ["fedavg", "fens"]
@@ -112,6 +119,60 @@ def test_who_holds_what_is_what_federate_deals_out_and_carries_the_revision(pane
         expected = owners_of(federate("digits", alpha=alpha, clients=10, seed=4))
         assert np.array_equal(read_owners(sent), expected)
         assert panel.controls.alpha.value == alpha
+
+
+def read_partitions(sent):
+    """The last partitions sent ahead: {α: owners}."""
+    content, (buffer,) = last(sent, "partitions")
+    owners = np.frombuffer(buffer, np.uint16).reshape(len(content["alphas"]), -1)
+    return content, dict(zip(content["alphas"], owners, strict=True))
+
+
+def wait_for_partitions(sent):
+    deadline = time.monotonic() + 30
+    while not last(sent, "partitions")[0]["alphas"]:
+        assert time.monotonic() < deadline, "no partitions were sent ahead"
+        time.sleep(0.02)
+    return read_partitions(sent)
+
+
+def test_every_alpha_of_the_slider_is_dealt_ahead_as_federate_deals_it(panel, sent):
+    content, owners = wait_for_partitions(sent)
+    assert (content["clients"], content["seed"]) == (10, 4)
+    assert list(owners) == last(sent, "data")[0]["about"]["alphas"]
+    for alpha, dealt in owners.items():
+        expected = owners_of(federate("digits", alpha=alpha, clients=10, seed=4))
+        assert np.array_equal(dealt, expected), alpha
+
+
+def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_true(panel, sent):
+    wait_for_partitions(sent)
+    before = len(sent)
+    deal(panel, {**START, "alpha": 1}, 2)
+    assert all(content["kind"] != "partitions" for content, _ in sent[before:])
+    deal(panel, {**START, "clients": 5}, 3)
+    told = [content for content, _ in sent[before:] if content["kind"] == "partitions"]
+    assert told[0]["alphas"] == []
+    content, owners = wait_for_partitions(sent)
+    assert content["clients"] == 5 and owners[1].max() == 4
+    panel.controls.beside["moves"] = "C*"  # a double: the stage has no gesture for it
+    panel._apply_controls()
+    assert last(sent, "partitions")[0]["alphas"] == []
+
+
+def test_an_alpha_that_cannot_be_dealt_is_left_out_and_many_samples_are_dealt_at_few(monkeypatch):
+    about = {"dataset": "digits", "public": 0, "clients": 10, "seed": 4}
+    alphas = [0.05, 0.1, 0.3]
+
+    def refuse(dataset, alpha, **options):
+        if alpha == 0.1:
+            raise UsageError("not so")
+        return federate(dataset, alpha=alpha, **options)
+
+    monkeypatch.setattr(stage_data, "federate", refuse)
+    assert deal_partitions(about, alphas).alphas == (0.05, 0.3)
+    monkeypatch.setattr(stage_data, "MOST_OWNERS", 3 * 1437 - 1)
+    assert deal_partitions(about, alphas).alphas == stage_data.PREVIEWED
 
 
 def test_what_python_sets_is_told_to_the_stage(panel, sent):
