@@ -29,7 +29,7 @@ function makeSlider(name, kind, values, words, send, ...between) {
   };
 }
 
-/** data: {alphas, clientCounts, sets, set, canTrain, classes}, and where there are such, names of controls that are
+/** data: {alphas, clientCounts, sets, set, classes}, and where there are such, names of controls that are
     `hidden` or `fixed`, and the α that are `previewed`; deal(alpha): class counts [M, C] for a small picture. */
 export function createControls(data, send, deal) {
   const set = html("select", {}, ...data.sets.map(({ name, title }) => html("option", { value: name, selected: name === data.set }, title)));
@@ -91,8 +91,7 @@ export function createControls(data, send, deal) {
       clients.update(state.clients);
       if (document.activeElement !== seed) seed.value = state.seed;
       keyed(previews, previewed, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
-      setText(run, !data.canTrain ? "Run: digits only" : job.canStop ? "Stop" : job.runLabel);
-      run.disabled = !data.canTrain;
+      setText(run, job.canStop ? "Stop" : job.runLabel);
       run.classList.toggle("wanted", isWanted && !job.isRunning);
       run.style.setProperty("--done", job.isRunning ? job.share : 0);
       setText(progress, job.text);

@@ -15,7 +15,7 @@ export function readBuffer(view, Type) {
 
 /** What the stage shows of the samples: about as the kernel says it, samples: {train, test} with labels and images. */
 export function makeStageData(about, samples) {
-  const data = { ...about, ...samples, table: null };
+  const data = { trainsNetworks: true, ...about, ...samples, table: null };
   Object.defineProperty(data, "storedSeeds", { get: () => data.table?.seeds ?? 0 });
   data.storedSetting = ({ alpha, clients }) => {
     const m = data.table?.clients.indexOf(clients) ?? -1;

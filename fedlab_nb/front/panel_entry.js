@@ -81,5 +81,7 @@ export function renderPanel({ model, el }, stylesheet) {
     model.off("msg:custom", receiveSafely);
     stage?.destroy();
     place.remove();
+    stage = null; // the notebook may hold on to this function
+    transport = null;
   };
 }

@@ -45,18 +45,18 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const controls = createControls(data, dispatch, (alpha) => transport.preview(state, alpha));
   const bars = createBars(data);
   const piles = createPiles(data, dispatch);
-  const oneImage = data.canTrain ? createOneImage(data, dispatch) : null;
-  const left = html("div", { className: "side" }, controls.element, ...(data.canTrain ? [bars.element] : []));
+  const oneImage = createOneImage(data, dispatch);
+  const left = html("div", { className: "side" }, controls.element, bars.element);
   const chips = html("div", { className: "chips" });
   if (data.hasSettings) chips.append(...makeSettingsButtons());
-  if (data.canTrain) chips.append(...makeSaveButtons());
+  chips.append(...makeSaveButtons());
   left.append(chips);
   const flight = createFlight(data, { clock, hint(text) {
     flown = text;
     draw();
   } });
   const sub = html("p", { className: "sub" }, hint, undo, flight.bar);
-  const right = html("div", { className: "scene" }, headline, sub, piles.element, ...(oneImage ? [oneImage.element] : []));
+  const right = html("div", { className: "scene" }, headline, sub, piles.element, oneImage.element);
   piles.element.firstChild.append(flight.layer);
   piles.element.addEventListener("pointerdown", flight.close);
   const body = html("div", { className: "stage" }, left, right);
@@ -93,7 +93,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function describePicture() {
     const style = getComputedStyle(body);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const isCovered = data.canTrain && getComputedStyle(bars.element.lastChild).visibility === "hidden";
+    const isCovered = getComputedStyle(bars.element.lastChild).visibility === "hidden";
     const { shown, cards, about } = oneImage.describe();
     const scores = isCovered || isStale(results) ? [] : results?.each ?? [];
     const rows = isCovered ? [] : bars.describe();
@@ -157,9 +157,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   function train(isForced) {
     const isDone = results !== null && !isStale(results) && (results.isFinal || job.isRunning);
-    if (!data.canTrain || (isDone && !isForced)) return;
+    if (isDone && !isForced) return;
     if (job.isRunning && job.isRun && !isForced) return;
-    job = { isRunning: true, isRun: isForced, share: 0, text: `Training ${plural(state.clients, "network")} …` };
+    const text = data.trainsNetworks ? `Training ${plural(state.clients, "network")} …` : "Adding up the clients' sums …";
+    job = { isRunning: true, isRun: isForced, share: 0, text };
     transport.send({ kind: "train", revision: revisionOf(state), setting: state, isRun: isForced });
   }
 
@@ -184,7 +185,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       const counts = countLabels(owners, labels, state.clients, data.classes.length);
       const isFirst = federation === null;
       federation = { revision: message.revision, owners, piles: order, counts };
-      if (isFirst && oneImage !== null && !data.test.images) ask(); // the row is shown before anybody is trained
+      if (isFirst && !data.test.images) ask(); // the row is shown before anybody is trained
     } else if (message.kind === "results") {
       if (message.revision !== revisionOf(state) && !transport.keepsRuns) return;
       results = message;
@@ -209,7 +210,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   function describeJob({ isFinal, seconds, done, total }) {
     if (!isFinal) return `Epoch ${done} of ${total} …`;
-    return `Trained ${plural(state.clients, "network")} in ${fixed(seconds, 1)} s.`;
+    const did = data.trainsNetworks ? `Trained ${plural(state.clients, "network")}` : `Added up the sums of ${plural(state.clients, "client")}`;
+    return `${did} in ${fixed(seconds, 1)} s.`;
   }
 
   /** After a run: an image on which its finding can be seen, unless a person looks at another one. */
@@ -271,7 +273,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   /** The piles of a single class, the largest first: what to throw first. */
   function chooseNudges() {
-    if (isNudged || state.moves.length || !data.canTrain) return [];
+    if (isNudged || state.moves.length) return [];
     const { counts, piles: held } = federation;
     const hasOneClass = (k) => counts[k].filter(Boolean).length === 1;
     const found = [...held.keys()].filter(hasOneClass);
@@ -293,7 +295,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const moves = state.moves;
     const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
     const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
-    const first = [data.about, gestures, data.canTrain && live].filter(Boolean).join(" ");
+    const sumsAlone = data.trainsNetworks ? "" : "These two methods need sums alone; networks for these images are trained in a notebook.";
+    const first = [data.about, gestures, live, sumsAlone].filter(Boolean).join(" ");
     const latest = `${moves.length > 4 ? "… " : ""}${writeMoves(moves.slice(-4))}`;
     const usual = moves.length ? `Moved by hand, at every α: ${latest} ` : first;
     setText(hint, flown || usual);
@@ -324,7 +327,6 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const runLabel = words.runLabel ?? "Run";
     controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
     piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudges: chooseNudges() });
-    if (!data.canTrain) return;
     const isFlightFresh = flights !== null && !isStale(flights);
     flight.update({
       flights: isFlightFresh ? flights.flights : {},
@@ -337,7 +339,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const hasRows = isAnswered && answers.rows.size > 0;
     const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? text : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
     const table = hasRows ? answers.rows : null;
-    oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: hasRows && isStale(answers), about });
+    oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about });
   }
 
   function redrawTheme() {

@@ -45,7 +45,7 @@ export function createWorkerTransport(data, engine, host) {
   function start({ revision, setting }) {
     stop();
     const parts = shardsOf(setting).map((shard, k) => engine.split(Int32Array.from(shard).sort(), setting.seed, k));
-    const crews = shareOut(parts);
+    const crews = data.trainsNetworks ? shareOut(parts) : [];
     const begin = performance.now();
     const server = engine.startWorker();
     const trainers = crews.map(() => engine.startWorker());
@@ -57,7 +57,7 @@ export function createWorkerTransport(data, engine, host) {
         stop();
       }
       listener({
-        kind: "results", revision, isFinal, done: step.done, total: engine.epochs,
+        kind: "results", revision, isFinal, done: step.done, total: data.trainsNetworks ? engine.epochs : 1,
         accuracies: step.shares, each: step.each ?? [], said: step.said ?? null,
         calls: step.said ? countCalls(step.said.methods, classes.length) : null,
         seconds: (performance.now() - begin) / 1000,
@@ -78,7 +78,7 @@ export function createWorkerTransport(data, engine, host) {
       worker.onmessage = ({ data: step }) => server.postMessage(step);
       worker.postMessage({ ...task, clients: crews[i] });
     });
-    server.postMessage(task);
+    server.postMessage({ ...task, isWithoutNetworks: !data.trainsNetworks });
   }
 
   /** What every model of the last run says of an image: rows of C shares, by method and by client's number. */

@@ -182,6 +182,13 @@ function render({ model, el }) {
   model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
   show();
-  return () => { watch.disconnect(); theme.disconnect(); };
+  return () => {
+    watch.disconnect();
+    theme.disconnect();
+    clearTimeout(waiting);
+    clearTimeout(restTimer);
+    made = [];
+    el.replaceChildren(); // JupyterLab holds on to `el` until its kernel ends
+  };
 }
 export default { render };

@@ -225,12 +225,19 @@ class Panel(saved.Saved):
         self._worker.stop()
 
     def close(self) -> None:
-        """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
+        """Stop the work, wait for its thread, and remove the widget with all that it is made of. The outcomes stay."""
         if hasattr(self, "_worker"):
             self.controls.debouncer.cancel()
             self._worker.abandon()
             self._worker.wait(20)
+        out_of_sight = [
+            one for one in vars(self.controls).values() if isinstance(one, widgets.Widget)
+        ]
+        parts = theme.list_parts([self, *out_of_sight])
         super().close()
+        for part in parts:
+            if part is not self:
+                part.close()
 
     @property
     def methods(self) -> tuple[str, ...]:

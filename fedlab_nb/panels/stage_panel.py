@@ -350,7 +350,6 @@ class Playground(Panel):
             "clientCounts": counts,
             "sets": list_datasets(name, OWN_FILE, Path(controls.path.value.split("?")[0]).name),
             "set": name,
-            "canTrain": True,
             "hasSettings": True,
             "hidden": hidden,
             "fixed": fixed,

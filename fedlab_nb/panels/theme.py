@@ -131,3 +131,19 @@ def make_player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
     play = widgets.Play(value=getattr(slider, trait), **ends, **traits)
     widgets.jslink((play, "value"), (slider, trait))
     return play
+
+
+def list_parts(roots: Iterable[widgets.Widget]) -> list[widgets.Widget]:
+    """All widgets that belong to some, each once: those in their boxes, and the layout and style of each."""
+    found: dict[int, widgets.Widget] = {}
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        if id(one) in found:
+            continue
+        found[id(one)] = one
+        for name in one.keys:
+            value = getattr(one, name)
+            values = value if isinstance(value, tuple) else (value,)
+            waiting.extend(part for part in values if isinstance(part, widgets.Widget))
+    return list(found.values())

@@ -100,6 +100,8 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     kernel = open_stage(page, lab, course, "clients=10")
     first = page.evaluate(STAGE_RELEASE)
     say("letting go to bars, first time, ms", {"first": first})
+    page.evaluate(STAGE_RELEASE)  # the first runs fill caches
+    page.evaluate(STAGE_RELEASE)
     before = kernel.memory_info().rss
     times = [page.evaluate(STAGE_RELEASE) for _ in range(20 if EXACT else 5)]
     got = summarise(times)
@@ -109,11 +111,13 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
         page.evaluate(STAGE_DRAG, {"count": 500, "pause": 5})
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory after these, MB", {"grown": grown})
-    assert grown < 60
+    assert grown < (50 if EXACT else 60)
 
 
 def test_stop_ends_a_long_run(page, lab, course):
-    open_stage(page, lab, course, "clients=10, seeds=10, epochs=400, methods=['fedavg', 'ensemble']")
+    open_stage(
+        page, lab, course, "clients=10, seeds=10, epochs=400, methods=['fedavg', 'ensemble']"
+    )
     times = []
     for _ in range(5 if EXACT else 1):
         page.locator(".fl-stage button.run", has_text="Run").click()
@@ -125,46 +129,66 @@ def test_stop_ends_a_long_run(page, lab, course):
     assert median(times) < 1000
 
 
-def count_listeners(page):
-    """Event listeners and nodes that the page holds, garbage collected."""
+# What a page still holds, garbage collected: {kind: how many}.
+HELD = {
+    "stages": ("HTMLCanvasElement", "all => all.filter((one) => one.matches('.wall')).length"),
+    "pictures": ("SVGSVGElement", "all => all.filter((one) => one.getRootNode().host?.matches('.fl-picture')).length"),
+    "sizes watched": ("ResizeObserver", "all => all.length"),
+    "workers": ("Worker", "all => all.length"),
+    "frames": ("HTMLIFrameElement", "all => all.length"),
+}  # fmt: skip
+
+
+def count_held(page):
     devtools = page.context.new_cdp_session(page)
     devtools.send("HeapProfiler.collectGarbage")
-    devtools.send("Performance.enable")
-    metrics = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    counts = {}
+    for kind, (name, counter) in HELD.items():
+        prototype = devtools.send("Runtime.evaluate", {"expression": f"{name}.prototype"})
+        found = devtools.send(
+            "Runtime.queryObjects", {"prototypeObjectId": prototype["result"]["objectId"]}
+        )
+        call = {
+            "objectId": found["objects"]["objectId"],
+            "functionDeclaration": f"function () {{ return ({counter})(this); }}",
+            "returnByValue": True,
+        }
+        counts[kind] = devtools.send("Runtime.callFunctionOn", call)["result"]["value"]
     devtools.detach()
-    return {name: metrics[name] for name in ("JSEventListeners", "Nodes", "Documents")}
+    return counts
 
 
 def test_panels_that_are_closed_leave_nothing(page, lab, course):
-    """As many panels made, shown and closed in one notebook: the page and the kernel end as they began."""
+    """Two panels made, shown and closed load the modules; after twenty more, page and kernel are as before.
+
+    JupyterLab itself holds on to the empty elements of closed widgets until the kernel ends.
+    """
     many = 20 if EXACT else 5
     start = (
-        "import threading, fedlab_nb as fl\nfrom IPython.display import display\n"
-        "def show_and_close():\n    panel = fl.playground()\n    display(panel)\n"
-        "    panel.wait(30)\n    panel.close()\n"
-        "    print('threads', threading.active_count())"
+        "import threading, time, fedlab_nb as fl\nfrom IPython.display import clear_output, display\n"
+        "def show_and_close(count):\n"
+        "    for _ in range(count):\n"
+        "        panel = fl.playground()\n        display(panel)\n"
+        "        panel.wait(30)\n        time.sleep(0.5)\n        panel.close()\n"
+        "        clear_output()\n"  # its last picture would stay
+        "    print('closed', count, 'threads', threading.active_count())"
     )
-    name = notebook(course, "feel", start, *["show_and_close()"] * (2 + many))
-    open_notebook(page, lab, name)
-    words = page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*threads \d+"))
-    for number in range(2 + many):
-        page.keyboard.press("Escape")
-        if number == 0:
-            page.locator(".jp-Notebook").press("Shift+Enter")
-        page.locator(".jp-Notebook").press("Shift+Enter")
-        expect(words).to_have_count(number + 1)
-        if number == 1:  # the first ones load the modules
-            page.wait_for_timeout(3000)
-            before = count_listeners(page)
-    page.wait_for_timeout(3000)
-    after = count_listeners(page)
+    each = f"count = {many} if 'count' in globals() else 2\nshow_and_close(count)"
+    open_notebook(page, lab, notebook(course, "feel", start, each))
+    words = page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*closed \d+"))
+    seen = []
+    threads = []
+    for closed in (2, many):
+        run_all(page)
+        expect(words.filter(has_text=f"closed {closed} ")).to_have_count(1)
+        page.wait_for_timeout(2000)
+        seen.append(count_held(page))
+        threads.append(int(words.first.inner_text().split()[-1]))
+    before, after = seen
     grown = {kind: after[kind] - before[kind] for kind in before}
-    threads = [int(text.split()[-1]) for text in words.all_inner_texts()]
-    say(f"after {many} panels", {**grown, "threads": threads[-1] - threads[1]})
-    assert page.locator(".fl-stage").count() == 0
-    assert threads[-1] <= threads[1]
-    assert grown["Documents"] <= 0
-    assert grown["JSEventListeners"] < 10 * many  # an empty output and its prompt have a few
+    say(f"after {many} panels", {**grown, "threads": threads[1] - threads[0]})
+    assert threads[1] <= threads[0]
+    assert grown == dict.fromkeys(HELD, 0)
 
 
 def test_a_race_plays(page, lab, course):

@@ -77,7 +77,10 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       step("nothing sent ahead", () => deal(1));
       step("the kernel answers", () => answer([0, 0, 1, 1]));
       const ahead = [0, 1, 0, 1, 1, 0, 0, 1];
-      step("sent ahead", () => transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas: [0.1, 1] }, [buffer(ahead)]));
+      const send = (alphas, owners) => {
+        transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas }, [buffer(owners)]);
+      };
+      step("sent ahead", () => send([0.1, 1], ahead));
       step("at once", () => deal(0.1));
       step("the same from the kernel", () => answer([0, 1, 0, 1]));
       step("another α", () => deal(1));
@@ -86,7 +89,7 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       step("an α between", () => { answer([0, 1, 0, 0]); told.length = 0; deal(0.2); });
       step("another seed", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1, [], 5); });
       step("preview", () => told.push(transport.preview({ clients: 2, seed: 4 }, 0.1)));
-      step("withdrawn", () => transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas: [] }, [buffer([])]));
+      step("withdrawn", () => send([], []));
       step("then", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1); });
       transport.destroy();
       return { steps, asked };

@@ -14,7 +14,7 @@ import pytest
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import figures, playground, runs_panel, saved
+from fedlab_nb.panels import figures, playground, runs_panel, saved, theme
 from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
@@ -346,3 +346,11 @@ def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monk
     for panel in (first, second, other):
         assert panel.wait(60)
     assert [first.status, second.status, other.status] == ["stopped", "stopped", "done"]
+
+
+def test_closing_a_panel_closes_all_that_it_is_made_of(make):
+    panel = make()
+    parts = theme.list_parts([panel])
+    assert len(parts) > 100
+    panel.close()
+    assert all(part.comm is None for part in parts)

@@ -8,12 +8,16 @@ numbers are those of `studies.stored_results`, the looks those of `plots.identit
 seed to rounding.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from ...comm import Ledger
 from ...data import Dataset, describe, find_title
@@ -35,7 +39,7 @@ HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
 DIGITS = 9  # of a band, so that no version of SciPy shows in the file
-LIVE = "digits"  # the data set whose images are in the page
+TRAINED = "digits"  # the data set whose networks are trained in the page
 # What the page takes of front/.
 FRONT = (
     "stage",
@@ -46,8 +50,10 @@ FRONT = (
     "text",
     "one_image",
 )
-# What a run measures there, in this order; the ensemble's two plain means are two.
-RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "afl", "gauss")
+# What a run measures there, in this order; the ensemble's two plain means are two. The last ones need no network: they
+# run on every data set.
+SUMS = ("afl", "gauss")
+RUNS = ("local", "fedavg", "logits", "ensemble", "fens", *SUMS)
 
 # The legs of the ledgers that `ledger.js` counts there: phase, direction, and whether it comes again and again.
 ONE_MODEL = (("initial model", "down", False), ("local models", "up", False))
@@ -114,7 +120,7 @@ def of_set(table: StoredTable) -> dict[str, Any]:
         "images": images(table.dataset),
         "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(list(dataset.class_names), class_colours(10)),
-        "people": OFFICES if table.dataset == LIVE else CLIENTS,
+        "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
@@ -123,22 +129,30 @@ def of_set(table: StoredTable) -> dict[str, Any]:
             for i in infos
         },
         "labels": figures(dataset.y_train),
-        "live": live(dataset, table) if table.dataset == LIVE else None,
+        "live": live(dataset, table),
     }
 
 
 def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
-    """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
-    of what it measures, by name and look; `flights`: what becomes of the messages, without their bytes."""
+    """What a run in the browser needs: training and test images as `pack_pixels`, the test images' classes, and the
+    `rows` of what it measures, by name and look; `flights`: what becomes of the messages, without their bytes."""
     titles = {name: table.title(name) for name in table.methods} | {
         "logits": label_of("ensemble", {"rule": "logits"})
     }
+    trains_networks = table.dataset == TRAINED
+    runs = RUNS if trains_networks else SUMS
+    levels = find_levels(dataset.x_train)
     return {
-        "train": packed(dataset.x_train),
-        "test": packed(dataset.x_test),
+        "trainsNetworks": trains_networks,
+        "side": dataset.x_train.shape[-1],
+        "levels": levels,
+        "train": pack_pixels(dataset.x_train, levels),
+        "test": pack_pixels(dataset.x_test, levels),
         "answers": figures(dataset.y_test),
-        "rows": [describe_row(name, titles[name]) for name in RUNS],
-        "flights": describe_flights({name: make_ledger(legs) for name, legs in LEGS.items()}),
+        "rows": [describe_row(name, titles[name]) for name in runs],
+        "flights": describe_flights(
+            {name: make_ledger(legs) for name, legs in LEGS.items() if name in runs}
+        ),
     }
 
 
@@ -157,9 +171,16 @@ def describe_row(name: str, title: str) -> dict[str, str]:
     return row
 
 
-def packed(images: Any) -> str:
-    """A letter a pixel, `a` for 0 to `q` for 1: the digits have 17 steps of grey."""
-    return "".join(map(chr, (97 + 16 * images.flatten()).round().int().tolist()))
+def find_levels(images: Tensor) -> int:
+    """Into how many steps pixels from 0 to 1 are divided: 16, as in the digits, or 255."""
+    steps = 16 * images
+    return 16 if bool((steps == steps.round()).all()) else 255
+
+
+def pack_pixels(images: Tensor, levels: int) -> str:
+    """A byte a pixel, 0 to `levels`, as base64."""
+    steps = (levels * images.flatten()).round().to(torch.uint8)
+    return base64.b64encode(steps.numpy().tobytes()).decode("ascii")
 
 
 def figures(labels: Any) -> str:

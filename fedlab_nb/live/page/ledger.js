@@ -26,22 +26,32 @@ function packedBytes(layers) {
   return layers.reduce((sum, { inputs, outputs }) => sum + inputs * outputs + WORD + WORD * outputs, 0);
 }
 
-/** Both sums of AFL: the triangle of the moments [d, d], and the classes' sums [d, C]. */
-function aflBytes({ moments, classes }) {
-  return WORD * (triangleOf(Math.sqrt(moments.length)) + classes.length);
+/** Both sums of AFL: the triangle of the moments [size + 1, size + 1], and the classes' sums [size + 1, C]. */
+function aflBytes(size, classes) {
+  return WORD * (triangleOf(size + 1) + (size + 1) * classes);
 }
 
-/** Gaussian heads: all counts, and of the classes that a client has the sums [d] and the triangle of [d, d]. */
-function gaussBytes({ counts, sums }) {
-  const size = sums.length / counts.length;
+/** Gaussian heads: all counts, and of the classes that a client has the sums [size] and the triangle of [size, size]. */
+function gaussBytes(size, counts) {
   const held = counts.filter((count) => count > 0).length;
   return WORD * (counts.length + held * (size + triangleOf(size)));
 }
 
-/** The legs of each method of a run. networks: each client's parameters, as arrays;   layers: of one network, {inputs,
-    outputs};   afl, gauss: what each client's sums are made of;   held: how many samples each client held out;
-    rounds, numbers: of FENS' second phase, and how many weights travel in each. */
-export function countRun({ networks, layers, afl, gauss, held, rounds, numbers }) {
+/** The legs of AFL and Gaussian heads. size: numbers of a sample;   counts: each client's samples by class, [M, C]. */
+export function countSums({ size, counts }) {
+  const afl = newLedger(counts.length);
+  const gauss = newLedger(counts.length);
+  counts.forEach((own, k) => {
+    afl.add(k, "up", "sums", aflBytes(size, own.length));
+    gauss.add(k, "up", "statistics", gaussBytes(size, own));
+  });
+  return { afl: afl.legs, gauss: gauss.legs };
+}
+
+/** The legs of the methods that send networks. networks: each client's parameters, as arrays;   layers: of one network,
+    {inputs, outputs};   held: how many samples each client held out;   rounds, numbers: of FENS' second phase, and how
+    many weights travel in each. */
+export function countNetworks({ networks, layers, held, rounds, numbers }) {
   const all = networks.map((_, k) => k);
   const ledgers = { fedavg: newLedger(all.length), ensemble: newLedger(all.length), fens: newLedger(all.length) };
   for (const ledger of Object.values(ledgers)) {
@@ -53,9 +63,5 @@ export function countRun({ networks, layers, afl, gauss, held, rounds, numbers }
     ledgers.fens.add(k, "down", "aggregator", rounds * WORD * numbers, rounds);
     ledgers.fens.add(k, "up", "aggregator", rounds * WORD * numbers, rounds);
   }
-  ledgers.afl = newLedger(all.length);
-  ledgers.gauss = newLedger(all.length);
-  for (const k of all) ledgers.afl.add(k, "up", "sums", aflBytes(afl[k]));
-  for (const k of all) ledgers.gauss.add(k, "up", "statistics", gaussBytes(gauss[k]));
   return Object.fromEntries(Object.entries(ledgers).map(([name, { legs }]) => [name, legs]));
 }

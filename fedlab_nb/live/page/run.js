@@ -2,8 +2,8 @@
 // What it says is what the package's runs of the same α, M and seed say, to rounding; a client's network does not depend
 // on who else trains in its worker. parts: {train, held} sample numbers by client; y, yTest: arrays of labels.
 import { RECIPE, combined, layoutOf, learner, logits, slopeOf, softmax } from "./learn.js";
-import { countRun } from "./ledger.js";
-import { aflScores, aflSolve, aflSums, gaussScores, gaussSolve, gaussSums } from "./sums.js";
+import { countNetworks, countSums } from "./ledger.js";
+import { addSums, aflScores, aflSolve, aflSums, gaussScores, gaussSolve, gaussSums } from "./sums.js";
 
 const SHOWN = [1, 4, 10, 22, 40]; // epochs after which all is measured
 const FENS = { rounds: 50, rate: 0.01, first: 0.9, second: 0.99, floor: 1e-3 }; // phase 2: T, η_s, β₁, β₂, κ; η_l is 1
@@ -18,12 +18,18 @@ const accuracy = (scores, y, classes) => y.filter((label, row) => best(scores, r
 const mixed = (values, weights) => Float64Array.from(values[0], (_, i) => values.reduce((total, own, k) => total + weights[k] * own[i], 0));
 /** Sums as they travel, in 32 bits. */
 const sent = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float32Array.from(values)]));
-/** Scores [N, classes] of models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}. */
+/** Scores [N, classes] of models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}; of those that there are. */
 function answers({ networks, average, small, table, weights, head }, x, classes) {
-  const each = networks.map((own) => logits(own, x));
-  const all = each.map(() => 1 / each.length);
-  const scores = { networks: each, fedavg: logits(average, x), logits: mixed(each, all), ensemble: mixed(each.map((own) => softmax(own, classes)), all) };
-  if (weights) scores.afl = aflScores(weights, x);
+  const scores = {};
+  if (networks) {
+    const each = networks.map((own) => logits(own, x));
+    const all = each.map(() => 1 / each.length);
+    scores.networks = each;
+    scores.fedavg = logits(average, x);
+    scores.logits = mixed(each, all);
+    scores.ensemble = mixed(each.map((own) => softmax(own, classes)), all);
+  }
+  if (weights) scores.afl = aflScores(weights, x, classes);
   if (head) scores.gauss = gaussScores(head, x);
   if (table) scores.fens = combined(small.map((own) => logits(own, x)), table, classes);
   return scores;
@@ -52,8 +58,28 @@ function aggregator(z, y, classes) {
   }
   return table;
 }
-const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
-const own = ({ x, y }, members) => [rows(x, members), members.map((i) => y[i])];
+/** How many numbers a sample has. */
+const sizeOf = ({ x, y }) => x.length / y.length;
+/** The rows and labels of these samples. */
+function own(samples, members) {
+  const size = sizeOf(samples);
+  const x = new Float32Array(size * members.length);
+  members.forEach((member, row) => x.set(samples.x.subarray(size * member, size * (member + 1)), size * row));
+  return [x, members.map((i) => samples.y[i])];
+}
+/** AFL and Gaussian heads from the clients' sums, each client's in 32 bits: {weights, head, counts [M, C]}. */
+function solveSums(parts, samples, classes) {
+  const counts = [];
+  let afl = null;
+  let gauss = null;
+  for (const { train } of parts) {
+    const sums = gaussSums(...own(samples, train), classes, sizeOf(samples));
+    counts.push(sums.counts);
+    afl = addSums(afl, sent(aflSums(sums)));
+    gauss = addSums(gauss, sent(sums));
+  }
+  return { weights: aflSolve(afl, parts.length), head: gaussSolve(gauss), counts };
+}
 /** The `clients` of one worker train; {done, networks: [[client, parameters], …]} after each epoch of SHOWN. */
 function* training({ parts, clients, classes, seed, ...samples }) {
   const learners = clients.map((client) => learner(...own(samples, parts[client].train), { seed, client, classes }));
@@ -62,14 +88,20 @@ function* training({ parts, clients, classes, seed, ...samples }) {
     if (SHOWN.includes(done)) yield { done, networks: learners.map((one, i) => [clients[i], one.parameters()]) };
   }
 }
+/** A run of what needs no network: its only step. */
+function runSums({ xTest, yTest, classes, parts, ...samples }) {
+  const { counts, ...made } = solveSums(parts, samples, classes);
+  const scores = answers(made, xTest, classes);
+  const shares = Object.fromEntries(Object.entries(scores).map(([name, values]) => [name, accuracy(values, yTest, classes)]));
+  return { done: 1, shares, made, said: sayAll(scores, classes), legs: countSums({ size: sizeOf(samples), counts }) };
+}
 /** The server's part: takes what the workers send, and yields {done, each, shares} once all clients have done so many
     epochs, until then null. shares: accuracies by method; each: the clients'; the last step has `made`, all models, and
     `legs`, what was sent. */
 function* serving({ xTest, yTest, classes, parts, ...samples }) {
-  const sums = parts.map(({ train }) => gaussSums(...own(samples, train), classes));
-  const made = { weights: aflSolve(sums.map((one) => sent(aflSums(one)))), head: gaussSolve(sums.map(sent)) };
+  const { counts, ...made } = solveSums(parts, samples, classes);
   const share = (scores) => accuracy(scores, yTest, classes);
-  const first = { afl: share(aflScores(made.weights, xTest)), gauss: share(gaussScores(made.head, xTest)) };
+  const first = { afl: share(aflScores(made.weights, xTest, classes)), gauss: share(gaussScores(made.head, xTest)) };
   const [total, arrived] = [parts.reduce((s, { train }) => s + train.length, 0), {}];
   let step = { done: 0, shares: first };
   for (;;) {
@@ -88,20 +120,19 @@ function* serving({ xTest, yTest, classes, parts, ...samples }) {
     if (last) {
       step.made = { ...made, ...last, networks: all, average };
       step.said = sayAll(answers(step.made, xTest, classes), classes);
-      step.legs = countRun({
+      const networkLegs = countNetworks({
         networks: all,
         layers: layoutOf(all[0].length),
-        afl: sums.map(aflSums),
-        gauss: sums,
         held: parts.map(({ held }) => held.length),
         rounds: FENS.rounds,
         numbers: last.table.length,
       });
+      step.legs = { ...networkLegs, ...countSums({ size: sizeOf(samples), counts }) };
     }
   }
 }
 /** The class that each method and each network names for each image: {methods: {name: [N]}, clients: [M, N]}. */
-function sayAll({ networks, ...scores }, classes) {
+function sayAll({ networks = [], ...scores }, classes) {
   const name = (values) => Uint8Array.from({ length: values.length / classes }, (_, row) => best(values, row, classes));
   const methods = Object.fromEntries(Object.entries(scores).map(([method, values]) => [method, name(values)]));
   return { methods, clients: networks.map(name) };
@@ -113,7 +144,14 @@ function phaseTwo(networks, held, samples, classes) {
   return { small, table: aggregator(small.map((one) => logits(one, x)), y, classes) };
 }
 let server;
+/** What a worker makes of a message: a share of the clients to train, a run without networks, or what the clients sent. */
+function takeStep(message) {
+  if (message.clients) return training(message);
+  if (message.isWithoutNetworks) return [runSums(message)];
+  if (server) return [server.next(message).value];
+  server = serving(message);
+  return [server.next().value];
+}
 if (typeof document === "undefined") globalThis.onmessage = ({ data }) => {
-  const steps = data.clients ? training(data) : [server ? server.next(data).value : (server = serving(data)).next().value];
-  for (const step of steps) if (step) postMessage(step);
+  for (const step of takeStep(data)) if (step) postMessage(step);
 };

@@ -1,14 +1,25 @@
 // What adds up over clients, as the package has it: AFL's least squares and Gaussian heads on pixels, in Float64.
-// Samples x [N, 64] lie one after the other in one array. A client makes its sums; the server solves for a list of them.
+// Samples x [N, D] lie one after the other in one array. A client makes its sums; the server adds them up and solves.
 
-const D = 64;
 const GAMMA = 1; // AFL: each client's own ridge, which the server takes off again
 const RHO = 1; // AFL: the ridge that stays
 const SHRINKAGE = 0.4; // Gaussian heads
 const FLOOR = 1e-6; // least variance, as a share of the mean one
-/** AFL: `moments` [65, 65] = XᵀX + γI and `classes` [65, C] = XᵀY, of rows (x, 1); they lie in the sums of `gaussSums`. */
+
+/** Add a client's arrays to the total of those before, name by name; total null: it is the first. */
+export function addSums(total, sums) {
+  if (total === null) return Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float64Array.from(values)]));
+  for (const [name, values] of Object.entries(sums)) {
+    values.forEach((value, i) => { total[name][i] += value; });
+  }
+  return total;
+}
+/** AFL: `moments` [D + 1, D + 1] = XᵀX + γI and `classes` [D + 1, C] = XᵀY, of rows (x, 1); they lie in the sums of
+    `gaussSums`. */
 export function aflSums({ counts, sums, second }) {
-  const [d, many] = [D + 1, counts.length];
+  const many = counts.length;
+  const D = sums.length / many;
+  const d = D + 1;
   const made = { moments: new Float64Array(d * d), classes: new Float64Array(d * many) };
   for (let i = 0; i < d; i++) for (let c = 0; c < many; c++) {
     const own = made.classes[i * many + c] = i < D ? sums[c * D + i] : counts[c];
@@ -19,15 +30,16 @@ export function aflSums({ counts, sums, second }) {
   for (let i = 0; i < d; i++) made.moments[i * (d + 1)] += GAMMA;
   return made;
 }
-/** AFL's weights [65, C] from the clients' sums: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
-export function aflSolve(sums) {
-  const moments = added(sums, "moments");
-  for (let i = 0; i <= D; i++) moments[i * (D + 2)] += RHO - sums.length * GAMMA;
-  return solve(moments, added(sums, "classes"), D + 1).solution;
+/** AFL's weights [D + 1, C] from the sums of so many clients: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
+export function aflSolve({ moments, classes }, clients) {
+  const d = Math.sqrt(moments.length);
+  const kept = Float64Array.from(moments);
+  for (let i = 0; i < d; i++) kept[i * (d + 1)] += RHO - clients * GAMMA;
+  return solve(kept, classes, d).solution;
 }
 /** Scores [N, C] of AFL's weights. */
-export function aflScores(weights, x) {
-  const classes = weights.length / (D + 1);
+export function aflScores(weights, x, classes) {
+  const D = weights.length / classes - 1;
   const scores = new Float64Array((x.length / D) * classes);
   for (let n = 0; n * D < x.length; n++) for (let i = 0; i <= D; i++) {
     const value = i < D ? x[n * D + i] : 1;
@@ -35,8 +47,8 @@ export function aflScores(weights, x) {
   }
   return scores;
 }
-/** Gaussian heads: each class's `counts` [C], `sums` [C, 64] and `second` moments [C, 64, 64]. */
-export function gaussSums(x, y, classes = 10) {
+/** Gaussian heads: each class's `counts` [C], `sums` [C, D] and `second` moments [C, D, D]; D: numbers of a sample. */
+export function gaussSums(x, y, classes, D) {
   const sums = { counts: new Float64Array(classes), sums: new Float64Array(classes * D), second: new Float64Array(classes * D * D) };
   for (let n = 0; n < y.length; n++) {
     const row = x.subarray(n * D, (n + 1) * D);
@@ -48,11 +60,12 @@ export function gaussSums(x, y, classes = 10) {
   }
   return sums;
 }
-/** The quadratic discriminant of the clients' sums: `constants` [C], `means` [C, 64] and `precisions` [C, 64, 64], the
+/** The quadratic discriminant of the sums: `constants` [C], `means` [C, D] and `precisions` [C, D, D], the
     inverse covariances. A class without a sample has the constant -Infinity. One whose samples are all alike, or that
     has but one, is given the least variance in every direction. */
-export function gaussSolve(sums) {
-  const [counts, totals, second] = ["counts", "sums", "second"].map((name) => added(sums, name));
+export function gaussSolve({ counts, sums: totals, second }) {
+  const D = totals.length / counts.length;
+  const identity = Float64Array.from({ length: D * D }, (_, at) => Number(at % (D + 1) === 0));
   const all = counts.reduce((total, n) => total + n, 0);
   const means = totals.map((value, at) => value / Math.max(1, counts[Math.floor(at / D)]));
   const spread = second.map((value, at) => {
@@ -60,7 +73,7 @@ export function gaussSolve(sums) {
     const c = Math.floor(row / D);
     return value / Math.max(1, counts[c]) - means[row] * means[c * D + j];
   });
-  const middle = Array.from(counts, (_, c) => identity.reduce((total, one, at) => total + one * spread[c * D * D + at], 0) / D);
+  const middle = Array.from(counts, (_, c) => sumDiagonal(spread.subarray(c * D * D, (c + 1) * D * D), D) / D);
   const least = FLOOR * Math.max(FLOOR, middle.reduce((total, value, c) => total + (value * counts[c]) / all, 0));
   const made = middle.map((value, c) => {
     const kept = SHRINKAGE * value < least ? 0 : 1 - SHRINKAGE;
@@ -70,10 +83,10 @@ export function gaussSolve(sums) {
   made.forEach(({ solution }, c) => precisions.set(solution, c * D * D));
   return { constants: counts.map((n, c) => Math.log(n / all) - made[c].logDet / 2), means, precisions };
 }
-const identity = Float64Array.from({ length: D * D }, (_, at) => Number(at % (D + 1) === 0));
 /** Scores [N, C] of Gaussian heads. */
 export function gaussScores({ constants, means, precisions }, x) {
   const classes = constants.length;
+  const D = means.length / classes;
   const scores = new Float64Array((x.length / D) * classes);
   const away = new Float64Array(D);
   for (let n = 0; n * D < x.length; n++) for (let c = 0; c < classes; c++) {
@@ -84,8 +97,12 @@ export function gaussScores({ constants, means, precisions }, x) {
   }
   return scores;
 }
-/** The clients' arrays `name`, added up. */
-const added = (sums, name) => Float64Array.from(sums[0][name], (_, i) => sums.reduce((total, own) => total + own[name][i], 0));
+/** The trace of a matrix [d, d]. */
+function sumDiagonal(matrix, d) {
+  let total = 0;
+  for (let i = 0; i < d; i++) total += matrix[i * (d + 1)];
+  return total;
+}
 /** matrix⁻¹ right by elimination (Gauss and Jordan), and the logarithm of the determinant; the matrix [d, d] is symmetric
     and positive definite, right [d, any]. */
 function solve(matrix, right, d) {

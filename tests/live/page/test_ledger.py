@@ -16,16 +16,16 @@ def test_legs_of_the_page_are_the_packages(alpha, clients, seed):
     shards = federate("digits", alpha=alpha, clients=clients, seed=seed).shards
     code = (
         "const parts = shards.map((shard, k) => split(Int32Array.from(shard).sort(), seed, k));"
-        "const rows = (members) => Float32Array.from(members.flatMap((i) => x[i]));"
-        "const sums = parts.map(({ train }) =>"
-        " gaussSums(rows([...train]), [...train].map((i) => y[i]), 10));"
+        "const samples = { x: Float32Array.from(x), y };"
+        "const { counts } = solveSums(parts, samples, 10);"
         "const networks = shards.map(() => new Float32Array(6570));"
         "const held = parts.map(({ held }) => held.length);"
-        "return countRun({ networks, layers: layoutOf(6570), afl: sums.map(aflSums), gauss: sums,"
-        " held, rounds: FENS.rounds, numbers: 10 * shards.length })"
+        "const legs = countNetworks({ networks, layers: layoutOf(6570), held, rounds: FENS.rounds,"
+        " numbers: 10 * shards.length });"
+        "return { ...legs, ...countSums({ size: 64, counts }) }"
     )
     given = {
-        "x": digits.x_train.flatten(1).tolist(),
+        "x": digits.x_train.flatten().tolist(),
         "y": digits.y_train.tolist(),
         "shards": [shard.tolist() for shard in shards],
         "seed": seed,

@@ -54,7 +54,8 @@ def test_fens_has_the_classrooms_values():
 
 
 def test_afl_is_pythons(shards):
-    code = FLOATS + "return [...aflSolve(xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k]))))]"
+    code = FLOATS + "const sums = xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k], 10, 64)));"
+    code += "return [...aflSolve(sums.reduce(addSums, null), sums.length)]"
     sums = [afl.Sums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     own = afl.solve_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
@@ -73,7 +74,8 @@ def test_gaussian_heads_are_pythons(shards, whole):
         [(digits.y_train == 0).nonzero()[:15, 0], (digits.y_train == 1).nonzero()[:1, 0]]
     )
     shards = shards if whole else [(digits.x_train[rows].flatten(1), digits.y_train[rows])]
-    code = FLOATS + "const made = gaussSolve(xs.map((x, k) => gaussSums(floats(x), ys[k])));"
+    code = FLOATS + "const sums = xs.map((x, k) => gaussSums(floats(x), ys[k], 10, 64));"
+    code += "const made = gaussSolve(sums.reduce(addSums, null));"
     code += "return [...gaussScores(made, floats(test))]"
     shown = javascript("sums", code, test=test.flatten().tolist(), **as_lists(shards))
     sums, knobs = (
@@ -153,7 +155,7 @@ def in_the_browser(alpha, clients, seeds):
     digits = page.content()["digits"]
     code = (
         FLOATS
-        + "const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);"
+        + "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
     )
     code += "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
     code += "return seeds.map((seed) => {"
@@ -170,6 +172,28 @@ def in_the_browser(alpha, clients, seeds):
         "seeds": seeds,
     }
     return dict(zip(seeds, javascript("learn sums deal ledger run", code, **given), strict=True))
+
+
+@pytest.mark.parametrize(("alpha", "seed"), [(0.1, 0), (1.0, 3)])
+def test_letters_have_the_accuracies_that_the_package_has(alpha, seed):
+    """AFL and Gaussian heads need no network, so they run in the page on images of another size."""
+    letters = page.content()["glyphs:16g"]
+    code = (
+        "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
+        "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
+        "const parts = deal(y, 10, alpha, seed).map((shard, k) => split(Int32Array.from(shard).sort(), seed, k));"
+        "const set = { x: pixels(live.train), y, xTest: pixels(live.test), yTest, classes: 10, parts };"
+        "const { shares, legs, made } = runSums(set);"
+        "return { shares, legs }"
+    )
+    given = {"labels": letters["labels"], "live": letters["live"], "alpha": alpha, "seed": seed}
+    shown = javascript("learn sums deal ledger run", code, **given)
+    for method in page.SUMS:
+        own = fl.run(method, dataset="glyphs:16g", alpha=alpha, clients=10, seed=seed)
+        assert abs(shown["shares"][method] - own.accuracy) <= 1 / 500 + 1e-9, method
+        (leg,) = shown["legs"][method]
+        sent = {row["client"]: row["bytes"] for row in own.ledger.rows()}
+        assert leg["bytes"] == [sent[k] for k in range(10)], method
 
 
 @pytest.mark.slow
