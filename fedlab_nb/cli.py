@@ -18,19 +18,18 @@ from .errors import (
     FedlabError,
     RunError,
     UsageError,
-    assigned,
+    check_number,
     choose,
-    demand,
-    number,
-    parsed,
-    reason,
+    format_error,
+    parse_assignments,
+    parse_number,
 )
 from .files import check_replaceable, expand_path, write_file
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
     """What --set was given."""
-    found = assigned(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
+    found = parse_assignments(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
     return {name.replace("-", "_"): value for name, value in found.items()}
 
 
@@ -64,7 +63,11 @@ def run_command(options: Namespace) -> int:
         table = load(str(settings["dataset"]))
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
     silent = "partition" in settings
-    one = len(options.methods) == 1 and options.methods != ["all"] and parsed(options.seeds) == 1
+    one = (
+        len(options.methods) == 1
+        and options.methods != ["all"]
+        and parse_number(options.seeds) == 1
+    )
     if options.save:
         if not one:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
@@ -90,7 +93,7 @@ def run_command(options: Namespace) -> int:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
             failed.append(event.error)
-            print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
+            print(f"fedlab-nb: {event.method} failed: {format_error(event.error)}", file=sys.stderr)
     return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
@@ -260,12 +263,13 @@ def store_command(options: Namespace) -> int:
         print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        asked = options.days is not None or options.other or options.size is not None
-        demand(
-            asked,
-            "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
-        )
-        days = None if options.days is None else number("days", parsed(options.days), 0)
+        has_limit = options.days is not None or options.other or options.size is not None
+        if not has_limit:
+            raise UsageError(
+                "store prune needs to know what it may delete; "
+                "give --days N, --version or --size 500MB."
+            )
+        days = None if options.days is None else check_number("days", parse_number(options.days), 0)
         count, freed = store.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries deleted, {data_size(freed)} freed.")
     return 0
@@ -281,7 +285,9 @@ def page_command(options: Namespace) -> int:
 def class_command(options: Namespace) -> int:
     from .live.classroom import open_class, write_page
 
-    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "drawings", "seed")}
+    partition = {
+        name: parse_number(getattr(options, name)) for name in ("alpha", "drawings", "seed")
+    }
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
@@ -321,7 +327,8 @@ def voila_command(options: Namespace) -> int:
 
     texts = settings_from(options.settings)
     settings = {
-        name: parts(v) if name in ("methods", "hide") else parsed(v) for name, v in texts.items()
+        name: parts(v) if name in ("methods", "hide") else parse_number(v)
+        for name, v in texts.items()
     }
     return (
         open_page(
@@ -479,7 +486,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return globals()[f"{options.command or 'course'}_command"](options)
     except FedlabError as error:
-        print(f"fedlab-nb: {reason(error)}", file=sys.stderr)
+        print(f"fedlab-nb: {format_error(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(

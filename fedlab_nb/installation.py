@@ -1,6 +1,6 @@
 """How this copy of the package was installed, so that a hint names a command that works here.
 
->>> install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
+>>> format_install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
 "pip install -e '.[cluster]'"
 """
 
@@ -51,7 +51,7 @@ def read_origin(record: dict[str, Any]) -> str:
     return url
 
 
-def install_command(
+def format_install_command(
     extra: str,
     checkout: Path | None = None,
     folder: Path | None = None,

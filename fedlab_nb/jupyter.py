@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import copy_missing, expand_path
 from fedlab_nb.renamed import move_old_notebooks
@@ -88,7 +88,7 @@ def server_command(port: int, browser: bool = False) -> list[str]:
 def options_of(server: str, **about: Any) -> list[str]:
     """The options of a server in `servers.toml`; without the class of `sockets.py` where it does not fit this Jupyter,
     or where kernels run elsewhere, which have a connection of their own."""
-    options = [option.format(**about) for option in declared("servers.toml")[server]]
+    options = [option.format(**about) for option in read_toml("servers.toml")[server]]
     with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
 

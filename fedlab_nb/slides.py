@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .errors import RunError, choose, reason
+from .errors import RunError, choose, format_error
 from .files import check_replaceable, expand_path, write_file
 from .jupyter import course_source
 from .renamed import find_new_name
@@ -158,7 +158,7 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
                 continue
             failed = f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again"
             raise RunError(
-                f"{failed}: {reason(error)}; take the stored ones with --format png."
+                f"{failed}: {format_error(error)}; take the stored ones with --format png."
             ) from error
         answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
         for picture in pictures_of(value):

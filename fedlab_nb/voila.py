@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError, choose
-from .installation import install_command
+from .installation import format_install_command
 from .jupyter import free_port, has_browser, options_of, serve
 
 PLAYGROUND = "playground"
@@ -42,7 +42,9 @@ def open_page(
     choose("theme", theme, ("light", "dark"))
     code = source(panel, dict(settings or {}))
     if find_spec("voila") is None:
-        raise RunError(f"Voilà is not installed in this environment: {install_command('voila')}.")
+        raise RunError(
+            f"Voilà is not installed in this environment: {format_install_command('voila')}."
+        )
     port = free_port(8866)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
         page = Path(folder, "fedlab_nb.ipynb")

@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb import installation
-from fedlab_nb.installation import install_command, read_origin
+from fedlab_nb.installation import format_install_command, read_origin
 
 
 def test_in_a_checkout_the_checkout_is_installed(tmp_path):
-    assert install_command("onnx", tmp_path, tmp_path) == "pip install -e '.[onnx]'"
+    assert format_install_command("onnx", tmp_path, tmp_path) == "pip install -e '.[onnx]'"
 
 
 def test_outside_the_checkout_its_folder_is_named(tmp_path):
     elsewhere = tmp_path / "work"
-    assert install_command("onnx", tmp_path, elsewhere) == f"pip install -e '{tmp_path}[onnx]'"
+    assert (
+        format_install_command("onnx", tmp_path, elsewhere) == f"pip install -e '{tmp_path}[onnx]'"
+    )
 
 
 def test_from_an_index_the_name_is_enough():
-    assert install_command("onnx", origin="") == "pip install 'fedlab-nb[onnx]'"
+    assert format_install_command("onnx", origin="") == "pip install 'fedlab-nb[onnx]'"
 
 
 def test_from_a_repository_its_address_and_commit_are_repeated():
@@ -30,7 +32,7 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
     origin = read_origin(record)
     assert origin == "git+https://example.org/course.git@abc123"
     expected = "pip install 'fedlab-nb[onnx] @ git+https://example.org/course.git@abc123'"
-    assert install_command("onnx", origin=origin) == expected
+    assert format_install_command("onnx", origin=origin) == expected
 
 
 def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
@@ -55,7 +57,7 @@ def test_this_very_checkout_is_recognised():
 
 def test_an_installed_wheel_is_no_checkout(installed_wheel):
     assert installation.find_checkout() is None
-    assert install_command("voila") == "pip install 'fedlab-nb[voila]'"
+    assert format_install_command("voila") == "pip install 'fedlab-nb[voila]'"
 
 
 def test_the_folder_of_another_project_is_no_checkout(monkeypatch, tmp_path):

@@ -15,7 +15,7 @@ from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebso
 from traitlets.utils.importstring import import_item
 
 from fedlab_nb import jupyter
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.sockets import PromptConnection
 
@@ -142,13 +142,13 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
     Connection().connect()
     assert calls[2:] == ["connected"]
     for server in ("jupyterlab", "voila"):
-        [option] = [one for one in declared("servers.toml")[server] if "connection_class" in one]
+        [option] = [one for one in read_toml("servers.toml")[server] if "connection_class" in one]
         assert import_item(option.split("=")[1]) is PromptConnection
 
 
 def test_a_server_that_does_not_fit_runs_without_our_connection(monkeypatch):
     assert len(jupyter.options_of("voila", port=1, theme="light")) == len(
-        declared("servers.toml")["voila"]
+        read_toml("servers.toml")["voila"]
     )
     monkeypatch.setenv("JUPYTER_GATEWAY_URL", "http://kernels.example")
     assert not any("sockets" in option for option in jupyter.server_command(1234))

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import UsageError, number, whole
+from ..errors import UsageError, check_number, check_whole_number
 
 # ------------------------------------------------------------------------------------------------- quantised tensors
 
@@ -76,7 +76,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     >>> quantise(torch.tensor([1.0, -0.5, 0.0])).dequantise()
     tensor([ 1.0000, -0.5039,  0.0000])
     """
-    bits = whole("bits", bits, 2, 8)
+    bits = check_whole_number("bits", bits, 2, 8)
     if not tensor.is_floating_point():
         raise UsageError(
             f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
@@ -200,7 +200,7 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or,
     ternary, `signs` (one bit each) and `scale` (μ, one float32). d, the count and b are header.
     """
-    keep = number("keep", keep, 0, 1, open_low=True)
+    keep = check_number("keep", keep, 0, 1, open_low=True)
     d = values.numel()
     b = remainder_bits(keep)
     positions = values.abs().topk(count_entries(d, keep)).indices.sort().values

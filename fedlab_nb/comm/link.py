@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..errors import UsageError, whole
+from ..errors import UsageError, check_whole_number
 from .codec import Quantised
 
 
@@ -69,7 +69,7 @@ class Ledger:
     cost no memory."""
 
     def __init__(self, clients: int):
-        self.clients = whole("clients", clients, 1)
+        self.clients = check_whole_number("clients", clients, 1)
         self.up = 0  # bytes, all clients together
         self.down = 0
         self._entries: dict[tuple[int, str, str], list[int]] = {}  # -> [bytes, messages]
@@ -103,7 +103,7 @@ class Ledger:
     def _make_entry(self, client: Any, direction: Any, phase: Any) -> list[int]:
         """A new entry, or the one that an equal client (such as numpy's 2) has; UsageError as `add`
         says."""
-        client = whole("client", client, 0, self.clients - 1)
+        client = check_whole_number("client", client, 0, self.clients - 1)
         if direction not in ("up", "down") or not isinstance(phase, str) or not phase:
             raise UsageError(
                 "A message needs a direction, up or down, and a phase's name,"
@@ -147,8 +147,8 @@ class Ledger:
         try:
             ledger = cls(data["clients"])
             for row in data["rows"]:
-                count = whole("bytes", row["bytes"], 0)
-                messages = whole("messages", row["messages"], 0)
+                count = check_whole_number("bytes", row["bytes"], 0)
+                messages = check_whole_number("messages", row["messages"], 0)
                 ledger.add(row["client"], row["direction"], row["phase"], count, messages)
         except (KeyError, TypeError) as error:
             raise UsageError(f"This is no ledger as to_json writes it: {error!r}.") from error

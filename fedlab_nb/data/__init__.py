@@ -8,7 +8,7 @@ torch.Size([10, 10])
 
 from .cues import CUES, tint_background
 from .dataset import Dataset, Description
-from .edits import Edit, Edits, letter
+from .edits import Edit, Edits, format_letters
 from .federation import (
     Federation,
     check_fonts,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.errors import UsageError, number
+from fedlab_nb.errors import UsageError, check_number
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -59,8 +59,8 @@ def tint_background(
     """
     import torch
 
-    strength = number("tint", strength, 0, 1)
-    agree = number("agree", agree, 0, 1)
+    strength = check_number("tint", strength, 0, 1)
+    agree = check_number("agree", agree, 0, 1)
     if x.ndim != 4:
         raise UsageError(
             f"A tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}."
@@ -139,8 +139,8 @@ def stamp_shape(
     """
     import torch
 
-    strength = number("tint", strength, 0, 1)
-    agree = number("agree", agree, 0, 1)
+    strength = check_number("tint", strength, 0, 1)
+    agree = check_number("agree", agree, 0, 1)
     check_shape_cue(x, classes, generator)
     cue_labels = draw_cue_labels(labels, agree, classes, generator).tolist()
     channels, height, width = x.shape[1:]

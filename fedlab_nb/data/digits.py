@@ -16,7 +16,7 @@ import numpy as np
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
 from fedlab_nb.data.partition import apportion
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
 
@@ -47,7 +47,7 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**fields) for name, fields in declared("data/datasets.toml")["files"].items()
+    name: Source(**fields) for name, fields in read_toml("data/datasets.toml")["files"].items()
 }
 NAMES = tuple(SOURCES)
 

@@ -19,7 +19,7 @@ from fedlab_nb.data import registry
 from fedlab_nb.data.arrays import read_owners
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION
 from fedlab_nb.data.dataset import Dataset, hash_parts
-from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, letter
+from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, format_letters
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
@@ -31,7 +31,7 @@ from fedlab_nb.data.partition import (
     partition_by_fonts,
     partition_samples,
 )
-from fedlab_nb.errors import UsageError, choose, number, parsed, whole
+from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_number
 from fedlab_nb.rng import generator, numpy_rng
 from fedlab_nb.torch_switches import usual_switches
 
@@ -175,7 +175,7 @@ class Federation:
         """
         import torch
 
-        fraction = number("fraction", fraction, 0, 1)
+        fraction = check_number("fraction", fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
             size = len(shard)
@@ -212,7 +212,7 @@ class Federation:
         receiver = None if to is None else self.client_number(to)
         if giver == receiver:
             raise UsageError(
-                f"Client {letter(giver)} cannot give samples to itself; name another client."
+                f"Client {format_letters(giver)} cannot give samples to itself; name another client."
             )
         label_index = None if label is None else self.label_index(label)
         return self._add_edit(Edit(giver, label_index, receiver))
@@ -243,8 +243,8 @@ class Federation:
         number."""
         count = self._everybody.clients
         if not isinstance(client, str):
-            return int(whole("client", client, 0, count - 1))
-        numbers = {letter(k): k for k in range(count)}
+            return int(check_whole_number("client", client, 0, count - 1))
+        numbers = {format_letters(k): k for k in range(count)}
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
@@ -256,7 +256,7 @@ class Federation:
         """The index of a class, from its name or its index."""
         if isinstance(label, str):
             return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
-        return int(whole("label", label, 0, self.classes - 1))
+        return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> dict[str, Any]:
         """What makes it, as settings of a run: of all seeds of a run, this one federation.
@@ -373,7 +373,7 @@ def federate(
 
     source = fspath(dataset) if isinstance(dataset, str | PathLike) else None
     dataset = registry.load(dataset)
-    seed = whole("seed", seed)
+    seed = check_whole_number("seed", seed)
     if indices is not None:
         dataset = assign_clients(dataset, indices)
         source = None
@@ -390,7 +390,7 @@ def federate(
     )
     if alpha is None:
         alpha = USUAL_ALPHA
-    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
     if clients is None:
         clients = USUAL_CLIENTS
     edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
@@ -564,7 +564,7 @@ def partition_dataset(
 def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
     """Sorted indices of the training samples that are used: round(share N) of them at random; of
     natural clients round(share n_k) of each, at least 1."""
-    share = number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
+    share = check_number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)
         count = max(1, round(share * samples))
@@ -667,7 +667,9 @@ def check_spurious(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
         raise UsageError(
             f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1)."
         )
-    return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
+    return tuple(
+        sorted({check_whole_number("A client in spurious", k, 0, clients - 1) for k in spurious})
+    )
 
 
 def list_present_clients(
@@ -705,16 +707,18 @@ def parse_clients(
     if isinstance(clients, str):
         clients = split_clients(clients)
     if not isinstance(clients, Iterable):
-        removed = whole(setting, clients, 0, count, hint=hint)
+        removed = check_whole_number(setting, clients, 0, count, hint=hint)
         return tuple(range(count - removed, count))
-    known = {letter(k): k for k in range(count)}
+    known = {format_letters(k): k for k in range(count)}
     for k, name in enumerate(names):
         known[name] = k
     numbers = set()
     for client in clients:
         if client != "":
-            value = known[client] if client in known else parsed(client)
-            numbers.add(whole(f"A client in {setting}", value, 0, count - 1, hint=hint))
+            value = known[client] if client in known else parse_number(client)
+            numbers.add(
+                check_whole_number(f"A client in {setting}", value, 0, count - 1, hint=hint)
+            )
     return tuple(sorted(numbers))
 
 
@@ -723,7 +727,7 @@ def split_clients(text: str) -> Any:
     for ""."""
     if "," in text:
         return [part.strip() for part in text.split(",")]
-    value = parsed(text.strip() or "0")
+    value = parse_number(text.strip() or "0")
     if isinstance(value, str):
         return [value]
     return value
@@ -774,7 +778,7 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
             given = name_source(given)
         if name not in expected:
             reason = f"is dealt out without {name}"
-        elif parsed(given) != parsed(expected[name]):
+        elif parse_number(given) != parse_number(expected[name]):
             reason = f"has {name}={expected[name]!r}"
         else:
             continue

@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from fedlab_nb.data.cells import is_plain_number, to_cells
 from fedlab_nb.data.dataset import shorten_error
 from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.installation import install_command
+from fedlab_nb.installation import format_install_command
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -170,7 +170,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     except ImportError as error:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
-        how = f"{install_command(extra)}, or save the table as CSV"
+        how = f"{format_install_command(extra)}, or save the table as CSV"
         raise UsageError(
             f"{name} needs {package} to be read ({shorten_error(error)}); {how}."
         ) from None

@@ -30,7 +30,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.errors import UsageError, choose, whole
+from fedlab_nb.errors import UsageError, check_whole_number, choose
 from fedlab_nb.rng import seed_for
 
 if TYPE_CHECKING:
@@ -156,11 +156,11 @@ def check_options(options: Mapping[str, Any], name: str = "glyphs") -> dict[str,
                 "data set 'glyphs'."
             )
     checked = {**OPTIONS, **options_of_name, **options}
-    checked["n_train"] = whole("n_train", checked["n_train"], 10)
-    checked["n_test"] = whole("n_test", checked["n_test"], 1)
-    checked["n_public"] = whole("n_public", checked["n_public"], 0)
-    checked["size"] = whole("size", checked["size"], 8, 128)
-    checked["seed"] = whole("seed", checked["seed"])
+    checked["n_train"] = check_whole_number("n_train", checked["n_train"], 10)
+    checked["n_test"] = check_whole_number("n_test", checked["n_test"], 1)
+    checked["n_public"] = check_whole_number("n_public", checked["n_public"], 0)
+    checked["size"] = check_whole_number("size", checked["size"], 8, 128)
+    checked["seed"] = check_whole_number("seed", checked["seed"])
     checked["channels"] = int(choose("number of channels", str(checked["channels"]), ("1", "3")))
     return checked
 

@@ -65,7 +65,7 @@ from fedlab_nb.data import tables
 from fedlab_nb.data.arrays import scale_samples
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts, make_dataset
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 
 HEART = Path(__file__).with_name("heart.csv")
 WATCH = Path(__file__).with_name("watch.npz")
@@ -97,7 +97,7 @@ def load(name: str) -> Dataset:
     """`heart`: x [N, 25], y 1 for disease; `watch`: x [N, 6, 100], y the exercise; `mails`: x
     [N, 512], y 1: spam."""
     kind = find_kind(name)
-    card = declared("data/datasets.toml")["menu"][kind]["card"]
+    card = read_toml("data/datasets.toml")["menu"][kind]["card"]
     if kind == "heart":
         return load_heart(name, card)
     if kind == "watch":

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlab_nb.declared import declared
-from fedlab_nb.errors import RunError, UsageError, choose, number, whole
+from fedlab_nb.declared import read_toml
+from fedlab_nb.errors import RunError, UsageError, check_number, check_whole_number, choose
 
-PARTITIONS: dict[str, str] = declared("data/datasets.toml")["partitions"]
+PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
@@ -120,10 +120,12 @@ def partition_samples(
     n = len(labels)
     choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
-    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
-    clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
-    classes_per_client = whole("classes_per_client", classes_per_client, 1, classes)
-    size_sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
+    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    clients = check_whole_number(
+        "clients", clients, 1, n, hint="every client needs one training sample or more"
+    )
+    classes_per_client = check_whole_number("classes_per_client", classes_per_client, 1, classes)
+    size_sigma = check_number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
     if size_sigma and partition not in SIZED:
         raise UsageError(
             f"size_sigma is {size_sigma:g}, but partition {partition!r} has no lognormal sizes; "
@@ -132,7 +134,7 @@ def partition_samples(
     if minimum is None:
         minimum = choose_minimum(n, clients)
     hint = f"{clients} clients share {n} training samples"
-    minimum = whole("minimum", minimum, 1, n // clients, hint=hint)
+    minimum = check_whole_number("minimum", minimum, 1, n // clients, hint=hint)
 
     rule = Rule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
@@ -319,7 +321,7 @@ def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator
     """
     present = rng.permutation(np.unique(fonts[fonts >= 0]))
     hint = f"the samples are in {len(present)} fonts, and each client needs one of its own"
-    clients = whole("clients", clients, 1, len(present), hint=hint)
+    clients = check_whole_number("clients", clients, 1, len(present), hint=hint)
     fonts_of_clients = np.array_split(present, clients)
     shards = [np.flatnonzero(np.isin(fonts, chosen)) for chosen in fonts_of_clients]
     counts = sorted({len(chosen) for chosen in fonts_of_clients})

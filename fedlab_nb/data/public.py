@@ -21,7 +21,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
-from fedlab_nb.errors import UsageError, choose, number, parsed
+from fedlab_nb.errors import UsageError, check_number, choose, parse_number
 from fedlab_nb.rng import numpy_rng
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ Choice = str | float
 def check_public(choice: object, about: Description) -> Choice:
     """`choice` for the data set `about`, in its plain form; UsageError, in one sentence, if it
     cannot be had."""
-    value = str(choice) if isinstance(choice, PathLike) else parsed(choice)
+    value = str(choice) if isinstance(choice, PathLike) else parse_number(choice)
     if not isinstance(value, str):
         hint = "it is a share of the training set, or a data set's name"
-        return number("public", value, 0, LARGEST_SHARE, hint=hint)
+        return check_number("public", value, 0, LARGEST_SHARE, hint=hint)
     if value == OWN:
         return value
     if value in SOURCES_OF_FEDET:

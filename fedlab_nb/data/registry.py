@@ -13,7 +13,7 @@ from fedlab_nb.data import arrays, digits, glyphs, natural, vision
 from fedlab_nb.data.arrays import from_arrays, from_table, hash_content
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.files import ENDINGS, find_ending, is_table, join_options, split_options
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.torch_switches import usual_switches
 
@@ -31,7 +31,7 @@ class DatasetInfo:
 
 
 DATASETS = {
-    name: DatasetInfo(**fields) for name, fields in declared("data/datasets.toml")["menu"].items()
+    name: DatasetInfo(**fields) for name, fields in read_toml("data/datasets.toml")["menu"].items()
 }
 # The module that knows each data set of the package: it has `load(name)` and `describe(name)`.
 HOMES: dict[str, Any] = {

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from .. import rng
-from ..declared import declared
-from ..errors import SAMPLES, UsageError, choose, parsed, whole
+from ..declared import read_toml
+from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_number
 from . import plain, resnet
 from .network import KINDS, Layout, Network, replace_batch_norm
 from .state import materialise
@@ -71,7 +71,7 @@ class Models(dict[str, ModelInfo]):
 
 LAYOUTS = vars(resnet) | vars(plain)
 MODELS = Models()
-for _name, _row in declared("models/models.toml").items():
+for _name, _row in read_toml("models/models.toml").items():
     MODELS[_name] = ModelInfo(layout=LAYOUTS[_name], **_row)
 
 # What menus suggest; every other name of MODELS can be typed.
@@ -138,7 +138,9 @@ def parse_models(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int
         name, _, width_text = part.strip().partition(":")
         if name != "auto":
             MODELS.check_name(name)
-        width = whole("width", parsed(width_text), 1, 4096) if width_text else None
+        width = (
+            check_whole_number("width", parse_number(width_text), 1, 4096) if width_text else None
+        )
         if name == "auto":
             name = default_model(input_shape)
         models.append((name, width))
@@ -157,7 +159,7 @@ def check_one_model(text: str) -> str:
         )
     name, width = models[0]
     if width is not None:
-        whole(f"width of {name}", width, *MODELS[name].widths)
+        check_whole_number(f"width of {name}", width, *MODELS[name].widths)
     return text
 
 
@@ -203,10 +205,10 @@ def build(
     """
     info = MODELS[MODELS.check_name(name)]
     input_shape = check_shape(name, input_shape)
-    classes = whole("classes", classes, 2)
+    classes = check_whole_number("classes", classes, 2)
     if width is None:
         width = default_width(name, input_shape)
-    width = whole(f"width of {name}", width, *info.widths)
+    width = check_whole_number(f"width of {name}", width, *info.widths)
     if not dtype.is_floating_point:
         raise UsageError(
             f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
@@ -273,7 +275,7 @@ def make_layer(
 
 def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     """`input_shape`, if there are such samples and architecture `name` can take them; else UsageError."""
-    shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
+    shape = tuple(check_whole_number("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in SAMPLES:
         raise UsageError(
             f"input_shape is {shape}, but must be (C, H, W) for images, (C, T) for recordings,"

@@ -15,7 +15,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from ..errors import whole
+from ..errors import check_whole_number
 from . import batch_last
 from .batch_last import UpConv2d
 from .state import materialise
@@ -114,8 +114,8 @@ def build_generator(
     >>> g(torch.zeros(5, 16)).shape
     torch.Size([5, 1, 8, 8])
     """
-    width = whole("width of the generator", width, 1, 1024)
-    latent = whole("latent size", latent, 1, 100_000)
+    width = check_whole_number("width of the generator", width, 1, 1024)
+    latent = check_whole_number("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
         makes_images = len(input_shape) == 3
         if makes_images:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional as F
 
-from ..errors import FedlabError, several
+from ..errors import FedlabError, check_names
 from ..methods.traffic import FLOAT, Sizes, Traffic, triangle
 from ..models import build, model_state, parameter_count
 from ..models.state import copy_model
@@ -89,7 +89,7 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
             given = dict(settings)
             given.pop("cache", None)
             seeds = int(given.pop("seeds", 1))
-            for plan in plans_for(Settings.make(**given), several("methods", methods)):
+            for plan in plans_for(Settings.make(**given), check_names("methods", methods)):
                 traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
                 is_exact = is_exact and traffic.is_exact

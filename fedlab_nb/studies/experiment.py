@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..data import Federation
-from ..errors import RunError, UsageError, parsed, several, whole
+from ..errors import RunError, UsageError, check_names, check_whole_number, parse_number
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.memory import check_memory, explain_allocation
@@ -485,13 +485,13 @@ def job(
     and the other methods go on. If you close the generator, the work stops after the present step. Finished results
     stay in the store.
     """
-    names = several("methods", methods)
+    names = check_names("methods", methods)
     if names == ["all"]:
         names = list(METHODS)
     with usual_switches():
         base = Settings.make(**settings)
     plans = []
-    for i in range(whole("seeds", parsed(seeds), 1, 1000)):
+    for i in range(check_whole_number("seeds", parse_number(seeds), 1, 1000)):
         plans += plans_for(replace(base, seed=base.seed + i), names)
     return run_plans(plans, cache)
 

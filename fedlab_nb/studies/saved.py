@@ -40,9 +40,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import RunError, UsageError, reason
+from ..errors import RunError, UsageError, format_error
 from ..files import check_replaceable, expand_path, open_replacement
-from ..installation import install_command
+from ..installation import format_install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
@@ -435,7 +435,9 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     except UsageError:
         raise
     except Exception as error:  # safetensors has its own, for a full disk
-        raise RunError(f"The model could not be written to {path}: {reason(error)}.") from None
+        raise RunError(
+            f"The model could not be written to {path}: {format_error(error)}."
+        ) from None
     return path
 
 
@@ -497,7 +499,7 @@ def save_onnx(
     RunError for a model that has no such form, or where there is no room or permission."""
     if not (find_spec("onnx") and find_spec("onnxscript")):
         raise UsageError(
-            f"{path} needs the packages onnx and onnxscript; type {install_command('onnx')}, or save it as "
+            f"{path} needs the packages onnx and onnxscript; type {format_install_command('onnx')}, or save it as "
             ".safetensors."
         )
     try:
@@ -509,7 +511,7 @@ def save_onnx(
         raise
     except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
         raise RunError(
-            f"The model could not be written to {path}: {reason(error)}; save it as .safetensors."
+            f"The model could not be written to {path}: {format_error(error)}; save it as .safetensors."
         ) from None
     return path
 
@@ -536,7 +538,7 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except Exception as error:  # whatever a foreign file provokes
         raise UsageError(
-            f"{path} is damaged, or no safetensors file ({reason(error)}); save the model again."
+            f"{path} is damaged, or no safetensors file ({format_error(error)}); save the model again."
         ) from None
     form, _, text = header.get(NAME, "").partition(" ")
     if not form.isdecimal():
@@ -559,9 +561,9 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         model = unpack_value(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
-        raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
+        raise UsageError(f"The model in {path} cannot be made: {format_error(error)}.") from None
     except Exception as error:
         raise UsageError(
-            f"The model in {path} cannot be made ({reason(error)}): a layer or a class in it is not known here; "
+            f"The model in {path} cannot be made ({format_error(error)}): a layer or a class in it is not known here; "
             "import the code that defines it first."
         ) from None

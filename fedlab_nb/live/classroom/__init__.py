@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import UsageError, parsed, whole
+from ...errors import UsageError, check_whole_number, parse_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
 from ...voila import show
@@ -69,8 +69,8 @@ def open_class(
     rehearsed: how many simulated students come, two in a second
     partition: alpha, drawings and seed of the `Room`
     """
-    number = None if port is None else whole("port", parsed(port), 0, 65535)
-    count = whole("rehearse", parsed(rehearsed), 0, 300)
+    number = None if port is None else check_whole_number("port", parse_number(port), 0, 65535)
+    count = check_whole_number("rehearse", parse_number(rehearsed), 0, 300)
     file = None if keep is None else choose_file(keep)
     room = Room(**partition, file=file)
     address = None if lan is None else own_address(lan)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ...errors import UsageError, whole
+from ...errors import UsageError, check_whole_number
 from ...models import MODELS, Network
 from ...models.build import default_width, initialise, make_layer
 
@@ -63,7 +63,7 @@ def cut_into_blocks(network: Network, blocks: int) -> list[list[nn.Module]]:
     layers = list(network.body)
     name = network.architecture[0]
     hint = f"{name} has {len(layers)} layers to cut between"
-    blocks = whole("blocks", blocks, 1, len(layers), hint=hint)
+    blocks = check_whole_number("blocks", blocks, 1, len(layers), hint=hint)
     if blocks in CUTS.get(name, {}):
         ends = [last + 1 for last in CUTS[name][blocks]]
     else:
