@@ -6,7 +6,7 @@ import shlex
 import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
-from fedlab_nb.cli import parser
+from fedlab_nb.cli import make_parser
 from fedlab_nb.course import label_lesson
 from fedlab_nb.declared import read_toml
 
@@ -70,7 +70,7 @@ def commands():
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_each_command_of_the_page_can_be_typed(words):
-    assert parser().parse_args(words).command == words[0]
+    assert make_parser().parse_args(words).command == words[0]
 
 
 def test_each_link_within_the_page_has_its_heading():

@@ -33,7 +33,7 @@ from fedlab_nb.data.partition import (
 )
 from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_number
 from fedlab_nb.rng import generator, numpy_rng
-from fedlab_nb.torch_switches import usual_switches
+from fedlab_nb.torch_switches import use_default_switches
 
 if TYPE_CHECKING:
     import torch
@@ -309,7 +309,7 @@ class Federation:
         )
 
 
-@usual_switches()
+@use_default_switches()
 def federate(
     dataset: Any,
     *,

@@ -15,7 +15,7 @@ from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.files import ENDINGS, find_ending, is_table, join_options, split_options
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.torch_switches import usual_switches
+from fedlab_nb.torch_switches import use_default_switches
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ _lock = threading.Lock()  # of the two dicts above
 _added: dict[str, Dataset | Path] = {}  # what `add_dataset` was given, by name
 
 
-@usual_switches()
+@use_default_switches()
 def load(source: Any, **options: Any) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.

@@ -15,7 +15,7 @@ from ..comm import Link
 from ..data import Federation, find_scale_constants
 from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
-from ..models.build import default_width
+from ..models.build import choose_default_width
 from ..models.state import all_finite, copy_model
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
@@ -210,7 +210,7 @@ class Context:
         """Whether the server's own network is of the one architecture that all clients have."""
         kinds = set()
         for name, _, _, width in (self.server_architecture(model), *self.architectures):
-            kinds.add((name, width or default_width(name, self.input_shape)))
+            kinds.add((name, width or choose_default_width(name, self.input_shape)))
         return len(kinds) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:

@@ -14,7 +14,7 @@ from ..declared import read_toml
 from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_number
 from . import plain, resnet
 from .network import KINDS, Layout, Network, replace_batch_norm
-from .state import materialise
+from .state import allocate_memory
 
 SMALLEST_SIDE = 8
 CNN_FROM = 256  # numbers of an image from which on the cnn is the default: 16x16 grey
@@ -110,7 +110,7 @@ def is_own_model(name: str) -> bool:
     return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
 
 
-def default_model(input_shape: tuple[int, ...]) -> str:
+def choose_default_model(input_shape: tuple[int, ...]) -> str:
     """The architecture for "auto".
 
     The cnn for images of 256 numbers or more that it can take, the cnn1d for recordings of eight steps or more, else
@@ -142,7 +142,7 @@ def parse_models(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int
             check_whole_number("width", parse_number(width_text), 1, 4096) if width_text else None
         )
         if name == "auto":
-            name = default_model(input_shape)
+            name = choose_default_model(input_shape)
         models.append((name, width))
     return models
 
@@ -178,9 +178,9 @@ def build_from_text(text: str, input_shape: tuple[int, ...], classes: int) -> Ne
     return build(name, input_shape, classes, width=width)
 
 
-def default_width(name: str, input_shape: tuple[int, ...]) -> int:
+def choose_default_width(name: str, input_shape: tuple[int, ...]) -> int:
     """The width of architecture `name` where no other is set."""
-    return MODELS[name].default_width or plain.mlp_width(input_shape)
+    return MODELS[name].default_width or plain.choose_mlp_width(input_shape)
 
 
 def build(
@@ -207,7 +207,7 @@ def build(
     input_shape = check_shape(name, input_shape)
     classes = check_whole_number("classes", classes, 2)
     if width is None:
-        width = default_width(name, input_shape)
+        width = choose_default_width(name, input_shape)
     width = check_whole_number(f"width of {name}", width, *info.widths)
     if not dtype.is_floating_point:
         raise UsageError(
@@ -222,7 +222,7 @@ def build(
         with torch.device("meta"):  # no memory yet, and no draw from the global random state
             blocks, features = info.layout(input_shape, width)
             model = Network(blocks, features, architecture)
-        materialise(model, dtype)
+        allocate_memory(model, dtype)
     initialise(model, generator)
     return model.to(device)
 
@@ -266,7 +266,7 @@ def make_layer(
     """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
     with torch.device("meta"):  # no draw from the global random state
         layer = kind(*sizes)
-    materialise(layer)
+    allocate_memory(layer)
     initialise(layer, generator)
     if like is None:
         return layer
@@ -286,7 +286,7 @@ def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     if needs not in ("", kind):
         sides = "x".join(map(str, shape))
         raise UsageError(
-            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {default_model(shape)!r}."
+            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model(shape)!r}."
         )
     if needs == "recordings" and shape[1] < SMALLEST_SIDE:
         raise UsageError(

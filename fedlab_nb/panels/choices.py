@@ -15,7 +15,7 @@ from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
 from ..plots.words import format_letters
-from ..symbols import explained
+from ..symbols import add_symbol_meanings
 from .theme import make_widget, show_if
 
 LABEL = {"description_width": "128px"}
@@ -82,7 +82,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     tooltip has the help, and what the symbol means to the method with the title `owner`.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = explained(f"{label}: {knob.help}", knob.symbol, owner)
+    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, owner)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)

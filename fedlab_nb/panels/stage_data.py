@@ -22,7 +22,7 @@ from ..methods import label_of
 from ..plots.identity import look, shorten_title
 from ..plots.style import class_colours
 from ..studies.statistics import band
-from ..torch_switches import usual_switches
+from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
 from .nearest_results import NearestResults
 from .record import Row, Runs
@@ -359,7 +359,7 @@ class Voices:
             if method in ("local", "ensemble") and self.clients is None:
                 self.clients = model.clients
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def ask(self, x: Tensor) -> Answers:
         """What all say of the prepared samples `x [N, …]`."""

@@ -48,7 +48,7 @@ from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..models import build, is_own_model, parse_architecture
-from ..torch_switches import usual_switches
+from ..torch_switches import use_default_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
 from .inputs import Inputs, find_rows
@@ -100,7 +100,7 @@ class Predictor:
             )
         return x.to(self.device, torch.float32)
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def predict(self, rows: Any) -> Any:
         """What `rows` are taken for.
@@ -131,7 +131,7 @@ class Predictor:
         """Whether an array can be nothing but samples that are prepared."""
         return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
@@ -402,7 +402,7 @@ def check_place(path: str | PathLike, *, force: bool = False) -> Path:
     return place
 
 
-@usual_switches()
+@use_default_switches()
 def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     """Write the outcome's model with all that `describe_outcome` says. UsageError for another ending, or where a file
     of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
@@ -516,7 +516,7 @@ def save_onnx(
     return path
 
 
-@usual_switches()
+@use_default_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
     foreign, or of a newer version, and for a `device` that is not here.

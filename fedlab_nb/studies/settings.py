@@ -19,7 +19,7 @@ from ..data import Dataset, Description, Federation
 from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
-from ..models import MODELS, default_model, parse_models
+from ..models import MODELS, choose_default_model, parse_models
 from ..models.build import check_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
@@ -578,7 +578,7 @@ def choose_model(settings: Settings, setup: Setup, cls: type[Method], about: Any
         return settings.model
     lines = setup.block.shared
     if "model" not in lines or len(about.input_shape) != 3:
-        return default_model(about.input_shape)
+        return choose_default_model(about.input_shape)
     if "one_model" in lines and "one architecture" in cls.info.needs:
         return lines["one_model"].value
     return lines["model"].value

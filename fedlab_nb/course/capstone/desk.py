@@ -32,7 +32,7 @@ from ...data.dataset import hash_parts
 from ...data.federation import assign_clients
 from ...errors import UsageError, choose
 from ...methods import METHODS
-from ...models import build_from_text, default_model, parameter_count
+from ...models import build_from_text, choose_default_model, parameter_count
 from ...plots import Picture
 from ...plots.capstone import draw_class_counts, draw_tries
 from ...plots.series import Series
@@ -134,7 +134,7 @@ def draw_federation(code: str) -> Hidden:
     )
     counts = federation.label_counts.numpy()
     noise = numpy_rng(seed, "noise").laplace(0, NOISE, counts.shape)
-    model = default_model(trial.input_shape)
+    model = choose_default_model(trial.input_shape)
     network = build_from_text(model, trial.input_shape, trial.classes)
     numbers = parameter_count(network)
     return Hidden(

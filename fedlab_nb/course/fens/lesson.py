@@ -83,10 +83,10 @@ def bill(panel: Panel) -> Card:
             f"{models:,} for {many} models of 8 bits + {rounds:,} for the rounds = "
             f"{own + models + rounds:,}, which is {ratio(panel, many)} times one-shot learning."
         )
-    d = counted[OWN] // formulas.one_shot_bytes(1)
+    d = counted[OWN] // formulas.count_one_shot_bytes(1)
     q = Fens(aggregator="nn").byte_terms(clients, classes, ())["q"]
     paper_rounds = PAPER["rounds"]
-    multiple = formulas.fens_ratio(d, clients, q, paper_rounds)
+    multiple = formulas.compute_fens_ratio(d, clients, q, paper_rounds)
     return worked(
         *lines,
         f"The paper's setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "

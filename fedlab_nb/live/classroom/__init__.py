@@ -37,7 +37,7 @@ import torch
 from ...errors import UsageError, check_whole_number, parse_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
-from ...voila import show
+from ...voila import open_in_browser
 from .messages import Message, read
 from .page_file import read_page
 from .rehearse import rehearse
@@ -152,7 +152,7 @@ async def hold(room: Room, lan: str | None, port: int | None, count: int, browse
     print(REMINDERS["phones" if lan else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
-            show(served.teacher, Path(folder))
+            open_in_browser(served.teacher, Path(folder))
         students = asyncio.create_task(rehearse(room, count))
         try:
             await wait_for_end(room)
