@@ -58,7 +58,7 @@ def load(name: str = "digits") -> Dataset:
     import torch
 
     source = SOURCES[name]
-    rows = read_rows(name)
+    rows = read_digit_rows(name)
     shape = (1, source.side, source.side)
     pixels = rows[:, :-1].astype(np.float32).reshape(-1, *shape) / source.brightest
     labels = rows[:, -1].astype(np.int64)
@@ -97,7 +97,7 @@ def describe(name: str = "digits") -> Description:
     )
 
 
-def read_rows(name: str) -> np.ndarray:
+def read_digit_rows(name: str) -> np.ndarray:
     """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError where the
     package or its file is not there."""
     source = SOURCES[name]

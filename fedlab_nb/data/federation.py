@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.arrays import read_owners
+from fedlab_nb.data.arrays import convert_to_owners
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION
 from fedlab_nb.data.dataset import Dataset, hash_parts
 from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, format_letters
@@ -266,7 +266,7 @@ class Federation:
         if not self.is_made_by_federate():
             dataset = assign_clients(self.dataset, self._everybody.shards)
             return {
-                "dataset": name_source(dataset),
+                "dataset": find_source_name(dataset),
                 "partition": "natural",
                 "seed": self.seed,
                 "absent": format_clients(self.absent),
@@ -275,7 +275,7 @@ class Federation:
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
         settings["moves"] = str(replace(self.edits, seed=partition_seed))
-        settings["dataset"] = name_source(settings["dataset"])
+        settings["dataset"] = find_source_name(settings["dataset"])
         settings["minimum"] = settings["minimum"] or 0
         settings["spurious"] = ",".join(map(str, self.spurious_clients))
         settings["absent"] = format_clients(self.absent)
@@ -400,7 +400,7 @@ def federate(
     if share != 1:
         used = draw_used_samples(dataset, partition, share, partition_seed)
     if partition == "fonts":
-        check_fonts(dataset.name, dataset.font_train is not None, changed_rule)
+        check_font_partition(dataset.name, dataset.font_train is not None, changed_rule)
     rule = {
         "alpha": alpha,
         "classes_per_client": classes_per_client,
@@ -488,11 +488,11 @@ def choose_partition(
     if partition == "natural":
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
         ignored = ("clients",) if wanted is None else ("clients", "alpha")
-        check_natural(name, clients_of_data, settings, ignored)
+        check_natural_partition(name, clients_of_data, settings, ignored)
     return partition
 
 
-def check_natural(
+def check_natural_partition(
     name: str, clients_of_data: int, settings: Mapping[str, Any], ignored: Sequence[str]
 ) -> None:
     """UsageError where partition `natural` cannot be had, or not with these settings. ignored: names
@@ -516,7 +516,7 @@ def check_natural(
         )
 
 
-def check_fonts(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
+def check_font_partition(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
     """UsageError where partition `fonts` cannot be had.
 
     has_fonts: whether the data set `name` says which font a sample has
@@ -548,7 +548,7 @@ def partition_dataset(
     """Who holds which of the samples `used` (None: of all). rule: the settings of RULES, as
     `partition_samples` takes them."""
     if partition == "natural":
-        return partition_naturally(dataset, used)
+        return partition_by_named_clients(dataset, used)
     rng = numpy_rng(seed, "partition")
     if partition == "fonts":
         return partition_used_fonts(dataset, used, clients, rng)
@@ -576,7 +576,7 @@ def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int)
     return np.sort(np.concatenate(parts))
 
 
-def partition_naturally(dataset: Dataset, used: np.ndarray | None) -> Partition:
+def partition_by_named_clients(dataset: Dataset, used: np.ndarray | None) -> Partition:
     """What the data's own clients hold, of the samples `used` alone (None: of all)."""
     shards = list_client_samples(dataset)
     if used is not None:
@@ -630,7 +630,7 @@ def assign_clients(dataset: Dataset, indices: Any) -> Dataset:
     empty."""
     import torch
 
-    owner = read_owners(indices, len(dataset.y_train))
+    owner = convert_to_owners(indices, len(dataset.y_train))
     return replace(
         dataset,
         client_train=torch.from_numpy(owner),
@@ -750,9 +750,9 @@ def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         return values
     source = values["dataset"]
     if isinstance(source, list | tuple):
-        values["dataset"] = [name_source(each) for each in source]
+        values["dataset"] = [find_source_name(each) for each in source]
     else:
-        values["dataset"] = name_source(source)
+        values["dataset"] = find_source_name(source)
     return values
 
 
@@ -775,7 +775,7 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
         if given is None:
             continue
         if name == "dataset" and not isinstance(given, list | tuple):
-            given = name_source(given)
+            given = find_source_name(given)
         if name not in expected:
             reason = f"is dealt out without {name}"
         elif parse_number(given) != parse_number(expected[name]):
@@ -791,7 +791,7 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def name_source(source: Any) -> str:
+def find_source_name(source: Any) -> str:
     """The name or path of a data set, however it is given; one in memory is added to the names.
     UsageError for a Federation, which has a setting of its own."""
     if isinstance(source, Federation):

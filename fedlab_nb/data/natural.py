@@ -78,7 +78,7 @@ HEART_VERSION = 2  # raise it whenever `heart` has other numbers: it is part of 
 DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
-def name_left_out() -> dict[str, str]:
+def list_left_out_clients() -> dict[str, str]:
     """Which client is left out, by the name of the data set: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
@@ -88,7 +88,7 @@ def name_left_out() -> dict[str, str]:
     return left_out
 
 
-LEFT_OUT = name_left_out()
+LEFT_OUT = list_left_out_clients()
 NAMES = (*CLIENTS, *LEFT_OUT)
 
 

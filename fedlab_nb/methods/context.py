@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..comm import Link
-from ..data import Federation, find_scale_constants
+from ..data import Federation, find_normalisation
 from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import choose_default_width
@@ -127,7 +127,7 @@ class Context:
         self._recall = recall
         self._remember = remember
         self._train = train or self.train
-        self._scale = find_scale_constants(
+        self._scale = find_normalisation(
             scale, federation.dataset.x_train
         )  # of the networks' first layer
         self.server_steps = 0

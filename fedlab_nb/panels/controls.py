@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, Federation, find_title, is_name, is_path, load, with_public
+from ..data import DATASETS, RULES, Federation, add_public_part, find_title, is_name, is_path, load
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
 from ..errors import UsageError, check_names, check_number, check_whole_number, choose
@@ -493,13 +493,13 @@ def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def federate(dataset: str, public: str | float, **options: Any) -> Federation:
     """The federation of a run with these settings; `options`: of `data.federate`."""
-    return deal_out(with_public(load(dataset), public), **options)
+    return deal_out(add_public_part(load(dataset), public), **options)
 
 
 def thumbs(partition: Mapping[str, Any]) -> str:
     """Small pictures of a partition at the values PREVIEWED of α: a column a client, its classes on one another."""
     options, pictures = dict(partition), []
-    data = with_public(load(options.pop("dataset")), options.pop("public"))
+    data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     for alpha in PREVIEWED:
         shares = deal_out(data, **options, alpha=alpha).label_counts[:THUMB].double()
         ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()

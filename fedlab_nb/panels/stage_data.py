@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import DATASETS, Dataset, Federation, federate, find_title, load, with_public
+from ..data import DATASETS, Dataset, Federation, federate, find_title, load, add_public_part
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import describe_flights
@@ -102,7 +102,7 @@ def deal_partitions(about: Mapping[str, Any], alphas: Sequence[float]) -> Partit
     cannot be dealt out so is left out.
     """
     options = dict(about)
-    dataset = with_public(load(options.pop("dataset")), options.pop("public"))
+    dataset = add_public_part(load(options.pop("dataset")), options.pop("public"))
     samples = len(dataset.y_train)
     if len(alphas) * samples > MOST_OWNERS:
         alphas = PREVIEWED

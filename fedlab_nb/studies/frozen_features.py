@@ -76,7 +76,7 @@ def make_federation(
 
     has_body: whether networks read what the frozen body makes of the images;   options: those of `federate`
     """
-    federation = data.federate(data.with_public(data.load(dataset), public), **options)
+    federation = data.federate(data.add_public_part(data.load(dataset), public), **options)
     if not has_body:
         return federation
     return replace(federation, dataset=replace_images(federation.dataset))

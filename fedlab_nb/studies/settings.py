@@ -160,15 +160,15 @@ class Settings:
             hint="it is the share kept from local training",
         )
         about = data.describe(self.dataset)
-        public = data.check_public(self.public, about)
-        about = data.describe_with_public(about, public)
+        public = data.check_public_choice(self.public, about)
+        about = data.describe_with_public_part(about, public)
         is_natural = self.partition == "natural"
         if self.partition == "fonts":
             wishes = {
                 "minimum": parse_number(self.minimum) or None,
                 "repair": None if self.repair == "move" else self.repair,
             }
-            data.check_fonts(self.dataset, about.n_fonts, wishes)
+            data.check_font_partition(self.dataset, about.n_fonts, wishes)
         share = check_number(
             "share",
             parse_number(self.share),
@@ -321,7 +321,7 @@ class Settings:
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
-        dataset = data.with_public(data.load(self.dataset), self.public)
+        dataset = data.add_public_part(data.load(self.dataset), self.public)
         return replace_images(dataset) if self.reads_features else dataset
 
     @property
@@ -331,7 +331,7 @@ class Settings:
 
     def describe(self) -> Description:
         """What can be said of it before it is loaded."""
-        about = data.describe_with_public(data.describe(self.dataset), self.public)
+        about = data.describe_with_public_part(data.describe(self.dataset), self.public)
         return describe_features(about) if self.reads_features else about
 
     def keywords(self) -> dict[str, Any]:
@@ -416,7 +416,7 @@ class Plan:
     @property
     def scale(self) -> str:
         """What every network's first layer does to images."""
-        return data.find_scale(self.settings.transform)
+        return data.parse_scale(self.settings.transform)
 
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
@@ -562,7 +562,7 @@ def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bo
     else:
         recipe = Recipe()
     changes = values(setup.lines(RECIPE_FIELDS))
-    augmentation = data.find_augmentation(settings.transform)
+    augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation
     for name, value in settings.overrides:

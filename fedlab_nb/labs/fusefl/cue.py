@@ -166,7 +166,7 @@ def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> 
 
     def with_cue(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return add_cue(x, y, strength, classes=data.classes, agree=agreement, generator=stream)
+        return add_cue(x, y, strength, classes=data.classes, agreement=agreement, generator=stream)
 
     return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
 
