@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import DATASETS, Dataset, Federation, federate, find_title, load, add_public_part
+from ..data import DATASETS, Dataset, Federation, add_public_part, federate, find_title, load
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import describe_flights
