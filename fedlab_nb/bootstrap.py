@@ -16,6 +16,7 @@ import tempfile
 import urllib.parse
 import urllib.request
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,7 @@ TASKS = {
 }
 
 
-def main(arguments):
+def main(arguments: list):
     """Make the environment, install, run the task; returns its exit code."""
     task = arguments[0] if arguments else "open"
     if sys.version_info < (3, 10):  # noqa: UP036
@@ -42,7 +43,7 @@ def main(arguments):
     extra, command = TASKS[task]
     try:
         make_environment()
-        install(extra)
+        install_package(extra)
     except subprocess.CalledProcessError:
         return "The installation stopped: the lines above say why. The same command tries again."
     os.chdir(ROOT)
@@ -51,9 +52,9 @@ def main(arguments):
     os.execv(PYTHON, [str(PYTHON), *command])  # so that Ctrl-C and the exit code are the task's own
 
 
-def make_environment():
+def make_environment() -> None:
     """Make `.venv` with pip in it, unless it is there; a bare Debian python3 has no ensurepip: pip is then fetched."""
-    if works("-m", "pip", "--version"):
+    if can_run("-m", "pip", "--version"):
         return
     print("Making the environment .venv ...", flush=True)
     try:
@@ -70,7 +71,7 @@ def make_environment():
             )
 
 
-def fetch_pip():
+def fetch_pip() -> None:
     """Install pip into the environment from its wheel in the package index, whose digest is checked."""
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     page = urllib.request.urlopen(f"{index}/pip/", timeout=30)
@@ -88,13 +89,13 @@ def fetch_pip():
         )
 
 
-def install(extra):
+def install_package(extra: str) -> None:
     """`pip install -e .[extra]`, skipped if this very project file was installed here before."""
     stamp = ENVIRONMENT / f"installed{extra}.txt"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    index = torch_index()
+    index = choose_torch_index()
     if index:
         print(
             f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).",
@@ -110,14 +111,18 @@ def install(extra):
     stamp.write_text(wanted)
 
 
-def torch_index(platform=sys.platform, driver="/proc/driver/nvidia", opener=urllib.request.urlopen):
+def choose_torch_index(
+    platform: str = sys.platform,
+    driver: str = "/proc/driver/nvidia",
+    opener: Callable = urllib.request.urlopen,
+) -> str:
     """The index of PyTorch's CPU builds on a Linux machine without NVIDIA's driver, if it answers; else "": pip's own.
 
     A torch that is installed already stays.
     """
     if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver).exists():
         return ""
-    if works("-c", "import torch"):
+    if can_run("-c", "import torch"):
         return ""
     try:
         opener(f"{CPU_BUILDS}/torch/", timeout=SECONDS).close()
@@ -126,7 +131,7 @@ def torch_index(platform=sys.platform, driver="/proc/driver/nvidia", opener=urll
     return CPU_BUILDS
 
 
-def works(*arguments):
+def can_run(*arguments: str) -> bool:
     """Whether the environment's Python is there and carries out `arguments`."""
     try:
         return subprocess.run([str(PYTHON), *arguments], capture_output=True).returncode == 0

@@ -4,97 +4,121 @@
 run failed, 2 wrong use.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .arguments import parser
+from .arguments import make_parser
 from .errors import (
     FedlabError,
     RunError,
     UsageError,
-    assigned,
+    check_number,
     choose,
-    demand,
-    number,
-    parsed,
-    reason,
+    format_error,
+    parse_assignments,
+    parse_number,
 )
 from .files import check_replaceable, expand_path, write_file
 
+if TYPE_CHECKING:
+    from .methods.base import Knob
+    from .studies import Outcome
+    from .studies.settings import Settings
+    from .studies.store import Entry
 
-def settings_from(pairs: Sequence[str]) -> dict[str, str]:
-    """What --set was given."""
-    found = assigned(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
-    return {name.replace("-", "_"): value for name, value in found.items()}
+
+def parse_set_options(pairs: Sequence[str]) -> dict[str, str]:
+    """The FIELD=VALUE pairs of --set, by field."""
+    values = parse_assignments(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
+    return {name.replace("-", "_"): value for name, value in values.items()}
 
 
-def given(options: Namespace) -> dict[str, Any]:
+def collect_settings(options: Namespace) -> dict[str, Any]:
     """The settings that the command line names, those of --set included."""
     from .studies.settings import setting_names
 
-    named = {
-        name: value
-        for name, value in vars(options).items()
-        if name in setting_names() and value is not None
-    }
-    return named | settings_from(options.settings)
+    settings = {}
+    for name, value in vars(options).items():
+        if name in setting_names() and value is not None:
+            settings[name] = value
+    return settings | parse_set_options(options.settings)
 
 
-def run_command(options: Namespace) -> int:
-    from .data import load
-    from .data.files import is_table
+def handle_run(options: Namespace) -> int:
+    """Run methods on one federation: a line or a JSON object for each as soon as it is done."""
     from .studies import StoreWarning, job
     from .studies.saved import check_place
 
     warnings.simplefilter("once", StoreWarning)
-    warnings.formatwarning = lambda text, *_: (
-        f"fedlab-nb: {text}\n"
-    )  # a sentence, and no line of the source
-    settings = given(options)
-    failed: list[Exception] = []
-    if is_table(
-        str(settings.get("dataset"))
-    ):  # which column was taken for what: a reader has to be able to object
-        table = load(str(settings["dataset"]))
-        print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
-    silent = "partition" in settings
-    one = len(options.methods) == 1 and options.methods != ["all"] and parsed(options.seeds) == 1
+    # A warning is a sentence, without a line of the source.
+    warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"
+    settings = collect_settings(options)
+    print_table_note(str(settings.get("dataset")))
+    has_one_method = len(options.methods) == 1 and options.methods != ["all"]
+    is_one_run = has_one_method and parse_number(options.seeds) == 1
     if options.save:
-        if not one:
+        if not is_one_run:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
         check_place(options.save, force=options.force)  # now: nothing is computed in vain
+    is_partition_known = "partition" in settings
+    errors: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
-            used = event.outcome.settings
-            if used.partition == "natural" and not silent:
-                silent = True
-                print(
-                    f"fedlab-nb: {used.dataset} names its clients: its own {used.clients} are used.",
-                    file=sys.stderr,
-                )
-            print(
-                json.dumps(event.outcome.to_json()) if options.json else line(event.outcome),
-                flush=True,
-            )
-            if one and not options.json and event.outcome.has_unequal_classes:
-                print(
-                    f"\nHow many samples of each class got which answer:\n{event.outcome.confusion()}"
-                )
+            if not is_partition_known:
+                is_partition_known = True
+                print_natural_clients(event.outcome.settings)
+            print_outcome(event.outcome, as_json=options.json, with_confusion=is_one_run)
             if options.save:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
-            failed.append(event.error)
-            print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
-    return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
+            errors.append(event.error)
+            text = format_error(event.error)
+            print(f"fedlab-nb: {event.method} failed: {text}", file=sys.stderr)
+    if not errors:
+        return 0
+    return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def look_command(options: Namespace) -> int:
+def print_table_note(dataset: str) -> None:
+    """On standard error: which column of a table was taken for what, so that a reader can object."""
+    from .data import load
+    from .data.files import is_table
+
+    if is_table(dataset):
+        table = load(dataset)
+        print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
+
+
+def print_natural_clients(settings: Settings) -> None:
+    """On standard error: that a data set's own clients are used, where nobody asked for them."""
+    if settings.partition == "natural":
+        print(
+            f"fedlab-nb: {settings.dataset} names its clients: its own {settings.clients} are used.",
+            file=sys.stderr,
+        )
+
+
+def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion: bool) -> None:
+    """Print an outcome as JSON or for people; these also get the confusion matrix of unequal
+    classes, if `with_confusion`."""
+    if as_json:
+        print(json.dumps(outcome.to_json()), flush=True)
+        return
+    print(format_outcome(outcome), flush=True)
+    if with_confusion and outcome.has_unequal_classes:
+        print(f"\nHow many samples of each class got which answer:\n{outcome.confusion()}")
+
+
+def handle_look(options: Namespace) -> int:
     """What data were taken for; nothing is run."""
     from .data import load
     from .data.card import write_text_card
@@ -103,23 +127,23 @@ def look_command(options: Namespace) -> int:
     return 0
 
 
-def which_command(options: Namespace) -> int:
+def handle_which(options: Namespace) -> int:
     """Which method to use: from the stored study, or from runs on a person's own data."""
     from .papers.which import Answers, which
 
-    said = {"yes": True, "no": False, None: None}
+    answer_values = {"yes": True, "no": False, None: None}
     answers = Answers(
-        public=said[options.has_public],
-        once=said[options.once],
-        unlike=said[options.unlike],
-        forget=said[options.forget],
+        public=answer_values[options.has_public],
+        once=answer_values[options.once],
+        unlike=answer_values[options.unlike],
+        forget=answer_values[options.forget],
     )
-    asked = answers if answers != Answers() else None
     if options.dataset is None:
-        recommendation = which(answers=asked)
+        has_answers = answers != Answers()
+        recommendation = which(answers=answers if has_answers else None)
     else:
         limits = {"seconds": options.seconds, "seeds": options.seeds}
-        settings = settings_from(options.settings)
+        settings = parse_set_options(options.settings)
         recommendation = which(options.dataset, answers=answers, **limits, **settings)
     print(recommendation)
     if options.picture:
@@ -128,7 +152,7 @@ def which_command(options: Namespace) -> int:
     return 0
 
 
-def predict_command(options: Namespace) -> int:
+def handle_predict(options: Namespace) -> int:
     """Answers for raw rows, as CSV: to a file, or to standard output."""
     from .studies.saved import load_model
 
@@ -146,81 +170,110 @@ def predict_command(options: Namespace) -> int:
     return 0
 
 
-def plan_command(options: Namespace) -> int:
+def handle_plan(options: Namespace) -> int:
+    """What a preset means: data, clients, and the source of every value; nothing is run."""
     from .papers.overview import plan
 
-    options.preset, preset = None, options.preset
-    print(plan(preset, options.methods or None, **given(options)))
+    preset = options.preset
+    options.preset = None  # named apart: `collect_settings` must not repeat it
+    print(plan(preset, options.methods or None, **collect_settings(options)))
     return 0
 
 
-def parts(text: str) -> list[str]:
-    """What is joined by commas."""
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text that are joined by commas, without blanks around them.
+
+    >>> split_at_commas("fens, fedlpa")
+    ['fens', 'fedlpa']
+    """
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def sweep_command(options: Namespace) -> int:
+def handle_sweep(options: Namespace) -> int:
+    """A grid of methods, alphas and clients from the command line's lists."""
     from .studies.results import COLUMNS
 
-    axes = {"alpha": options.alphas, "clients": options.clients}
-    settings = given(options) | {
-        axis: parts(text) for axis, text in axes.items() if text is not None
-    }
-    return grid_command(options, parts(options.methods), COLUMNS, options.seeds, **settings)
+    settings = collect_settings(options)
+    if options.alphas is not None:
+        settings["alpha"] = split_at_commas(options.alphas)
+    if options.clients is not None:
+        settings["clients"] = split_at_commas(options.clients)
+    return run_grid(options, split_at_commas(options.methods), COLUMNS, options.seeds, **settings)
 
 
-def study_command(options: Namespace) -> int:
-    return grid_command(options, expand_path(options.file))
+def handle_study(options: Namespace) -> int:
+    """A grid that a TOML file describes."""
+    return run_grid(options, expand_path(options.file))
 
 
-def grid_command(
-    options: Namespace, methods: Any, columns: Sequence[str] = (), seeds: Any = 1, **settings: Any
+def run_grid(
+    options: Namespace,
+    methods: list[str] | Path,
+    columns: Sequence[str] = (),
+    seeds: int | str = 1,
+    **settings: Any,
 ) -> int:
-    """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
+    """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
+
+    methods: their names, or the TOML file that describes the whole grid
+    columns: those of results.csv; none: all
+    """
     from .papers import overview
     from .studies import engine
     from .studies.text_tables import FORMATS
 
     choose("form of a table", options.table, FORMATS)
-    study, plot = engine.make_study(methods, seeds, settings), options.plot
-    own = [name for name in study.axes if "." not in name]
-    for axis in (
-        plot.split(" x ") if plot else ()
-    ):  # now: a wrong name would be noticed only after the runs
-        choose(
-            "axis to draw against",
-            axis,
-            own if " x " in str(plot) else [*own, "bytes", "differences"],
-        )
+    study = engine.make_study(methods, seeds, settings)
+    if options.plot:  # now: a wrong name would be noticed only after the runs
+        check_plot_axes(options.plot, study.axes)
     if options.dry_run:
         print(overview.estimate(study))
         return 0
     folder = expand_path(options.out)
     picture = folder / "results.svg"
-    if plot:
+    if options.plot:
         check_replaceable([picture], force=options.force)
-    ways = {"workers": options.workers, "scheduler": options.scheduler, "force": options.force}
-    results = engine.study(study, out=folder, columns=columns, **ways)
+    results = engine.study(
+        study,
+        out=folder,
+        columns=columns,
+        workers=options.workers,
+        scheduler=options.scheduler,
+        force=options.force,
+    )
     print(results.table(options.table))
     for row in results.failed:
-        axes = ", ".join(
-            f"{name} = {row[name]}" for name in (*results.axes, "seed") if row.get(name) is not None
-        )
-        print(f"fedlab-nb: {row['method']} failed ({axes}): {row['error']}", file=sys.stderr)
-    if plot:
-        results.plot(plot).save(picture, force=options.force)
+        axes = []
+        for name in (*results.axes, "seed"):
+            if row.get(name) is not None:
+                axes.append(f"{name} = {row[name]}")
+        point = ", ".join(axes)
+        print(f"fedlab-nb: {row['method']} failed ({point}): {row['error']}", file=sys.stderr)
+    if options.plot:
+        results.plot(options.plot).save(picture, force=options.force)
     print(f"written to {folder}")
     return 1 if results.failed else 0
 
 
-def reproduce_command(options: Namespace) -> int:
+def check_plot_axes(plot: str, axes: Sequence[str]) -> None:
+    """UsageError unless a study with these axes can be drawn as --plot says: against one axis,
+    against "bytes" or "differences", or as a heat-map of two axes, such as "alpha x clients"."""
+    setting_axes = [name for name in axes if "." not in name]
+    wanted = plot.split(" x ")
+    if len(wanted) == 1:
+        setting_axes += ["bytes", "differences"]
+    for axis in wanted:
+        choose("axis to draw against", axis, setting_axes)
+
+
+def handle_reproduce(options: Namespace) -> int:
+    """Run a paper's table and print the published numbers beside ours."""
     from .papers import reproduce
 
-    named = {
-        name: getattr(options, name)
-        for name in ("dataset", "scale", "seeds", "workers", "out", "stored", "force")
-    }
-    result = reproduce(options.table, **named, **settings_from(options.settings))
+    arguments = {}
+    for name in ("dataset", "scale", "seeds", "workers", "out", "stored", "force"):
+        arguments[name] = getattr(options, name)
+    result = reproduce(options.table, **arguments, **parse_set_options(options.settings))
     print(result)
     if options.list:
         print(f"\n{result.listing()}")
@@ -231,57 +284,86 @@ def reproduce_command(options: Namespace) -> int:
     return 0
 
 
-def store_command(options: Namespace) -> int:
+def handle_store(options: Namespace) -> int:
+    """List, measure, prune or verify the stored results; exit code 1 if entries are damaged."""
     from .studies import store
-    from .studies.text_tables import data_size
 
-    here = store.list_entries()
+    entries = store.list_entries()
     if options.task == "list":
-        for entry in here:
-            about = entry.head().get("values", {}).get("about", {})
-            what = " ".join(
-                str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed")
-            )
-            day, size = datetime.fromtimestamp(entry.used), data_size(entry.bytes)
-            print(
-                f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}".rstrip()
-            )
+        for entry in entries:
+            print(format_store_entry(entry))
     elif options.task == "size":
-        for kind in store.KINDS:
-            own = [entry for entry in here if entry.kind == kind]
-            print(
-                f"{kind:8s} {len(own):6d} entries  {data_size(sum(entry.bytes for entry in own)):>9s}"
-            )
-        print(f"in {store.store_folder()}; the bound is {data_size(store.read_limit())}")
+        print_store_size(entries)
     elif options.task == "verify":
         damaged = store.verify()
         for entry in damaged:
             print(f"damaged: {entry.path}")
-        print(f"{len(here) - len(damaged)} of {len(here)} entries are not damaged.")
+        print(f"{len(entries) - len(damaged)} of {len(entries)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        asked = options.days is not None or options.other or options.size is not None
-        demand(
-            asked,
-            "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
-        )
-        days = None if options.days is None else number("days", parsed(options.days), 0)
-        count, freed = store.prune(days=days, version=options.other, size=options.size)
-        print(f"{count} entries deleted, {data_size(freed)} freed.")
+        prune_store(options)
     return 0
 
 
-def page_command(options: Namespace) -> int:
+def format_store_entry(entry: Entry) -> str:
+    """One line about a stored result: its kind, key, day and size, and what was run."""
+    from .studies.text_tables import data_size
+
+    about = entry.head().get("values", {}).get("about", {})
+    values = []
+    for name in ("method", "dataset", "alpha", "clients", "seed"):
+        values.append(str(about.get(name, "")))
+    run = " ".join(values).strip()
+    day = datetime.fromtimestamp(entry.used)
+    size = data_size(entry.bytes)
+    key = entry.path.name[:12]
+    return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
+
+
+def print_store_size(entries: Sequence[Entry]) -> None:
+    """Print how many results of each kind are stored and how large they are."""
+    from .studies import store
+    from .studies.text_tables import data_size
+
+    for kind in store.KINDS:
+        sizes = [entry.bytes for entry in entries if entry.kind == kind]
+        print(f"{kind:8s} {len(sizes):6d} entries  {data_size(sum(sizes)):>9s}")
+    print(f"in {store.store_folder()}; the bound is {data_size(store.read_limit())}")
+
+
+def prune_store(options: Namespace) -> None:
+    """Delete the stored results that --days, --version and --size name."""
+    from .studies import store
+    from .studies.text_tables import data_size
+
+    has_limit = options.days is not None or options.other or options.size is not None
+    if not has_limit:
+        raise UsageError(
+            "store prune needs to know what it may delete; "
+            "give --days N, --version or --size 500MB."
+        )
+    days = None
+    if options.days is not None:
+        days = check_number("days", parse_number(options.days), 0)
+    count, freed = store.prune(days=days, version=options.other, size=options.size)
+    print(f"{count} entries deleted, {data_size(freed)} freed.")
+
+
+def handle_page(options: Namespace) -> int:
+    """Write the page that trains in a browser."""
     from .live.page import write
 
     print(f"written to {write(options.out, force=options.force)}")
     return 0
 
 
-def class_command(options: Namespace) -> int:
+def handle_class(options: Namespace) -> int:
+    """Hold a class, or only write the page of its students."""
     from .live.classroom import open_class, write_page
 
-    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "drawings", "seed")}
+    partition = {}
+    for name in ("alpha", "drawings", "seed"):
+        partition[name] = parse_number(getattr(options, name))
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
@@ -297,10 +379,11 @@ def class_command(options: Namespace) -> int:
         ) from None
 
 
-def slides_command(options: Namespace) -> int:
-    from .slides import write
+def handle_slides(options: Namespace) -> int:
+    """Write the pictures of a lesson to files."""
+    from .slides import write_slides
 
-    folder, slides = write(options.lesson, options.out, options.format, force=options.force)
+    folder, slides = write_slides(options.lesson, options.out, options.format, force=options.force)
     answers = sum(slide.answer for slide in slides)
     print(
         f"{len(slides)} pictures written to {folder}; {answers} of them show answers. See index.html there."
@@ -308,7 +391,8 @@ def slides_command(options: Namespace) -> int:
     return 0
 
 
-def leaderboard_command(options: Namespace) -> int:
+def handle_leaderboard(options: Namespace) -> int:
+    """Print one table of a class's capstone reports."""
     from .course.capstone import leaderboard
     from .studies.text_tables import FORMATS
 
@@ -316,43 +400,46 @@ def leaderboard_command(options: Namespace) -> int:
     return 0
 
 
-def voila_command(options: Namespace) -> int:
+def handle_voila(options: Namespace) -> int:
+    """Serve a panel as a page of its own until Ctrl-C."""
     from .voila import open_page
 
-    texts = settings_from(options.settings)
-    settings = {
-        name: parts(v) if name in ("methods", "hide") else parsed(v) for name, v in texts.items()
-    }
-    return (
-        open_page(
-            options.panel, options.theme, not (options.no_browser or options.page_alone), settings
-        )
-        or 0
-    )
+    settings: dict[str, Any] = {}
+    for name, text in parse_set_options(options.settings).items():
+        is_list = name in ("methods", "hide")
+        settings[name] = split_at_commas(text) if is_list else parse_number(text)
+    browser = not (options.no_browser or options.page_alone)
+    return open_page(options.panel, options.theme, browser, settings) or 0
 
 
-def line(o: Any) -> str:
-    """One outcome for people."""
+def format_outcome(outcome: Outcome) -> str:
+    """One line about an outcome, for people: name, accuracy, bytes, seconds, and what is special."""
     from .methods import label_of, shorten_title
     from .studies.text_tables import data_size
 
-    share = (
-        f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
-    )
-    more = "   (remembered)" * o.cached + "".join(
-        f"   {words} {v:.1%}" for words, v in o.report.others().items()
-    )
-    more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
-    name = shorten_title(label_of(o.method, o.options, o.method))
-    balanced = f"balanced accuracy {o.balanced_accuracy:6.1%}   " if o.has_unequal_classes else ""
-    return (
-        f"{name:14s} {balanced}accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
-        f"down {data_size(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
-    )
+    title = shorten_title(label_of(outcome.method, outcome.options, outcome.method))
+    balanced = ""
+    if outcome.has_unequal_classes:
+        balanced = f"balanced accuracy {outcome.balanced_accuracy:6.1%}   "
+    parts = [
+        f"{title:14s} {balanced}accuracy {outcome.accuracy:6.1%}",
+        f"up {data_size(outcome.bytes_up):>9s}",
+        f"down {data_size(outcome.bytes_down):>9s}",
+        f"{outcome.seconds_total:6.2f} s",
+    ]
+    if outcome.settings.holdout_for != "all":
+        parts.append(f"clients trained on {1 - outcome.plan.holdout:.0%}")
+    if outcome.cached:
+        parts.append("(cached)")
+    for title, accuracy in outcome.report.others().items():
+        parts.append(f"{title} {accuracy:.1%}")
+    for client, accuracy in outcome.unseen.items():
+        parts.append(f"unseen client {client} {accuracy:.1%}")
+    return "   ".join(parts)
 
 
-def takes(knob: Any) -> str:
-    """What a hyper-parameter takes, such as "(0 to 1)"; nothing where any value of its type will do."""
+def describe_allowed_values(knob: Knob) -> str:
+    """The values that a hyper-parameter may have, such as "(0 to 1)"; nothing where any value of its type will do."""
     if knob.model:
         return "(auto, or a model's name or name:width)"
     if knob.options:
@@ -362,7 +449,8 @@ def takes(knob: Any) -> str:
     return f"(at least {knob.low:g})" if knob.low is not None else ""
 
 
-def list_command(options: Namespace) -> int:
+def handle_list(options: Namespace) -> int:
+    """Print the names of methods, data sets, models, partitions and presets, each with a line."""
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
     from .models import MODELS
@@ -393,7 +481,9 @@ def list_command(options: Namespace) -> int:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for k in cls.fields():
-                    print(f"    {name}.{k.name} = {k.default}   {k.help} {takes(k)}".rstrip())
+                    print(
+                        f"    {name}.{k.name} = {k.default}   {k.help} {describe_allowed_values(k)}".rstrip()
+                    )
     return 0
 
 
@@ -409,7 +499,7 @@ PACKAGES = (
 )
 
 
-def doctor_command(options: Namespace) -> int:
+def handle_doctor(options: Namespace) -> int:
     """Device, versions, and what works here, each shown by trying it: one line a fact."""
     import os
     import platform
@@ -422,9 +512,9 @@ def doctor_command(options: Namespace) -> int:
     print(f"fedlab-nb {__version__}, Python {platform.python_version()}, {machine}")
     for name in PACKAGES:
         try:
-            fact(name, metadata.version(name))
+            print_fact(name, metadata.version(name))
         except metadata.PackageNotFoundError:
-            fact(name, f"missing: pip install {name}")
+            print_fact(name, f"missing: pip install {name}")
     import torch  # now that it would be known to be missing
 
     from .studies import run
@@ -433,37 +523,62 @@ def doctor_command(options: Namespace) -> int:
 
     if torch.cuda.is_available():
         card = torch.cuda.get_device_properties(0)
-        fact("GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it")
+        print_fact(
+            "GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it"
+        )
     else:
-        fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
+        print_fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
     try:
         check_folder(store_folder())
-        fact("store", f"{store_folder()} (writable)")
+        print_fact("store", f"{store_folder()} (writable)")
     except UsageError:
-        fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
-    fact("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
-    fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
+        print_fact("store", f"{store_folder()} (NOT writable: results are not cached)")
+    print_fact("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
+    print_fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
     start = time.perf_counter()
     device = run("fedavg", clients=2, epochs=1, cache=False).settings.device
-    fact(
+    print_fact(
         "training",
         f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}",
     )
     return 0
 
 
-def fact(name: str, text: str) -> None:
+def print_fact(name: str, text: str) -> None:
+    """A line of `doctor`: what it is about, and what was found."""
     print(f"  {name:14s} {text}")
 
 
-def course_command(options: Namespace) -> int:
+def handle_course(options: Namespace) -> int:
+    """Open the course in JupyterLab, which waits until it ends."""
     from .jupyter import open_course
 
     return open_course(options.folder, browser=not options.no_browser) or 0
 
 
-def print_any_text() -> None:
-    """Let the terminal's encoding be what it is: what it lacks, such as α on an old Windows, is printed as "?"."""
+HANDLERS: dict[str, Callable[[Namespace], int]] = {
+    "course": handle_course,
+    "run": handle_run,
+    "look": handle_look,
+    "which": handle_which,
+    "predict": handle_predict,
+    "plan": handle_plan,
+    "sweep": handle_sweep,
+    "study": handle_study,
+    "reproduce": handle_reproduce,
+    "store": handle_store,
+    "page": handle_page,
+    "class": handle_class,
+    "slides": handle_slides,
+    "leaderboard": handle_leaderboard,
+    "voila": handle_voila,
+    "list": handle_list,
+    "doctor": handle_doctor,
+}
+
+
+def replace_unprintable_characters() -> None:
+    """From now on print what the terminal's encoding lacks, such as α on an old Windows, as "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -471,15 +586,15 @@ def print_any_text() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    print_any_text()
+    replace_unprintable_characters()
     try:
-        options = parser().parse_args(arguments)
+        options = make_parser().parse_args(arguments)
     except SystemExit as leave:
         return int(leave.code or 0)
     try:
-        return globals()[f"{options.command or 'course'}_command"](options)
+        return HANDLERS[options.command or "course"](options)
     except FedlabError as error:
-        print(f"fedlab-nb: {reason(error)}", file=sys.stderr)
+        print(f"fedlab-nb: {format_error(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(

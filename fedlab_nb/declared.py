@@ -13,12 +13,12 @@ ROOT = Path(__file__).parent
 _toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """The content of a TOML file; ValueError, which says where, for text that is none."""
     return _toml.loads(text)
 
 
 @functools.cache
-def declared(name: str) -> dict[str, Any]:
+def read_toml(name: str) -> dict[str, Any]:
     """The content of the package's own file `name`, such as "panels/controls.toml"; never to be changed."""
-    return parse((ROOT / name).read_text(encoding="utf-8"))
+    return parse_toml((ROOT / name).read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeGuard
 
 
 class FedlabError(Exception):
@@ -27,27 +27,19 @@ class RunError(FedlabError, RuntimeError):
 SAMPLES = {1: "feature rows", 2: "recordings", 3: "images"}
 
 
-def demand(holds: object, text: str) -> None:
-    """UsageError with that sentence unless `holds`."""
-    if not holds:
-        raise UsageError(text)
-
-
-def reason(error: Exception | None) -> str:
+def format_error(error: Exception | None) -> str:
     """An error on one line ("" for none); other people's errors with their type before it."""
     if error is None:
         return ""
     text = " ".join(str(error).split())
-    return text if isinstance(error, FedlabError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, FedlabError):
+        return text
+    return f"{type(error).__name__}: {text}"
 
 
 FEW = 12  # names that a sentence lists; of more it says the nearest, and what lists them all
-LISTED = (
-    "method",
-    "dataset",
-    "model",
-    "setting",
-)  # kinds that `fedlab-nb list` and `fedlab-nb run --help` list
+# Kinds that `fedlab-nb list` and `fedlab-nb run --help` list.
+LISTED = ("method", "dataset", "model", "setting")
 
 
 def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
@@ -68,10 +60,12 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
     raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
 
 
-def several(what: str, names: object) -> list[str]:
+def check_names(setting: str, names: object) -> list[str]:
     """`names` as a list without repetitions; UsageError unless it is one name or names in a list.
 
-    >>> several("methods", "fens"), several("methods", ("fens", "local", "fens"))
+    setting: what the names are given for, which the error says
+
+    >>> check_names("methods", "fens"), check_names("methods", ("fens", "local", "fens"))
     (['fens'], ['fens', 'local'])
     """
     if isinstance(names, str):
@@ -79,34 +73,40 @@ def several(what: str, names: object) -> list[str]:
     listed = list(names) if isinstance(names, Iterable) else [names]
     if any(not isinstance(name, str) for name in listed):
         raise UsageError(
-            f'{what} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].'
+            f"{setting} is {names!r}, but it must be a name or a list of names, such as "
+            '["fens", "fedavg"].'
         )
     return list(dict.fromkeys(listed))
 
 
-def assigned(pairs: Iterable[str], how: str) -> dict[str, str]:
-    """`["rounds=100"]` as `{"rounds": "100"}`; UsageError, which says `how`, for what is no NAME=VALUE."""
+def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
+    """`["rounds=100"]` as `{"rounds": "100"}`; UsageError, which ends with `advice`, for a text
+    that is no NAME=VALUE."""
     settings = {}
     for pair in pairs:
-        name, equals, value = (part.strip() for part in pair.partition("="))
-        demand(equals and name and value, f"{pair.strip()!r} is not a setting; {how}.")
+        name, equals, value = pair.partition("=")
+        name = name.strip()
+        value = value.strip()
+        if not (equals and name and value):
+            raise UsageError(f"{pair.strip()!r} is not a setting; {advice}.")
         settings[name] = value
     return settings
 
 
-def parsed(value: object) -> object:
-    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number`
-    to judge."""
-    if isinstance(value, str):
-        for kind in (int, float):
-            try:
-                return kind(value)
-            except ValueError:
-                pass
+def parse_number(value: object) -> object:
+    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else
+    unchanged, for `check_number` to judge."""
+    if not isinstance(value, str):
+        return value
+    for number_type in (int, float):
+        try:
+            return number_type(value)
+        except ValueError:
+            continue
     return value
 
 
-def number(
+def check_number(
     name: str,
     value: object,
     low: float | None = None,
@@ -115,47 +115,57 @@ def number(
     open_low: bool = False,
     hint: str = "",
 ) -> float:
-    """Return `value` as a float within `[low, high]` (`(low, high]` with `open_low`), or raise UsageError.
+    """Return `value` as a float within `[low, high]` (`(low, high]` with `open_low`), or raise
+    UsageError.
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    return float(_checked("a number", name, value, low, high, open_low, hint))
+    if not is_finite_number(value) or not is_within(value, low, high, open_low):
+        allowed = describe_range("number", low, high, open_low)
+        raise make_value_error(name, value, allowed, hint)
+    return float(value)
 
 
-def whole(
+def check_whole_number(
     name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = ""
 ) -> int:
     """The same for a whole number, as an int."""
-    return int(_checked("a whole number", name, value, low, high, False, hint))
+    is_whole = is_finite_number(value) and float(value).is_integer()
+    if not is_whole or not is_within(value, low, high):
+        allowed = describe_range("whole number", low, high)
+        raise make_value_error(name, value, allowed, hint)
+    return int(value)
 
 
-def _checked(
-    kind: str,
-    name: str,
-    value: Any,
-    low: float | None,
-    high: float | None,
-    open_low: bool,
-    hint: str,
-) -> float | int:
-    if low is not None and high is not None:
-        allowed = f"{kind} {'above' if open_low else 'from'} {low:g} {'and up to' if open_low else 'to'} {high:g}"
-    elif low is not None:
-        allowed = f"{kind} {'above' if open_low else 'of at least'} {low:g}"
-    elif high is not None:
-        allowed = f"{kind} of at most {high:g}"
-    else:
-        allowed = f"a finite {kind.removeprefix('a ')}"
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    good = good and (kind == "a number" or float(value).is_integer())
-    good = (
-        good
-        and (low is None or (value > low if open_low else value >= low))
-        and (high is None or value <= high)
-    )
-    if not good:
-        shown = repr(value) if isinstance(value, str) else value
-        raise UsageError(
-            f"{name} is {shown}, but it must be {allowed}{'; ' + hint if hint else ''}."
-        )
-    return value
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Whether `value` is a real number, and no boolean, NaN or infinity."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    return math.isfinite(value)
+
+
+def is_within(value: float, low: float | None, high: float | None, open_low: bool = False) -> bool:
+    """Whether a number lies in `[low, high]`, or `(low, high]` with `open_low`; None: no bound."""
+    if low is not None and (value < low or (open_low and value == low)):
+        return False
+    return high is None or value <= high
+
+
+def describe_range(kind: str, low: float | None, high: float | None, open_low: bool = False) -> str:
+    """The allowed values in words: "a whole number from 1 to 10"."""
+    if low is None and high is None:
+        return f"a finite {kind}"
+    if low is None:
+        return f"a {kind} of at most {high:g}"
+    if high is None:
+        return f"a {kind} above {low:g}" if open_low else f"a {kind} of at least {low:g}"
+    if open_low:
+        return f"a {kind} above {low:g} and up to {high:g}"
+    return f"a {kind} from {low:g} to {high:g}"
+
+
+def make_value_error(name: str, value: object, allowed: str, hint: str) -> UsageError:
+    """The error for a value that is not among the `allowed` ones, which it describes."""
+    shown = repr(value) if isinstance(value, str) else value
+    advice = f"; {hint}" if hint else ""
+    return UsageError(f"{name} is {shown}, but it must be {allowed}{advice}.")

@@ -25,7 +25,7 @@ from .errors import UsageError
 NOTES = "written"
 MOST_NOTES = 8  # digests that a note keeps; a run that is killed while it renames leaves the file before the last
 BLOCK = 1 << 20
-_written: dict[Path, list[str]] = {}  # what this process has written, newest last
+_written: dict[Path, list[str]] = {}  # digests of what this process has written, newest last
 
 
 def expand_path(path: str | os.PathLike) -> Path:
@@ -76,7 +76,7 @@ def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterato
         check_replaceable([named], force=force)  # once more: writing may have taken long
         if place.exists():
             shutil.copymode(place, part)
-        _note(place, digest_file(part))
+        _write_note(place, digest_file(part))
         os.replace(part, place)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,8 +90,8 @@ def write_file(path: str | os.PathLike, content: str | bytes, *, force: bool = F
     return expand_path(path)
 
 
-def copy_missing(source: Path, target: Path) -> None:
-    """Copy a file to a place where there is none; a file that is there already is never touched."""
+def copy_file_if_absent(source: Path, target: Path) -> None:
+    """Copy a file to `target`; a file that is there already is never touched."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,8 +116,8 @@ def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False
 def is_own_file(path: Path) -> bool:
     """Whether the file at `path` is what the package wrote there, to the last byte."""
     place = Path(os.path.realpath(path))
-    notes = _read_note(place)
-    return bool(notes) and digest_file(place) in notes
+    digests = _read_digests(place)
+    return bool(digests) and digest_file(place) in digests
 
 
 def digest_file(path: Path) -> str:
@@ -129,21 +129,23 @@ def digest_file(path: Path) -> str:
     return total.hexdigest()
 
 
-def _note_file(place: Path) -> Path:
+def _find_note_file(place: Path) -> Path:
+    """Where the digests of what was written to `place` are noted."""
     return store_folder() / NOTES / hashlib.sha256(os.fsencode(place)).hexdigest()
 
 
-def _read_note(place: Path) -> list[str]:
+def _read_digests(place: Path) -> list[str]:
+    """The digests of what the package wrote to `place` of late, newest last."""
     with suppress(OSError, UnicodeDecodeError):
-        return _note_file(place).read_text(encoding="ascii").split()
+        return _find_note_file(place).read_text(encoding="ascii").split()
     return _written.get(place, [])
 
 
-def _note(place: Path, digest: str) -> None:
-    """Remember what is about to be written to `place`, and the few things that were written there before."""
-    digests = [*_read_note(place), digest][-MOST_NOTES:]
+def _write_note(place: Path, digest: str) -> None:
+    """Note the digest of what is about to be written to `place` behind the latest ones before it."""
+    digests = [*_read_digests(place), digest][-MOST_NOTES:]
     _written[place] = digests
-    note = _note_file(place)
+    note = _find_note_file(place)
     with suppress(OSError):  # the store cannot be written to: this process knows it all the same
         note.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)

@@ -1,6 +1,6 @@
 """How this copy of the package was installed, so that a hint names a command that works here.
 
->>> install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
+>>> format_install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
 "pip install -e '.[cluster]'"
 """
 
@@ -24,7 +24,7 @@ def find_checkout() -> Path | None:
     return None
 
 
-def find_origin() -> str:
+def find_install_source() -> str:
     """The address that pip installed the package from, such as `git+https://…`; "" for a package index.
 
     pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since is of no
@@ -36,10 +36,10 @@ def find_origin() -> str:
         return ""
     if not record:
         return ""
-    return read_origin(json.loads(record))
+    return read_install_source(json.loads(record))
 
 
-def read_origin(record: dict[str, Any]) -> str:
+def read_install_source(record: dict[str, Any]) -> str:
     """The requirement's address in a `direct_url.json`, "" if nothing is at it any more."""
     url = str(record.get("url", ""))
     address = urlparse(url)
@@ -51,7 +51,7 @@ def read_origin(record: dict[str, Any]) -> str:
     return url
 
 
-def install_command(
+def format_install_command(
     extra: str,
     checkout: Path | None = None,
     folder: Path | None = None,
@@ -63,7 +63,7 @@ def install_command(
     """
     if checkout is None and origin is None:
         checkout = find_checkout()
-        origin = find_origin()
+        origin = find_install_source()
     if checkout is not None:
         here = (folder or Path.cwd()).resolve() == checkout.resolve()
         place = "." if here else str(checkout)

@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.files import copy_missing, expand_path
+from fedlab_nb.files import copy_file_if_absent, expand_path
 from fedlab_nb.renamed import move_old_notebooks
 
 FIRST = "1_start_here.ipynb"
@@ -33,38 +33,44 @@ Opener = Callable[[str], object]
 def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
     """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
 
-    `folder`: where the course is, or is to be copied to (default: see `course_folder`). With `browser=False`, or on a
-    machine without one, only the address is printed. Raises UsageError if `folder` is a file, RunError if JupyterLab is
-    missing or no port is free.
+    folder: where the course is, or is to be copied to (default: see `prepare_course_folder`)
+    browser: False, or a machine without one: only the address is printed
+
+    Raises UsageError if `folder` is a file, RunError if JupyterLab is missing or no port is free.
     """
-    where = course_folder(folder)
+    course = prepare_course_folder(folder)
     if importlib.util.find_spec("jupyterlab") is None:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
-    port, browser = free_port(), browser and has_browser()
+    port = find_free_port()
+    browser = browser and has_browser()
     opener = (lambda _: None) if browser else None  # JupyterLab opens it itself
-    return serve(
-        server_command(port, browser), where, port, "The course", f"lab/tree/{FIRST}", opener
-    )
+    command = make_server_command(port, browser)
+    return run_server(command, course, port, "The course", f"lab/tree/{FIRST}", opener)
 
 
-def serve(
-    command: list[str], where: str | Path, port: int, what: str, page: str, opener: Opener | None
+def run_server(
+    command: list[str],
+    folder: str | Path,
+    port: int,
+    title: str,
+    page: str,
+    opener: Opener | None,
 ) -> int:
-    """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which address its `page` is.
+    """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page`.
 
+    title: what the printed line calls it, such as "The course"
     opener: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
     """
     token = secrets.token_hex(24)
     address = f"http://127.0.0.1:{port}/{page}?token={token}"
     if threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGTERM, lambda *_: sys.exit(143)
-        )  # so that `finally` runs and no server is left behind
-    server = subprocess.Popen(command, cwd=where, env=server_environment(token))
+        # So that `finally` runs and no server is left behind.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    server = subprocess.Popen(command, cwd=folder, env=make_server_environment(token))
     try:
-        wait_for(port, server)
+        wait_for_server(port, server)
         if server.poll() is None:
-            print(f"{what} is open at {address}", flush=True)
+            print(f"{title} is open at {address}", flush=True)
             hint = "" if opener else "No browser here: open that address in one on this machine. "
             print(f"{hint}Ctrl-C stops the server.", flush=True)
             if opener:
@@ -77,18 +83,18 @@ def serve(
         server.wait()
 
 
-def server_command(port: int, browser: bool = False) -> list[str]:
+def make_server_command(port: int, browser: bool = False) -> list[str]:
     """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
-    options = options_of("jupyterlab", port=port, browser=browser, first=FIRST)
+    options = make_server_options("jupyterlab", port=port, browser=browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
     return [sys.executable, "-m", "jupyterlab", *options]
 
 
-def options_of(server: str, **about: Any) -> list[str]:
-    """The options of a server in `servers.toml`; without the class of `sockets.py` where it does not fit this Jupyter,
-    or where kernels run elsewhere, which have a connection of their own."""
-    options = [option.format(**about) for option in declared("servers.toml")[server]]
+def make_server_options(server: str, **values: Any) -> list[str]:
+    """The options of a server in `servers.toml`, with `values` in their places; without the class of `sockets.py` where
+    it does not fit this Jupyter, or where kernels run elsewhere, which have a connection of their own."""
+    options = [option.format(**values) for option in read_toml("servers.toml")[server]]
     with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
 
@@ -97,31 +103,29 @@ def options_of(server: str, **about: Any) -> list[str]:
     return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
-def server_environment(token: str) -> dict[str, str]:
+def make_server_environment(token: str) -> dict[str, str]:
     """Environment of the server. The token goes here: arguments can be read by every user of the machine.
 
     `fedlab_nb/server_files` holds defaults for this server alone (no question about news) and the template of a page; a
     user's own settings win.
     """
-    files = str(Path(__file__).parent / "server_files")
-    paths = {
-        name: filter(None, [files, os.environ.get(name)])
-        for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")
-    }
-    return {
-        **os.environ,
-        "JUPYTER_TOKEN": token,
-        **{name: os.pathsep.join(path) for name, path in paths.items()},
-    }
+    environment = {**os.environ, "JUPYTER_TOKEN": token}
+    server_files = str(Path(__file__).parent / "server_files")
+    for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"):
+        users_path = os.environ.get(name)
+        environment[name] = server_files
+        if users_path:
+            environment[name] += os.pathsep + users_path
+    return environment
 
 
-def course_folder(folder: str | Path | None = None) -> Path:
+def prepare_course_folder(folder: str | Path | None = None) -> Path:
     """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
 
     Missing files are copied into it; a file that is already there is the reader's own and is never overwritten.
     Notebooks that were saved under an old name move to the folder `earlier`, and a line says so.
     """
-    source = course_source()
+    source = find_course_source()
     if folder is None and source.name != SHIPPED:
         return source
     target = expand_path("fedlab_nb_course" if folder is None else folder).absolute()
@@ -129,18 +133,10 @@ def course_folder(folder: str | Path | None = None) -> Path:
         raise UsageError(
             f"{target.name} is a file, but the course needs a folder: move it or name another folder."
         )
-    # What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from.
-    parts = [
-        file.relative_to(source)
-        for file in sorted(source.rglob("*"))
-        if file.suffix in READ and file.is_file()
-    ]
-    for part in (
-        p
-        for p in parts
-        if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)
-    ):
-        copy_missing(source / part, target / part)
+    for file in sorted(source.rglob("*")):
+        place = file.relative_to(source)
+        if file.is_file() and is_for_readers(place):
+            copy_file_if_absent(file, target / place)
     moved = move_old_notebooks(target)
     if moved:
         print(
@@ -150,7 +146,14 @@ def course_folder(folder: str | Path | None = None) -> Path:
     return target
 
 
-def course_source() -> Path:
+def is_for_readers(place: Path) -> bool:
+    """Whether a file of the notebooks' folder is one that a reader or teacher opens: a notebook, a picture, a page for
+    instructors; not what the notebooks are made from."""
+    is_hidden = any(name.startswith(".") for name in place.parts)
+    return place.suffix in READ and place.parts[0] != "studies" and not is_hidden
+
+
+def find_course_source() -> Path:
     """Where the package has its notebooks: in an installed wheel its own folder, else the checkout's. RunError if they
     are missing."""
     shipped = Path(__file__).parent / SHIPPED
@@ -162,7 +165,7 @@ def course_source() -> Path:
     return source
 
 
-def free_port(first: int = 8888) -> int:
+def find_free_port(first: int = 8888) -> int:
     """`first` or the next port that nothing on this machine listens at."""
     for port in range(first, first + 100):
         with socket.socket() as probe, suppress(OSError):
@@ -173,7 +176,7 @@ def free_port(first: int = 8888) -> int:
     )
 
 
-def wait_for(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
+def wait_for_server(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
     """Return once something answers at `port`, the server has ended, or the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:

@@ -31,6 +31,7 @@ RENAMED = {
     "13_capstone": "6_capstone",
     "paper_tables": "shelf/paper_tables",
 }
+Cell = dict[str, Any]  # of a notebook
 EARLIER = "earlier"  # the folder of a reader's notebooks with old names
 FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)
@@ -61,14 +62,14 @@ def move_old_notebooks(course: Path) -> list[Path]:
         target = course / EARLIER / f"{old}.ipynb"
         if not source.is_file() or target.exists():
             continue
-        bring_answers(source, course / f"{new}.ipynb")
+        copy_answers(source, course / f"{new}.ipynb")
         target.parent.mkdir(exist_ok=True)
         source.rename(target)
         moved.append(target)
     return moved
 
 
-def bring_answers(old: Path, new: Path) -> int:
+def copy_answers(old: Path, new: Path) -> int:
     """Put the functions that a reader wrote in the notebook `old` in the place of the stubs in `new`.
 
     A stub is a function that returns `...`.
@@ -94,7 +95,7 @@ def bring_answers(old: Path, new: Path) -> int:
     return changed
 
 
-def find_functions(notebook: Any) -> dict[str, dict[str, Any]]:
+def find_functions(notebook: Any) -> dict[str, Cell]:
     """{name of a function: the code cell that defines it}; of two cells with one name the last."""
     cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
     functions = {}
@@ -105,12 +106,12 @@ def find_functions(notebook: Any) -> dict[str, dict[str, Any]]:
     return functions
 
 
-def is_stub(cell: dict[str, Any]) -> bool:
+def is_stub(cell: Cell) -> bool:
     """Whether nobody has written the function of a cell yet."""
     return UNWRITTEN.search(read_source(cell)) is not None
 
 
-def read_source(cell: dict[str, Any]) -> str:
+def read_source(cell: Cell) -> str:
     """A cell's text, which a notebook stores as a string or as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)

@@ -14,16 +14,20 @@ import html
 import json
 import linecache
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .errors import RunError, choose, reason
+from .errors import RunError, choose, format_error
 from .files import check_replaceable, expand_path, write_file
-from .jupyter import course_source
+from .jupyter import find_course_source
 from .renamed import find_new_name
 
+if TYPE_CHECKING:
+    from .plots import Picture
+
+Cell = Mapping[str, Any]  # of a notebook: "cell_type", "source" and, of code, "outputs"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 INDEX = "index.html"
 FOLDED = "Guess first, then read: "
@@ -50,7 +54,7 @@ class Slide:
     data: bytes
 
 
-def write(
+def write_slides(
     lesson: str, out: str | Path | None = None, form: str = "png", *, force: bool = False
 ) -> tuple[Path, list[Slide]]:
     """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
@@ -63,39 +67,47 @@ def write(
     or a folder that cannot be written to.
     """
     choose("format", form, ("png", "svg"))
-    path = notebook_of(lesson)
+    path = find_notebook(lesson)
     folder = expand_path(f"slides_{path.stem}" if out is None else out)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    known: dict[Any, Slide] = {}
-    for slide in stored(cells) if form == "png" else drawn(cells, path.stem):
-        known.setdefault(
-            (slide.alt, slide.sentence),
-            replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"),
-        )
-    slides = list(known.values())
-    advice = "run it once and save it, or use --format svg"
+    found = read_stored_pictures(cells) if form == "png" else draw_pictures(cells, path.stem)
+    slides = name_slides(found, path.stem, form)
     if not slides:
-        raise RunError(f"The stored notebook of lesson {path.stem} has no pictures; {advice}.")
+        raise RunError(
+            f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, "
+            "or use --format svg."
+        )
     check_replaceable([folder / slide.name for slide in slides], force=force)
     title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for slide in slides:
             write_file(folder / slide.name, slide.data, force=force)
-        write_file(folder / INDEX, index(title, slides), force=force)
+        write_file(folder / INDEX, make_index_page(title, slides), force=force)
     except OSError as error:
-        why = error.strerror or error
+        reason = error.strerror or error
         raise RunError(
-            f"The pictures cannot be written to {folder}: {why}; choose another --out."
+            f"The pictures cannot be written to {folder}: {reason}; choose another --out."
         ) from None
     return folder, slides
 
 
-def notebook_of(lesson: str) -> Path:
+def name_slides(pictures: Iterable[Slide], lesson: str, form: str) -> list[Slide]:
+    """The pictures with the names of their files; one that a lesson shows twice is there once."""
+    slides: dict[tuple[str, str], Slide] = {}
+    for picture in pictures:
+        content = (picture.alt, picture.sentence)
+        if content not in slides:
+            name = f"{lesson}_{len(slides) + 1:02d}.{form}"
+            slides[content] = replace(picture, name=name)
+    return list(slides.values())
+
+
+def find_notebook(lesson: str) -> Path:
     """The notebook of a lesson that is named by its number, its name or the name without number or folder; an old name
     leads to the new one."""
-    folder = course_source()
+    folder = find_course_source()
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
     word = lesson.strip().removesuffix(".ipynb")
@@ -109,103 +121,112 @@ def notebook_of(lesson: str) -> Path:
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
-def sections(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each code cell with the last heading above it."""
+def list_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
+    """Each code cell, behind the last heading above it."""
     heading = ""
     for cell in cells:
         if cell["cell_type"] == "markdown":
             headings = re.findall(r"^#+ +(.+)$", "".join(cell["source"]), re.MULTILINE)
-            heading = headings[-1] if headings else heading
+            if headings:
+                heading = headings[-1]
         elif cell["cell_type"] == "code":
             yield heading, cell
 
 
-def stored(cells: Sequence[Mapping[str, Any]]) -> Iterator[Slide]:
-    """The PNG pictures among the outputs of a notebook."""
-    for section, cell in sections(cells):
+def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
+    """The PNG pictures among the outputs of a notebook, without names."""
+    for section, cell in list_code_cells(cells):
         for output in cell["outputs"]:
-            data = {
-                kind: "".join(value)
-                for kind, value in output.get("data", {}).items()
-                if kind != WIDGET
-            }
-            words = data.get("text/plain", "")
+            data = {}
+            for kind, value in output.get("data", {}).items():
+                if kind != WIDGET:
+                    data[kind] = "".join(value)
+            text = data.get("text/plain", "")
+            sentence = text.removeprefix(FOLDED)
+            is_answer = sentence != text
             for alt, image in IMAGE.findall(data.get("text/html", "")):
-                sentence = words.removeprefix(FOLDED)
-                yield Slide(
-                    "",
-                    section,
-                    sentence,
-                    html.unescape(alt),
-                    words != sentence,
-                    base64.b64decode(image),
-                )
+                content = base64.b64decode(image)
+                yield Slide("", section, sentence, html.unescape(alt), is_answer, content)
             if "image/png" in data:
-                alt = output.get("metadata", {}).get("image/png", {}).get("alt", words)
-                yield Slide("", section, words, alt, False, base64.b64decode(data["image/png"]))
+                alt = output.get("metadata", {}).get("image/png", {}).get("alt", text)
+                content = base64.b64decode(data["image/png"])
+                yield Slide("", section, text, alt, False, content)
 
 
-def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
-    """The pictures of a lesson as SVG: its cells are run here, and what the last line of each gives is drawn."""
+def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
+    """The pictures of a lesson as SVG, without names: its cells are run here, and what the last line of each gives is
+    drawn."""
     from .plots import svg
 
     names: dict[str, Any] = {"__name__": "__main__"}
-    for number, (section, cell) in enumerate(sections(cells)):
+    for number, (section, cell) in enumerate(list_code_cells(cells)):
         try:
-            value = carried_out("".join(cell["source"]), names, f"<{lesson}, cell {number}>")
+            value = run_cell("".join(cell["source"]), names, f"<{lesson}, cell {number}>")
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
-            failed = f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again"
             raise RunError(
-                f"{failed}: {reason(error)}; take the stored ones with --format png."
+                f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
+                f"{format_error(error)}; take the stored ones with --format png."
             ) from error
-        answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
-        for picture in pictures_of(value):
-            yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))
+        is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
+        for picture in list_pictures(value):
+            yield Slide("", section, picture.sentence, picture.alt, is_answer, svg(picture))
 
 
-def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
-    """Run a cell's code with these names; what its last line gives, if that is an expression."""
+def run_cell(code: str, names: dict[str, Any], file_name: str) -> Any:
+    """Run a cell's code with these global names; returns what its last line gives, if that is an expression.
+
+    file_name: what tracebacks call the cell
+    """
     lines = code.splitlines(keepends=True)
-    linecache.cache[where] = (
-        len(code),
-        None,
-        lines,
-        where,
-    )  # a method of a lesson's own is known by its source
-    tree = ast.parse(code, where)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, where, "exec"), names)
-    return None if last is None else eval(compile(ast.Expression(last.value), where, "eval"), names)
+    # A method that a lesson defines is known by its source, which `inspect` looks up here.
+    linecache.cache[file_name] = (len(code), None, lines, file_name)
+    tree = ast.parse(code, file_name)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = tree.body.pop()
+    exec(compile(tree, file_name, "exec"), names)
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), file_name, "eval"), names)
 
 
-def pictures_of(value: Any) -> list[Any]:
-    """The pictures that a cell shows: of a panel, a snapshot, a sheet of several, or a picture itself."""
-    value = value.still() if hasattr(value, "still") else getattr(value, "shown", value)
-    pictures = (
-        value.pictures.values()
-        if isinstance(getattr(value, "pictures", None), Mapping)
-        else [value]
-    )
+def list_pictures(value: Any) -> list[Picture]:
+    """The pictures that a cell shows, whose last line gave `value`: of a panel, a snapshot, a sheet of several, or a
+    picture itself."""
+    if hasattr(value, "still"):
+        value = value.still()
+    else:
+        value = getattr(value, "shown", value)
+    sheet = getattr(value, "pictures", None)
+    pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [value]
     return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
 
 
-def index(title: str, slides: Sequence[Slide]) -> str:
-    """The list of the pictures as a page that opens in any browser."""
-    lines, section = [], ""
+def make_index_page(title: str, slides: Sequence[Slide]) -> str:
+    """The list of the pictures as an HTML page that opens in any browser."""
+    lines = []
+    section = ""
     for slide in slides:
         if slide.section != section:
             lines.append(f"<h2>{html.escape(slide.section)}</h2>")
-        section = slide.section
-        name, alt = html.escape(slide.name), html.escape(slide.alt)
-        image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
-        about = f"<p><code>{name}</code></p><p>{html.escape(slide.sentence)}</p><p><small>Alt text: {alt}</small></p>"
-        if slide.answer:
-            image, about = (
-                FOLD.format(*part) for part in ((ANSWER, image), ("What it shows", about))
-            )
-        lines.append(f"<figure>{image}<figcaption>{about}</figcaption></figure>")
-    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+            section = slide.section
+        lines.append(format_slide(slide))
+    title = html.escape(title)
+    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
     body = "\n".join(lines)
-    return f"{head}<style>{STYLE}</style></head>\n<body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
+    return f"{head}<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{body}\n</body></html>\n"
+
+
+def format_slide(slide: Slide) -> str:
+    """A picture with its file's name, its sentence and its alt text as HTML; an answer is folded."""
+    name = html.escape(slide.name)
+    alt = html.escape(slide.alt)
+    image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
+    sentence = html.escape(slide.sentence)
+    caption = f"<p><code>{name}</code></p><p>{sentence}</p><p><small>Alt text: {alt}</small></p>"
+    if slide.answer:
+        image = FOLD.format(ANSWER, image)
+        caption = FOLD.format("What it shows", caption)
+    return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"

@@ -1,15 +1,16 @@
 """The course's one table of symbols, `notation.md` beside the notebooks, row by row: what a symbol is called and means.
 
-find("λ_damp")                    # [Symbol(…)]; also find("lambda"), find("damping")
-of_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
+find_symbols("λ_damp")                 # [Symbol(…)]; also find_symbols("lambda")
+explain_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
 """
 
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .errors import UsageError
-from .jupyter import course_source
+from .jupyter import find_course_source
 
 NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
 GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
@@ -20,12 +21,12 @@ DIGITS = str.maketrans({"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"})  # 
 OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 
-def plain(text: str) -> str:
+def replace_formulas(text: str) -> str:
     r"""Text with its formulas as plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
-    return re.sub(r"\$([^$]*)\$", lambda match: letters(match[1]), text).replace("`", "")
+    return re.sub(r"\$([^$]*)\$", lambda match: latex_to_text(match[1]), text).replace("`", "")
 
 
-def letters(latex: str) -> str:
+def latex_to_text(latex: str) -> str:
     r"""A formula as plain letters: r'\lambda_{div}' -> 'λ_div', r'\bar f_w(x)' -> 'f̄_w(x)'."""
     accented = r"\\(bar|hat)\s*\{?\\?((?<=\\)[A-Za-z]+|[A-Za-z])\}?"
     text = re.sub(accented, lambda m: GREEK.get(m[2], m[2]) + ACCENTS[m[1]], latex)
@@ -50,7 +51,7 @@ class Symbol:
     @property
     def name(self) -> str:
         """In plain letters: 'λ_div'."""
-        return letters(self.latex)
+        return latex_to_text(self.latex)
 
     @property
     def base(self) -> str:
@@ -71,44 +72,47 @@ class Symbol:
     @property
     def also(self) -> list[str]:
         """Further symbols that its meaning explains, in plain letters."""
-        return [letters(latex) for latex in re.findall(r"\$([^$]+)\$", self.meaning)]
+        return [latex_to_text(latex) for latex in re.findall(r"\$([^$]+)\$", self.meaning)]
 
     @property
     def short(self) -> str:
         """The first part of its meaning in plain letters, for a tooltip."""
-        return re.split(r"; |\. ", plain(self.meaning))[0].rstrip(".")
+        return re.split(r"; |\. ", replace_formulas(self.meaning))[0].rstrip(".")
 
 
-def table() -> str:
-    """The text of the table."""
-    return (course_source() / "notation.md").read_text(encoding="utf-8")
+def read_table_text() -> str:
+    """The text of `notation.md`."""
+    return (find_course_source() / "notation.md").read_text(encoding="utf-8")
 
 
 @cache
-def symbols() -> tuple[Symbol, ...]:
-    """All rows, in the order of the table."""
+def read_symbols() -> tuple[Symbol, ...]:
+    """All rows of the table, in its order."""
     rows = []
-    for line in [line for line in table().splitlines() if line.startswith("|")][2:]:
+    table_lines = [line for line in read_table_text().splitlines() if line.startswith("|")]
+    for line in table_lines[2:]:  # below the head and its rule
         symbol, *cells = (cell.strip() for cell in line.strip("|").split("|"))
         rows.append(Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line))
     return tuple(rows)
 
 
-def find(name: str) -> list[Symbol]:
+def find_symbols(name: str) -> list[Symbol]:
     """The rows of a symbol, written 'λ', 'lambda' or '\\lambda', or else those whose words have `name`; UsageError if
     there is none."""
-    asked = letters(str(name).strip().strip("$"))
-    asked = re.sub(
-        r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])", lambda match: GREEK[match[1]], asked
-    )
-    exact = [row for row in symbols() if {asked, SCRIPT.get(asked)} & {row.name, row.base}]
-    family = [
-        row
-        for row in symbols()
-        if row.base.startswith((f"{asked}_", f"{asked}^")) or asked in row.also
-    ]
-    words = [row for row in symbols() if asked and asked.lower() in plain(row.meaning).lower()]
-    rows = list(dict.fromkeys(exact + family)) or (words if len(asked) > 2 else [])
+    wanted = latex_to_text(str(name).strip().strip("$"))
+    greek_names = re.compile(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])")
+    wanted = greek_names.sub(lambda match: GREEK[match[1]], wanted)
+    exact = []
+    related = []
+    described = []
+    for row in read_symbols():
+        if {wanted, SCRIPT.get(wanted)} & {row.name, row.base}:
+            exact.append(row)
+        elif row.base.startswith((f"{wanted}_", f"{wanted}^")) or wanted in row.also:
+            related.append(row)
+        if len(wanted) > 2 and wanted.lower() in replace_formulas(row.meaning).lower():
+            described.append(row)
+    rows = exact + related or described
     if not rows:
         raise UsageError(
             f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table."
@@ -116,7 +120,7 @@ def find(name: str) -> list[Symbol]:
     return rows
 
 
-def of_label(label: str, owner: str = "") -> str:
+def explain_label(label: str, owner: str = "") -> str:
     """What the symbols of a control's label mean, such as 'λ_damp' or 'η_w M'; '' where the table knows none.
 
     owner: title of the method whose control it is: what a symbol means to another method is left out
@@ -124,35 +128,46 @@ def of_label(label: str, owner: str = "") -> str:
     meanings = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
         name = token.translate(DIGITS)
-        ranked = sorted(filter(None, (meaning_of(row, name, owner) for row in symbols())))
-        meanings += [f"{token}: {ranked[0][1]}"] if ranked else []
+        candidates = [find_meaning(row, name, owner) for row in read_symbols()]
+        ranked = [meaning for meaning in candidates if meaning is not None]
+        if ranked:
+            meanings.append(f"{token}: {min(ranked).text}")
     return "; ".join(dict.fromkeys(meanings))
 
 
-def explained(tooltip: str, label: str, owner: str = "") -> str:
-    """A control's tooltip, and behind it what the symbols of its `label` mean: see `of_label`."""
-    meaning = of_label(label, owner)
+def add_symbol_meanings(tooltip: str, label: str, owner: str = "") -> str:
+    """A control's tooltip, followed by what the symbols of its `label` mean: see `explain_label`."""
+    meaning = explain_label(label, owner)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 
-def meaning_of(row: Symbol, name: str, owner: str) -> tuple[int, str] | None:
-    """(rank, words) of what a row says of `name` to a method with the title `owner`; the lowest rank is best."""
-    own = row.base in (name, SCRIPT.get(name))
-    if not own and name not in row.also:
+class RankedMeaning(NamedTuple):
+    """What a row of the table says of a symbol; of several the one with the lowest rank is best."""
+
+    rank: int
+    text: str
+
+
+def find_meaning(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
+    """What a row says of the symbol `name` to a method with the title `owner`; None if nothing."""
+    is_row_of_name = row.base in (name, SCRIPT.get(name))
+    if not is_row_of_name and name not in row.also:
         return None
-    first, *others = plain(row.meaning).split("; ")
-    for part in (first, *others):  # what is said of this method
+    parts = replace_formulas(row.meaning).split("; ")
+    for part in parts:  # what is said of this method
         owners, colon, words = part.partition(": ")
-        its = (
-            own
-            and not part.removeprefix(f"{owners}: ").startswith(f"{name}_")
-            or words.startswith(f"{name} ")
-        )
-        if its and colon and any(owner and owner.startswith(each) for each in owners.split(", ")):
-            return (0 if own else 1), words.removeprefix(f"{name} ")
-    if own:
-        return None if OWNER.match(first) else (2, first)
-    for part in others:
+        if not colon or not is_one_of_owners(owner, owners):
+            continue
+        if words.startswith(f"{name} ") or (is_row_of_name and not words.startswith(f"{name}_")):
+            return RankedMeaning(0 if is_row_of_name else 1, words.removeprefix(f"{name} "))
+    if is_row_of_name:
+        return None if OWNER.match(parts[0]) else RankedMeaning(2, parts[0])
+    for part in parts[1:]:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part) and not OWNER.match(part):
-            return 3, part.removeprefix(f"{name} ").split(": ")[0]
+            return RankedMeaning(3, part.removeprefix(f"{name} ").split(": ")[0])
     return None
+
+
+def is_one_of_owners(title: str, owners: str) -> bool:
+    """Whether a method's title begins with one of these names, which are joined by ', '."""
+    return bool(title) and any(title.startswith(owner) for owner in owners.split(", "))

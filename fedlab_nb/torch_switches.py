@@ -2,9 +2,9 @@
 
 A person's own `torch.set_default_dtype(torch.float64)`, default device, autocast, `no_grad`, deterministic flags or
 matmul precision would change what a run gives, and a result in the store would be served to others who have set
-nothing. So each step of a run stands within `usual_switches()`. Where nothing was set, it does nothing.
+nothing. So each step of a run stands within `use_default_switches()`. Where nothing was set, it does nothing.
 
-    with usual_switches():
+    with use_default_switches():
         ...                       # float32, CPU unless a device is named, gradients on, no autocast
 """
 
@@ -23,7 +23,7 @@ _before: dict[str, Any] = {}
 
 
 @contextlib.contextmanager
-def usual_switches() -> Iterator[None]:
+def use_default_switches() -> Iterator[None]:
     """Within: PyTorch as it is when nobody has set anything. May also decorate a function.
 
     Default number type, deterministic flags and matmul precision belong to the whole process. They are changed, and
@@ -119,16 +119,16 @@ def _reset_process_switches() -> None:
         _before.clear()
 
 
-def step_with_usual_switches(work: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+def step_with_default_switches(work: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
     """The steps of a generator, each within `usual_switches`: who receives them has his own switches back."""
     try:
         while True:
-            with usual_switches():
+            with use_default_switches():
                 try:
                     item = next(work)
                 except StopIteration as end:
                     return end.value
             yield item
     finally:
-        with usual_switches():
+        with use_default_switches():
             work.close()

@@ -18,15 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError, choose
-from .installation import install_command
-from .jupyter import free_port, has_browser, options_of, serve
+from .installation import format_install_command
+from .jupyter import find_free_port, has_browser, make_server_options, run_server
 
 PLAYGROUND = "playground"
-PANELS = {
-    PLAYGROUND: "playground",
-    "compare": "comparison",
-    "race": "race",
-}  # the functions that make them
+# {panel: the function that makes it}
+PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}
 
 
 def open_page(
@@ -40,25 +37,24 @@ def open_page(
     settings: starting values of the panel. RunError if Voilà is not installed, UsageError for a wrong name or theme.
     """
     choose("theme", theme, ("light", "dark"))
-    code = source(panel, dict(settings or {}))
+    code = make_page_code(panel, dict(settings or {}))
     if find_spec("voila") is None:
-        raise RunError(f"Voilà is not installed in this environment: {install_command('voila')}.")
-    port = free_port(8866)
+        raise RunError(
+            f"Voilà is not installed in this environment: {format_install_command('voila')}."
+        )
+    port = find_free_port(8866)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
         page = Path(folder, "fedlab_nb.ipynb")
-        page.write_text(json.dumps(notebook(code)), encoding="utf-8")
-        opener = partial(show, folder=Path(folder)) if browser and has_browser() else None
-        command = [
-            sys.executable,
-            "-m",
-            "voila",
-            str(page),
-            *options_of("voila", port=port, theme=theme),
-        ]
-        return serve(command, folder, port, "The page", "", opener)
+        page.write_text(json.dumps(make_notebook(code)), encoding="utf-8")
+        opener = None
+        if browser and has_browser():
+            opener = partial(open_in_browser, folder=Path(folder))
+        options = make_server_options("voila", port=port, theme=theme)
+        command = [sys.executable, "-m", "voila", str(page), *options]
+        return run_server(command, folder, port, "The page", "", opener)
 
 
-def source(panel: str, settings: Mapping[str, Any]) -> str:
+def make_page_code(panel: str, settings: Mapping[str, Any]) -> str:
     """The page's Python: the panel, with the folder the command was typed in as the present one.
 
     UsageError for a panel or setting that does not exist, so that it is said here and not by a page with a traceback.
@@ -68,13 +64,20 @@ def source(panel: str, settings: Mapping[str, Any]) -> str:
         from .methods import METHODS
 
         choose("panel", panel, (*PANELS, *METHODS))
-        make = getattr(panels, PANELS[panel]) if panel in PANELS else partial(labs.lab, panel)
-        make(**settings).close()
-    name = f"{PANELS[panel]}(" if panel in PANELS else f"lab({panel!r}, "
-    return f"import os\nos.chdir({os.getcwd()!r})\nimport fedlab_nb as fl\nfl.{name}**{dict(settings)!r})"
+        if panel in PANELS:
+            make_panel = getattr(panels, PANELS[panel])
+            make_panel(**settings).close()
+        else:
+            labs.lab(panel, **settings).close()
+    if panel in PANELS:
+        call = f"fl.{PANELS[panel]}(**{dict(settings)!r})"
+    else:
+        call = f"fl.lab({panel!r}, **{dict(settings)!r})"
+    lines = ["import os", f"os.chdir({os.getcwd()!r})", "import fedlab_nb as fl", call]
+    return "\n".join(lines)
 
 
-def notebook(code: str) -> dict[str, Any]:
+def make_notebook(code: str) -> dict[str, Any]:
     """A notebook of one code cell; its title is what the browser shows."""
     from nbformat import v4
 
@@ -83,7 +86,7 @@ def notebook(code: str) -> dict[str, Any]:
     return v4.new_notebook(cells=[v4.new_code_cell(code, id="panel")], metadata=metadata)
 
 
-def show(address: str, folder: Path) -> None:
+def open_in_browser(address: str, folder: Path) -> None:
     """Open the page by way of a file that only its owner reads: a browser's arguments can be read by every user."""
     jump = folder / "open.html"
     jump.write_text(

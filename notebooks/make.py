@@ -34,8 +34,8 @@ from PIL import Image
 
 from fedlab_nb.course import COURSE, label_lesson
 from fedlab_nb.renamed import find_new_name
-from fedlab_nb.slides import Slide, stored
-from fedlab_nb.symbols import Symbol, letters, meaning_of, symbols
+from fedlab_nb.slides import Slide, read_stored_pictures
+from fedlab_nb.symbols import Symbol, find_meaning, latex_to_text, read_symbols
 
 FOLDER = Path(__file__).parent
 LESSONS = FOLDER.parent / "fedlab_nb" / "course"
@@ -90,7 +90,7 @@ SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-]
 def rows_of(lesson: str) -> dict[str, Symbol]:
     """{plain name: row} of the symbols that mean the same in this lesson, such as "3", as in the table."""
     rows: dict[str, Symbol] = {}
-    for row in symbols():
+    for row in read_symbols():
         known = not row.owner or row.first == lesson or re.search(r"_\w\w", row.base)
         if known and (row.base not in rows or row.first == lesson):
             rows[row.base] = row
@@ -104,11 +104,11 @@ def linked(text: str, name: str) -> str:
     rows, done = rows_of(lesson), set()
 
     def put(match: re.Match) -> str:
-        symbol = re.sub(r"\(.*\)$", "", letters(match[1] or match[2]))
+        symbol = re.sub(r"\(.*\)$", "", latex_to_text(match[1] or match[2]))
         if symbol not in rows or symbol in done or "=" in match[0]:
             return match[0]
         done.add(symbol)
-        known = meaning_of(rows[symbol], symbol, METHODS.get(lesson, ""))
+        known = find_meaning(rows[symbol], symbol, METHODS.get(lesson, ""))
         meaning = (known[1] if known else rows[symbol].short).replace('"', "”")
         return f'[{match[0]}]({table}#{rows[symbol].anchor} "{meaning}")'
 
@@ -215,7 +215,9 @@ def in_step(name: str) -> bool:
 def pictures(name: str) -> dict[str, Slide]:
     """{"3-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
     cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
-    tagged = stored([cell for cell in cells if "teacher" in cell.metadata.get("tags", [])])
+    tagged = read_stored_pictures(
+        [cell for cell in cells if "teacher" in cell.metadata.get("tags", [])]
+    )
     start = name[0] if name[0].isdigit() else Path(name).name
     return {f"{start}-{k}.png": slide for k, slide in enumerate(tagged, 1)}
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedlab_nb.data import federate, find_scale_constants, load, with_public
+from fedlab_nb.data import add_public_part, federate, find_normalisation, load
 from fedlab_nb.data.digits import SOURCES
 from fedlab_nb.data.glyphs import NAMES as GLYPHS
 from fedlab_nb.data.natural import NAMES as NATURAL
@@ -133,9 +133,9 @@ def digests() -> dict[str, str]:
         result[f"own {name}"] = dataset_digest(federate(own[name], clients=None).dataset)
     for name in ("digits", "glyphs:16g", "glyphs"):
         result[f"standardise {name}"] = digest(
-            *find_scale_constants("standardise", load(name).x_train)
+            *find_normalisation("standardise", load(name).x_train)
         )
-    result["public part"] = dataset_digest(with_public(load("digits"), 0.2))
+    result["public part"] = dataset_digest(add_public_part(load("digits"), 0.2))
     result["validation images"] = dataset_digest(validation_set("digits"))
     for number, settings in enumerate(federation_settings()):
         result[f"federation {number}"] = federation_digest(federate(**settings))

@@ -36,13 +36,13 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
 
     calls = []
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
-    monkeypatch.setattr(bootstrap, "torch_index", lambda: "")
+    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: "")
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
-    bootstrap.install("")
-    bootstrap.install("")
+    bootstrap.install_package("")
+    bootstrap.install_package("")
     assert len(calls) == 1
-    monkeypatch.setattr(bootstrap, "torch_index", lambda: bootstrap.CPU_BUILDS)
-    bootstrap.install("[test]")
+    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: bootstrap.CPU_BUILDS)
+    bootstrap.install_package("[test]")
     assert (
         calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
         and calls[2][-1] == ".[test]"
@@ -66,13 +66,13 @@ def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
     monkeypatch.setattr(bootstrap, "PYTHON", tmp_path / "none")  # no torch in this environment yet
     here = {"platform": "linux", "driver": tmp_path / "nvidia", "opener": opener}
-    assert bootstrap.torch_index(**here) == bootstrap.CPU_BUILDS
+    assert bootstrap.choose_torch_index(**here) == bootstrap.CPU_BUILDS
     assert asked == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
-    assert bootstrap.torch_index(**{**here, "platform": "darwin"}) == ""
-    assert bootstrap.torch_index(**{**here, "opener": silent}) == ""
-    assert bootstrap.torch_index(**{**here, "driver": tmp_path}) == "" and len(asked) == 1
+    assert bootstrap.choose_torch_index(**{**here, "platform": "darwin"}) == ""
+    assert bootstrap.choose_torch_index(**{**here, "opener": silent}) == ""
+    assert bootstrap.choose_torch_index(**{**here, "driver": tmp_path}) == "" and len(asked) == 1
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert bootstrap.torch_index(**here) == "" and len(asked) == 1
+    assert bootstrap.choose_torch_index(**here) == "" and len(asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_an_environment_is_made_without_ensurepip(tmp_path, monkeypatch):
         bootstrap.make_environment()
     except SystemExit as stopped:
         pytest.skip(f"the package index was not reached: {stopped}")
-    assert bootstrap.works("-m", "pip", "--version")
+    assert bootstrap.can_run("-m", "pip", "--version")

@@ -6,9 +6,9 @@ import shlex
 import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
-from fedlab_nb.cli import parser
+from fedlab_nb.cli import make_parser
 from fedlab_nb.course import label_lesson
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
 ROW = re.compile(
@@ -36,7 +36,7 @@ def test_minutes_are_those_of_the_lesson_and_of_the_readme(name):
 def test_each_answer_key_is_there_and_none_is_missing():
     rows = dict(re.findall(r"^\| ([\w -]+) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
     assert list(rows) == [label_lesson(name) for name in LESSONS]
-    assert all("q1" in declared(file) for file in rows.values())
+    assert all("q1" in read_toml(file) for file in rows.values())
 
 
 @pytest.mark.parametrize("name", [name for name in LESSONS if "capstone" not in name])
@@ -70,7 +70,7 @@ def commands():
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_each_command_of_the_page_can_be_typed(words):
-    assert parser().parse_args(words).command == words[0]
+    assert make_parser().parse_args(words).command == words[0]
 
 
 def test_each_link_within_the_page_has_its_heading():

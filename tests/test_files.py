@@ -48,11 +48,11 @@ WRITERS = {
     ),
     "slides": (
         "3_fens_01.png",
-        lambda path, force: slides.write("03", path.parent, force=force),
+        lambda path, force: slides.write_slides("03", path.parent, force=force),
     ),
     "slides' index": (
         "index.html",
-        lambda path, force: slides.write("03", path.parent, force=force),
+        lambda path, force: slides.write_slides("03", path.parent, force=force),
     ),
 }
 
@@ -218,7 +218,7 @@ def test_the_course_is_copied_whole_and_touches_nothing(tmp_path, monkeypatch):
     first = tmp_path / jupyter.FIRST
     first.write_text(MINE)
     (tmp_path / "mine.txt").write_text(MINE)
-    jupyter.course_folder(tmp_path)
+    jupyter.prepare_course_folder(tmp_path)
     assert first.read_text() == (tmp_path / "mine.txt").read_text() == MINE
     assert (tmp_path / "3_fens.ipynb").is_file()
     assert not list(tmp_path.rglob(".fedlab_nb-*"))
@@ -233,7 +233,7 @@ def test_a_tilde_is_the_home_folder_everywhere(outcome, tmp_path, monkeypatch):
     load_model("~/m.safetensors")
     write_playground("~/page.html")
     picture().save("~/a.svg")
-    slides.write("03", "~/slides")
+    slides.write_slides("03", "~/slides")
     study(["local"], clients=2, epochs=1, out="~/o")
     assert len(Results.load("~/o")) == 1
     (tmp_path / "s.toml").write_text('methods = ["local"]\nclients = 2\nepochs = 1\n')

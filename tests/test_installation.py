@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb import installation
-from fedlab_nb.installation import install_command, read_origin
+from fedlab_nb.installation import format_install_command, read_install_source
 
 
 def test_in_a_checkout_the_checkout_is_installed(tmp_path):
-    assert install_command("onnx", tmp_path, tmp_path) == "pip install -e '.[onnx]'"
+    assert format_install_command("onnx", tmp_path, tmp_path) == "pip install -e '.[onnx]'"
 
 
 def test_outside_the_checkout_its_folder_is_named(tmp_path):
     elsewhere = tmp_path / "work"
-    assert install_command("onnx", tmp_path, elsewhere) == f"pip install -e '{tmp_path}[onnx]'"
+    assert (
+        format_install_command("onnx", tmp_path, elsewhere) == f"pip install -e '{tmp_path}[onnx]'"
+    )
 
 
 def test_from_an_index_the_name_is_enough():
-    assert install_command("onnx", origin="") == "pip install 'fedlab-nb[onnx]'"
+    assert format_install_command("onnx", origin="") == "pip install 'fedlab-nb[onnx]'"
 
 
 def test_from_a_repository_its_address_and_commit_are_repeated():
@@ -27,26 +29,26 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
         "url": "https://example.org/course.git",
         "vcs_info": {"vcs": "git", "commit_id": "abc123"},
     }
-    origin = read_origin(record)
+    origin = read_install_source(record)
     assert origin == "git+https://example.org/course.git@abc123"
     expected = "pip install 'fedlab-nb[onnx] @ git+https://example.org/course.git@abc123'"
-    assert install_command("onnx", origin=origin) == expected
+    assert format_install_command("onnx", origin=origin) == expected
 
 
 def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
     wheel = tmp_path / "fedlab nb.whl"
     wheel.touch()
     record = {"url": wheel.as_uri(), "archive_info": {}}
-    assert read_origin(record) == wheel.as_uri()
+    assert read_install_source(record) == wheel.as_uri()
     wheel.unlink()
-    assert read_origin(record) == ""
+    assert read_install_source(record) == ""
 
 
 @pytest.fixture
 def installed_wheel(monkeypatch, tmp_path):
     """As if the package lay in an environment, installed from a package index."""
     monkeypatch.setattr(installation, "PACKAGE", tmp_path / "site-packages/fedlab_nb")
-    monkeypatch.setattr(installation, "find_origin", lambda: "")
+    monkeypatch.setattr(installation, "find_install_source", lambda: "")
 
 
 def test_this_very_checkout_is_recognised():
@@ -55,7 +57,7 @@ def test_this_very_checkout_is_recognised():
 
 def test_an_installed_wheel_is_no_checkout(installed_wheel):
     assert installation.find_checkout() is None
-    assert install_command("voila") == "pip install 'fedlab-nb[voila]'"
+    assert format_install_command("voila") == "pip install 'fedlab-nb[voila]'"
 
 
 def test_the_folder_of_another_project_is_no_checkout(monkeypatch, tmp_path):
@@ -71,4 +73,4 @@ def test_what_pip_recorded_is_read(monkeypatch):
             return json.dumps({"url": "https://example.org/fedlab_nb.whl", "archive_info": {}})
 
     monkeypatch.setattr(installation.metadata, "distribution", lambda name: Distribution())
-    assert installation.find_origin() == "https://example.org/fedlab_nb.whl"
+    assert installation.find_install_source() == "https://example.org/fedlab_nb.whl"

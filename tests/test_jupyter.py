@@ -15,13 +15,13 @@ from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebso
 from traitlets.utils.importstring import import_item
 
 from fedlab_nb import jupyter
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.sockets import PromptConnection
 
 
 def test_a_checkout_opens_its_own_notebooks():
-    folder = jupyter.course_folder()
+    folder = jupyter.prepare_course_folder()
     assert folder.name == "notebooks"
     assert (folder / jupyter.FIRST).is_file()
 
@@ -41,19 +41,19 @@ def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten
         (course / name).write_text("{}")
     monkeypatch.setattr(jupyter, "__file__", str(course.parent / "launch.py"))
     monkeypatch.chdir(tmp_path)
-    folder = jupyter.course_folder()
+    folder = jupyter.prepare_course_folder()
     assert folder == tmp_path / "fedlab_nb_course"
     assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == wanted
     (folder / "instructor/02_new.md").write_text("my notes")
     (course / "03_newer.ipynb").write_text("{}")
-    jupyter.course_folder(folder)
+    jupyter.prepare_course_folder(folder)
     assert (folder / "instructor/02_new.md").read_text() == "my notes"
     assert (folder / "03_newer.ipynb").is_file()
 
 
 def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
     """Notebooks and instructor's pages link to each other and to pictures; none may point outside the copy."""
-    folder = jupyter.course_folder(tmp_path / "course")
+    folder = jupyter.prepare_course_folder(tmp_path / "course")
     for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
         for link in re.findall(
             r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")
@@ -64,14 +64,14 @@ def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
 def test_wrong_folders(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="file is a file"):
-        jupyter.course_folder(tmp_path / "file")
+        jupyter.prepare_course_folder(tmp_path / "file")
     monkeypatch.setattr(jupyter, "__file__", str(tmp_path / "nothing/fedlab_nb/launch.py"))
     with pytest.raises(RunError, match="install fedlab-nb again"):
-        jupyter.course_folder()
+        jupyter.prepare_course_folder()
 
 
 def test_the_server_is_private():
-    command = jupyter.server_command(1234)
+    command = jupyter.make_server_command(1234)
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"} <= set(command)
     assert not any(
         "token" in part.lower() for part in command
@@ -83,7 +83,7 @@ def test_free_port_skips_a_taken_one():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert jupyter.free_port(port) != port
+        assert jupyter.find_free_port(port) != port
 
 
 def test_no_graphical_browser_without_a_display(monkeypatch):
@@ -142,17 +142,17 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
     Connection().connect()
     assert calls[2:] == ["connected"]
     for server in ("jupyterlab", "voila"):
-        [option] = [one for one in declared("servers.toml")[server] if "connection_class" in one]
+        [option] = [one for one in read_toml("servers.toml")[server] if "connection_class" in one]
         assert import_item(option.split("=")[1]) is PromptConnection
 
 
 def test_a_server_that_does_not_fit_runs_without_our_connection(monkeypatch):
-    assert len(jupyter.options_of("voila", port=1, theme="light")) == len(
-        declared("servers.toml")["voila"]
+    assert len(jupyter.make_server_options("voila", port=1, theme="light")) == len(
+        read_toml("servers.toml")["voila"]
     )
     monkeypatch.setenv("JUPYTER_GATEWAY_URL", "http://kernels.example")
-    assert not any("sockets" in option for option in jupyter.server_command(1234))
+    assert not any("sockets" in option for option in jupyter.make_server_command(1234))
     monkeypatch.delenv("JUPYTER_GATEWAY_URL")
     monkeypatch.setitem(sys.modules, "fedlab_nb.sockets", None)
-    assert not any("sockets" in option for option in jupyter.server_command(1234))
-    assert "--Voila.ip=127.0.0.1" in jupyter.options_of("voila", port=1, theme="light")
+    assert not any("sockets" in option for option in jupyter.make_server_command(1234))
+    assert "--Voila.ip=127.0.0.1" in jupyter.make_server_options("voila", port=1, theme="light")

@@ -6,7 +6,7 @@ import make
 import pytest
 from lessons import SOURCES
 
-from fedlab_nb.symbols import find, symbols
+from fedlab_nb.symbols import find_symbols, read_symbols
 
 NUMBERED = {name: make.text_of(name) for name in SOURCES if name not in make.WITHOUT_LINKS}
 LINK = re.compile(r'\[[^\]\[]+\]\((?:\.\./)?notation\.md#([\w-]+) "([^"]+)"\)')
@@ -21,12 +21,14 @@ def test_sources_have_no_links_of_their_own():
 def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
     entries = LINK.findall(NUMBERED[lesson])
     anchors = [anchor for anchor, _ in entries]
-    assert set(anchors) <= {row.anchor for row in symbols()} and len(set(anchors)) == len(anchors)
+    assert set(anchors) <= {row.anchor for row in read_symbols()} and len(set(anchors)) == len(
+        anchors
+    )
     assert entries or lesson == "6_capstone"
 
 
 def test_each_row_has_the_place_to_which_links_lead():
-    for row in symbols():
+    for row in read_symbols():
         assert row.line.startswith(f'| <a id="{row.anchor}"></a>$'), (
             f"begin the row of {row.name} so"
         )
@@ -58,7 +60,7 @@ def test_a_letter_means_what_it_means_in_that_lesson():
     assert "#gamma " in in_afl and in_afl != in_coboosting
     assert "#omega_div " in make.linked("ω_div", "shelf/fed_et")
     assert "#rho " in make.linked(r"$\rho$", "4_closed_form")
-    assert make.linked("λ", "shelf/fedlpa") == "λ" and find("λ")
+    assert make.linked("λ", "shelf/fedlpa") == "λ" and find_symbols("λ")
 
 
 def test_a_symbol_means_the_same_in_all_lessons():
@@ -73,4 +75,4 @@ def test_a_symbol_means_the_same_in_all_lessons():
         not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
         and len(meanings) > 50
     )
-    assert len({row.base for row in symbols()}) == len(symbols()), "a letter has two rows"
+    assert len({row.base for row in read_symbols()}) == len(read_symbols()), "a letter has two rows"

@@ -87,7 +87,7 @@ def test_the_commands_that_end_run_as_they_stand(alone, capsys):
 
 def test_the_page_has_a_line_for_every_command():
     named = {words[0] for block in (0, 1) for words in commands(block)}
-    parser = cli.parser()
+    parser = cli.make_parser()
     (group,) = (action for action in parser._actions if action.dest == "command")
     assert set(group.choices) <= named
     for words in commands(1):

@@ -81,7 +81,7 @@ def test_a_file_that_is_no_notebook_is_moved_as_it_is(course):
 def test_opening_an_old_copy_of_the_course_brings_it_up_to_date(tmp_path, capsys):
     """As an installed package does it: the folder has an old notebook with an answer, the package today's course."""
     write_notebook(tmp_path / "03_fens.ipynb", ANSWER)
-    folder = jupyter.course_folder(tmp_path)
+    folder = jupyter.prepare_course_folder(tmp_path)
     assert (folder / jupyter.FIRST).is_file()
     assert (folder / "shelf" / "fed_et.ipynb").is_file()
     assert ANSWER in read_sources(folder / "3_fens.ipynb")

@@ -46,7 +46,7 @@ def course(tmp_path, monkeypatch):
     """Lesson 3 with three different pictures, Fed-ET's without any, and a page; returns a way to write."""
     folder = tmp_path / "course"
     (folder / "shelf").mkdir(parents=True)
-    monkeypatch.setattr(slides, "course_source", lambda: folder)
+    monkeypatch.setattr(slides, "find_course_source", lambda: folder)
 
     def put(name, *cells):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
@@ -73,7 +73,7 @@ def course(tmp_path, monkeypatch):
 
 
 def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
-    folder, written = slides.write("03", tmp_path / "out")
+    folder, written = slides.write_slides("03", tmp_path / "out")
     assert [(s.name, s.section, s.sentence, s.alt, s.answer, s.data) for s in written] == [
         ("3_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
         ("3_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
@@ -91,20 +91,20 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
 
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
     for name in ("3", "3_fens", "fens", "3_fens.ipynb"):
-        assert slides.notebook_of(name).name == "3_fens.ipynb"
+        assert slides.find_notebook(name).name == "3_fens.ipynb"
     for name in ("fed_et", "shelf/fed_et", "shelf/fed_et.ipynb"):
-        assert slides.notebook_of(name).parts[-2:] == ("shelf", "fed_et.ipynb")
+        assert slides.find_notebook(name).parts[-2:] == ("shelf", "fed_et.ipynb")
 
 
 def test_an_old_name_leads_to_the_new_one(course):
     for name in ("03", "03_fens", "03_fens.ipynb"):
-        assert slides.notebook_of(name).name == "3_fens.ipynb"
+        assert slides.find_notebook(name).name == "3_fens.ipynb"
     for name in ("04", "04_fed_et"):
-        assert slides.notebook_of(name).name == "fed_et.ipynb"
+        assert slides.find_notebook(name).name == "fed_et.ipynb"
 
 
 def test_a_page_without_a_number_has_pictures_too(course, tmp_path):
-    assert [s.name for s in slides.write("paper_tables", tmp_path / "out")[1]] == [
+    assert [s.name for s in slides.write_slides("paper_tables", tmp_path / "out")[1]] == [
         "paper_tables_01.png"
     ]
 
@@ -112,15 +112,15 @@ def test_a_page_without_a_number_has_pictures_too(course, tmp_path):
 def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
     for name in ("33", "fenz", "", "0", "_"):
         with pytest.raises(UsageError, match=f"Unknown lesson '{name}'.*3_fens"):
-            slides.write(name)
+            slides.write_slides(name)
     with pytest.raises(RunError, match="lesson fed_et has no pictures"):
-        slides.write("04", tmp_path / "out")
+        slides.write_slides("04", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UsageError, match="Unknown format 'pdf'"):
-        slides.write("03", tmp_path / "out", "pdf")
+        slides.write_slides("03", tmp_path / "out", "pdf")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunError, match="cannot be written to .*file"):
-        slides.write("03", tmp_path / "file")
+        slides.write_slides("03", tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -136,7 +136,7 @@ def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
         new_code_cell("Snapshot(picture('Three'), after=guess)"),
         new_code_cell(""),
     )
-    folder, written = slides.write("5", tmp_path / "out", "svg")
+    folder, written = slides.write_slides("5", tmp_path / "out", "svg")
     assert [(s.name, s.sentence, s.alt, s.answer) for s in written] == [
         ("5_two_01.svg", "One rises.", "A line for One", False),
         ("5_two_02.svg", "Three rises.", "A line for Three", True),
@@ -149,7 +149,7 @@ def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
 def test_a_cell_that_fails_is_named(course, tmp_path):
     course("5_two", new_markdown_cell("# Two"), new_code_cell("a = 1"), new_code_cell("b"))
     with pytest.raises(RunError, match="Cell 2 of lesson 5_two failed.*NameError.*--format png"):
-        slides.write("5", tmp_path / "out", "svg")
+        slides.write_slides("5", tmp_path / "out", "svg")
 
 
 def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
@@ -168,6 +168,6 @@ def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_svg_of_a_lesson_of_the_course(tmp_path):
-    stored = slides.write("00", tmp_path / "png")[1]
-    drawn = slides.write("00", tmp_path / "svg", "svg")[1]
+    stored = slides.write_slides("00", tmp_path / "png")[1]
+    drawn = slides.write_slides("00", tmp_path / "svg", "svg")[1]
     assert {s.sentence for s in stored} <= {s.sentence for s in drawn}

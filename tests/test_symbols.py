@@ -9,7 +9,14 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox
 from fedlab_nb.panels.controls import alpha_slider
 from fedlab_nb.panels.theme import make_widget
-from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
+from fedlab_nb.symbols import (
+    add_symbol_meanings,
+    explain_label,
+    find_symbols,
+    latex_to_text,
+    read_symbols,
+    replace_formulas,
+)
 
 KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]
 
@@ -20,67 +27,75 @@ KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fiel
      (r"H^l_k", "H^l_k"), (r"\mathcal{L}_{BN}", "ℒ_BN"), (r"\bar\theta", "θ̄"), (r"q^\star", "q^*")],
 )  # fmt: skip
 def test_formulas_in_plain_letters(latex, text):
-    assert letters(latex) == text
+    assert latex_to_text(latex) == text
 
 
 def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
-    for row in symbols():
-        assert row.name and not set(row.name + plain(row.meaning)) & set("$\\{}"), row.latex
+    for row in read_symbols():
+        assert row.name and not set(row.name + replace_formulas(row.meaning)) & set("$\\{}"), (
+            row.latex
+        )
         assert row.short and "; " not in row.short
-    anchors = [row.anchor for row in symbols()]
+    anchors = [row.anchor for row in read_symbols()]
     assert len(set(anchors)) == len(anchors) > 50 and all(anchors)
 
 
 @pytest.mark.parametrize("name", ["α", "alpha", r"\alpha", r"$\alpha$", " α "])
 def test_a_symbol_is_found_however_it_is_written(name):
-    assert [row.latex for row in find(name)] == [r"\alpha"]
+    assert [row.latex for row in find_symbols(name)] == [r"\alpha"]
 
 
 def test_a_letter_finds_its_family_and_a_word_its_rows():
-    assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {row.base for row in find("lambda")}
-    assert [row.base for row in find("λ_damp")] == ["λ_damp"] and "λ_damp" in {
-        row.base for row in find("damping")
+    assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {row.base for row in find_symbols("lambda")}
+    assert [row.base for row in find_symbols("λ_damp")] == ["λ_damp"] and "λ_damp" in {
+        row.base for row in find_symbols("damping")
     }
-    assert [row.base for row in find("η_s")] == ["η"]
+    assert [row.base for row in find_symbols("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
-            find(unknown)
+            find_symbols(unknown)
 
 
 def test_notation_shows_the_rows_that_are_asked_for():
     one = fl.notation("α")
-    assert repr(one) == f"α: {plain(find('α')[0].meaning)}" and one.data.count("\n") == 2
+    assert (
+        repr(one) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
+        and one.data.count("\n") == 2
+    )
     assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
     whole = fl.notation()
     assert (
-        whole._repr_html_().count("<tr data-find=") == len(symbols())
+        whole._repr_html_().count("<tr data-find=") == len(read_symbols())
         and "oninput=" in whole._repr_html_()
     )
-    assert repr(whole).count("\n") == len(symbols()) - 1
+    assert repr(whole).count("\n") == len(read_symbols()) - 1
 
 
 @pytest.mark.parametrize("title, knob", KNOBS, ids=lambda value: getattr(value, "symbol", value))
 def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
-    assert of_label(knob.symbol, title), (
+    assert explain_label(knob.symbol, title), (
         f"give {knob.symbol} of {title} a row in notebooks/notation.md"
     )
 
 
 def test_a_letter_means_what_it_means_to_this_method():
-    assert of_label("ρ", "AFL").startswith("ρ: ") and of_label("ρ", "FENS") == of_label("ψ") == ""
-    assert of_label("255 ε", "Co-Boosting").startswith("ε: ") and of_label(
+    assert (
+        explain_label("ρ", "AFL").startswith("ρ: ")
+        and explain_label("ρ", "FENS") == explain_label("ψ") == ""
+    )
+    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ") and explain_label(
         "ε", "Co-Boosting"
-    ) != of_label("ε", "AFL")
-    assert of_label("λ₂", "DENSE").startswith("λ₂: ")
+    ) != explain_label("ε", "AFL")
+    assert explain_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
 def test_tooltips_say_what_a_symbol_means():
-    meaning = of_label("λ_damp", "FedLPA")
+    meaning = explain_label("λ_damp", "FedLPA")
     assert (
-        explained("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
+        add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
         and meaning in KnobBox("fedlpa")["damping"].tooltip
     )
     assert (
         make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     )  # no Greek letter: it may be a word
-    assert find("α")[0].short in alpha_slider().tooltip
+    assert find_symbols("α")[0].short in alpha_slider().tooltip

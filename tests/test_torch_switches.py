@@ -9,7 +9,7 @@ import torch
 import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.torch_switches import usual_switches
+from fedlab_nb.torch_switches import use_default_switches
 
 METHODS = ["local", "fedavg", "ensemble", "afl", "fedlpa", "fens"]
 SMALL = {"clients": 3, "epochs": 1, "seed": 11}
@@ -118,11 +118,11 @@ def test_another_thread_is_refused_what_belongs_to_the_process(name):
 
 def test_blocks_may_stand_in_one_another():
     with SWITCHES["float64"]():
-        with usual_switches():
-            with usual_switches():
+        with use_default_switches():
+            with use_default_switches():
                 assert torch.get_default_dtype() == torch.float32
             assert torch.get_default_dtype() == torch.float32
         assert torch.get_default_dtype() == torch.float64
-        with pytest.raises(ZeroDivisionError), usual_switches():
+        with pytest.raises(ZeroDivisionError), use_default_switches():
             _ = 1 / 0
         assert torch.get_default_dtype() == torch.float64

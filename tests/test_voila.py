@@ -26,7 +26,7 @@ def served(monkeypatch):
         return SimpleNamespace(poll=lambda: None, wait=lambda: 0, terminate=lambda: None)
 
     monkeypatch.setattr(jupyter.subprocess, "Popen", start)
-    monkeypatch.setattr(jupyter, "wait_for", lambda port, server: None)
+    monkeypatch.setattr(jupyter, "wait_for_server", lambda port, server: None)
     monkeypatch.setattr(jupyter.signal, "signal", lambda *_: None)  # which is of this very process
     monkeypatch.setattr(voila, "has_browser", lambda: False)
     monkeypatch.setattr(voila, "find_spec", lambda name: name)
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_before_anything_is_served(served, capsys, argumen
 def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(voila.webbrowser, "open", opened.append)
-    voila.show("http://127.0.0.1:1/?token=secret", tmp_path)
+    voila.open_in_browser("http://127.0.0.1:1/?token=secret", tmp_path)
     assert opened == [(tmp_path / "open.html").as_uri()]
     assert "url=http://127.0.0.1:1/?token=secret" in (tmp_path / "open.html").read_text()
 
@@ -97,6 +97,6 @@ def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
 def test_the_template_loads_nothing_from_elsewhere():
     assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
     assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
-    assert str(TEMPLATE.parents[2]) in jupyter.server_environment("t")["JUPYTER_PATH"].split(
+    assert str(TEMPLATE.parents[2]) in jupyter.make_server_environment("t")["JUPYTER_PATH"].split(
         os.pathsep
     )

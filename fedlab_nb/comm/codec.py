@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import UsageError, number, whole
+from ..errors import UsageError, check_number, check_whole_number
 
 # ------------------------------------------------------------------------------------------------- quantised tensors
 
@@ -51,18 +51,18 @@ class Quantised:
 
     def dequantise(self) -> Tensor:
         """The decoded tensor s (code - L), of the original shape and dtype."""
-        dtype = rounding_dtype(self.dtype)
-        codes = unpack(self.codes, self.bits, math.prod(self.shape)).to(dtype)
-        values = (codes - largest_level(self.bits)) * self.scale.to(dtype)
+        dtype = choose_rounding_dtype(self.dtype)
+        codes = unpack_bits(self.codes, self.bits, math.prod(self.shape)).to(dtype)
+        values = (codes - find_largest_level(self.bits)) * self.scale.to(dtype)
         return values.to(self.dtype).reshape(self.shape)
 
 
-def largest_level(bits: int) -> int:
+def find_largest_level(bits: int) -> int:
     """L = 2^(bits-1) - 1, the number of levels on either side of 0: 127 at 8 bits."""
     return 2 ** (bits - 1) - 1
 
 
-def rounding_dtype(dtype: torch.dtype) -> torch.dtype:
+def choose_rounding_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype to round in: at least float32, so that half-precision tensors lose nothing more."""
     return torch.promote_types(dtype, torch.float32)
 
@@ -76,13 +76,13 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     >>> quantise(torch.tensor([1.0, -0.5, 0.0])).dequantise()
     tensor([ 1.0000, -0.5039,  0.0000])
     """
-    bits = whole("bits", bits, 2, 8)
+    bits = check_whole_number("bits", bits, 2, 8)
     if not tensor.is_floating_point():
         raise UsageError(
             f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
         )
-    values = tensor.detach().reshape(-1).to(rounding_dtype(tensor.dtype))
-    level = largest_level(bits)
+    values = tensor.detach().reshape(-1).to(choose_rounding_dtype(tensor.dtype))
+    level = find_largest_level(bits)
     if values.numel():
         magnitude = values.abs().max()
     else:
@@ -96,7 +96,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
             " check the training of the model first."
         )
     codes = (values / scale.to(values.dtype)).round().clamp(-level, level) + level
-    packed = pack(codes.to(torch.uint8), bits)
+    packed = pack_bits(codes.to(torch.uint8), bits)
     return Quantised(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
 
 
@@ -118,7 +118,7 @@ def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> dict[str, Tenso
     return {name: t.dequantise() if isinstance(t, Quantised) else t for name, t in state.items()}
 
 
-def pack(codes: Tensor, bits: int) -> Tensor:
+def pack_bits(codes: Tensor, bits: int) -> Tensor:
     """Lay codes [n] in 0 .. 2^bits - 1 (uint8) end to end, lowest bit first: uint8
     [ceil(n bits / 8)]."""
     if bits == 8:
@@ -131,13 +131,13 @@ def pack(codes: Tensor, bits: int) -> Tensor:
     return (byte_rows << byte_places).sum(1, dtype=torch.uint8)
 
 
-def unpack(packed: Tensor, bits: int, n: int) -> Tensor:
-    """The n codes (uint8) of `pack`."""
+def unpack_bits(packed: Tensor, bits: int, count: int) -> Tensor:
+    """The first `count` codes (uint8) of what `pack_bits` gave."""
     if bits == 8:
-        return packed[:n]
+        return packed[:count]
     byte_places = torch.arange(8, dtype=torch.uint8, device=packed.device)
     stream = ((packed[:, None] >> byte_places) & 1).reshape(-1)
-    code_rows = stream[: n * bits].reshape(n, bits)
+    code_rows = stream[: count * bits].reshape(count, bits)
     code_places = torch.arange(bits, dtype=torch.uint8, device=packed.device)
     return (code_rows << code_places).sum(1, dtype=torch.uint8)
 
@@ -180,13 +180,13 @@ def from_upper_triangle(values: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------- sparse messages
 
 
-def count_entries(d: int, keep: float) -> int:
-    """How many of d numbers a message with share `keep` holds: the nearest whole number, at least
+def count_kept_entries(size: int, keep: float) -> int:
+    """How many of `size` numbers a message with share `keep` holds: the nearest whole number, at least
     1."""
-    return max(1, round(keep * d))
+    return max(1, round(keep * size))
 
 
-def remainder_bits(keep: float) -> int:
+def choose_remainder_bits(keep: float) -> int:
     """b of the Golomb code for positions that are kept with probability `keep`."""
     if keep >= 1:
         return 0
@@ -195,15 +195,15 @@ def remainder_bits(keep: float) -> int:
 
 
 def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
-    """The message of `values [d]` (float): the payload of a link, read by `restore`.
+    """The message of `values [d]` (float): the payload of a link, read by `restore_sparsified`.
 
     `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or,
     ternary, `signs` (one bit each) and `scale` (μ, one float32). d, the count and b are header.
     """
-    keep = number("keep", keep, 0, 1, open_low=True)
+    keep = check_number("keep", keep, 0, 1, open_low=True)
     d = values.numel()
-    b = remainder_bits(keep)
-    positions = values.abs().topk(count_entries(d, keep)).indices.sort().values
+    b = choose_remainder_bits(keep)
+    positions = values.abs().topk(count_kept_entries(d, keep)).indices.sort().values
     largest = values[positions]
     before_first = positions.new_tensor([-1])
     behind_last = positions.new_tensor([d])
@@ -214,32 +214,32 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     unary = torch.ones(length, dtype=torch.uint8, device=values.device)
     unary[(quotients[:-1] + 1).cumsum(0) - 1] = 0
     message: dict[str, Any] = {"d": d, "count": len(positions), "b": b}
-    message["quotients"] = pack(unary, 1)
+    message["quotients"] = pack_bits(unary, 1)
     if b:
         remainders = gaps[:-1] & (2**b - 1)
         bits = (remainders[:, None] >> torch.arange(b, device=gaps.device)) & 1
-        message["remainders"] = pack(bits.flatten().to(torch.uint8), 1)
+        message["remainders"] = pack_bits(bits.flatten().to(torch.uint8), 1)
     if ternary:
-        message["signs"] = pack((largest > 0).to(torch.uint8), 1)
+        message["signs"] = pack_bits((largest > 0).to(torch.uint8), 1)
         message["scale"] = largest.abs().mean().float()
     else:
         message["values"] = largest.to(torch.float16)
     return message
 
 
-def restore(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tensor:
+def restore_sparsified(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tensor:
     """The vector `[d]` that a message stands for: kept entries decoded, zeros elsewhere."""
     count = message["count"]
     b = message["b"]
     packed = message["quotients"]
-    stream = unpack(packed, 1, 8 * len(packed))
+    stream = unpack_bits(packed, 1, 8 * len(packed))
     ends = (stream == 0).nonzero().flatten()[:count]  # the zero behind each quotient's ones
     gaps = (ends.diff(prepend=ends.new_tensor([-1])) - 1) << b
     if b:
-        bits = unpack(message["remainders"], 1, count * b).view(count, b).long()
+        bits = unpack_bits(message["remainders"], 1, count * b).view(count, b).long()
         gaps = gaps + (bits << torch.arange(b, device=bits.device)).sum(1)
     if "signs" in message:
-        signs = 2 * unpack(message["signs"], 1, count).to(dtype) - 1
+        signs = 2 * unpack_bits(message["signs"], 1, count).to(dtype) - 1
         values = signs * message["scale"].to(dtype)
     else:
         values = message["values"].to(dtype)
@@ -261,5 +261,5 @@ class Sparsifier:
         """The message of `values [d]` plus the residual of the messages before."""
         total = values + self.residual
         message = sparsify(total, self.keep, ternary=self.ternary)
-        self.residual = total - restore(message, values.dtype)
+        self.residual = total - restore_sparsified(message, values.dtype)
         return message

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from ..errors import UsageError, whole
+from ..errors import UsageError, check_whole_number
 from .codec import Quantised
 
 
@@ -64,12 +64,25 @@ class Link:
         return received
 
 
+class UpDown(NamedTuple):
+    """Bytes from clients to the server (`up`) and from the server to clients (`down`)."""
+
+    up: int
+    down: int
+
+    def add(self, direction: str, count: int) -> UpDown:
+        """The sums with `count` bytes more in `direction`."""
+        if direction == "up":
+            return UpDown(self.up + count, self.down)
+        return UpDown(self.up, self.down + count)
+
+
 class Ledger:
     """Exact bytes by client, direction and phase. One entry for each of these triples, so rounds
     cost no memory."""
 
     def __init__(self, clients: int):
-        self.clients = whole("clients", clients, 1)
+        self.clients = check_whole_number("clients", clients, 1)
         self.up = 0  # bytes, all clients together
         self.down = 0
         self._entries: dict[tuple[int, str, str], list[int]] = {}  # -> [bytes, messages]
@@ -103,7 +116,7 @@ class Ledger:
     def _make_entry(self, client: Any, direction: Any, phase: Any) -> list[int]:
         """A new entry, or the one that an equal client (such as numpy's 2) has; UsageError as `add`
         says."""
-        client = whole("client", client, 0, self.clients - 1)
+        client = check_whole_number("client", client, 0, self.clients - 1)
         if direction not in ("up", "down") or not isinstance(phase, str) or not phase:
             raise UsageError(
                 "A message needs a direction, up or down, and a phase's name,"
@@ -111,19 +124,19 @@ class Ledger:
             )
         return self._entries.setdefault((client, direction, phase), [0, 0])
 
-    def by_client(self) -> dict[int, tuple[int, int]]:
-        """{client: (up, down)} in bytes, for every client, also those without any message."""
-        sums: dict[int, tuple[int, int]] = dict.fromkeys(range(self.clients), (0, 0))
+    def by_client(self) -> dict[int, UpDown]:
+        """{client: bytes up and down}, for every client, also those without any message."""
+        sums = dict.fromkeys(range(self.clients), UpDown(0, 0))
         for (client, direction, _phase), (count, _messages) in self._entries.items():
-            sums[client] = _add_to_direction(sums[client], direction, count)
+            sums[client] = sums[client].add(direction, count)
         return sums
 
-    def by_phase(self) -> dict[str, tuple[int, int]]:
-        """{phase: (up, down)} in bytes over all clients, in the order in which the phases first
+    def by_phase(self) -> dict[str, UpDown]:
+        """{phase: bytes up and down} of all clients together, in the order in which the phases first
         appeared."""
-        sums: dict[str, tuple[int, int]] = {}
+        sums: dict[str, UpDown] = {}
         for (_client, direction, phase), (count, _messages) in self._entries.items():
-            sums[phase] = _add_to_direction(sums.get(phase, (0, 0)), direction, count)
+            sums[phase] = sums.get(phase, UpDown(0, 0)).add(direction, count)
         return sums
 
     def rows(self) -> list[dict[str, int | str]]:
@@ -147,8 +160,8 @@ class Ledger:
         try:
             ledger = cls(data["clients"])
             for row in data["rows"]:
-                count = whole("bytes", row["bytes"], 0)
-                messages = whole("messages", row["messages"], 0)
+                count = check_whole_number("bytes", row["bytes"], 0)
+                messages = check_whole_number("messages", row["messages"], 0)
                 ledger.add(row["client"], row["direction"], row["phase"], count, messages)
         except (KeyError, TypeError) as error:
             raise UsageError(f"This is no ledger as to_json writes it: {error!r}.") from error
@@ -165,19 +178,11 @@ class Ledger:
         return f"Ledger(clients={self.clients}, up={self.up}, down={self.down})"
 
 
-def _add_to_direction(up_down: tuple[int, int], direction: str, count: int) -> tuple[int, int]:
-    """(up, down) with `count` bytes more in `direction`."""
-    up, down = up_down
-    if direction == "up":
-        return up + count, down
-    return up, down + count
-
-
 def serialise(payload: Any) -> bytes:
     """The body of a payload: the raw bytes of its tensors one after the other, in the order in
     which they stand."""
     body = []
-    for tensor in _tensors(payload):
+    for tensor in _iterate_tensors(payload):
         values = tensor.detach().cpu().contiguous().reshape(-1)
         if values.numel():  # an empty tensor may have stride 0, which `view` refuses
             body.append(values.view(torch.uint8).numpy().tobytes())
@@ -186,10 +191,10 @@ def serialise(payload: Any) -> bytes:
 
 def count_bytes(payload: Any) -> int:
     """`len(serialise(payload))`, without making the bytes."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(payload))
+    return sum(tensor.numel() * tensor.element_size() for tensor in _iterate_tensors(payload))
 
 
-def _tensors(payload: Any) -> Iterator[torch.Tensor]:
+def _iterate_tensors(payload: Any) -> Iterator[torch.Tensor]:
     """Every tensor that a payload sends, depth first; UsageError for anything that a payload may
     not hold."""
     if isinstance(payload, torch.Tensor):
@@ -205,10 +210,10 @@ def _tensors(payload: Any) -> Iterator[torch.Tensor]:
         for name, item in payload.items():
             if not isinstance(name, (str, int)):
                 raise UsageError(f"A payload's names must be text or whole numbers, not {name!r}.")
-            yield from _tensors(item)
+            yield from _iterate_tensors(item)
     elif isinstance(payload, (list, tuple)):
         for item in payload:
-            yield from _tensors(item)
+            yield from _iterate_tensors(item)
     elif payload is not None and not isinstance(payload, (int, str)):
         raise UsageError(
             f"A {type(payload).__name__} cannot be sent; put its numbers into tensors,"

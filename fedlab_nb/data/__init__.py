@@ -8,10 +8,10 @@ torch.Size([10, 10])
 
 from .cues import CUES, tint_background
 from .dataset import Dataset, Description
-from .edits import Edit, Edits, letter
+from .edits import Edit, Edits, format_letters
 from .federation import (
     Federation,
-    check_fonts,
+    check_font_partition,
     choose_partition,
     federate,
     format_clients,
@@ -20,7 +20,7 @@ from .federation import (
     to_plain_settings,
 )
 from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, apportion, measure_skew
-from .public import check_public, describe_with_public, with_public
+from .public import add_public_part, check_public_choice, describe_with_public_part
 from .registry import (
     DATASETS,
     DatasetInfo,
@@ -32,4 +32,4 @@ from .registry import (
     is_path,
     load,
 )
-from .transform import SEEN, check_transform, find_augmentation, find_scale, find_scale_constants
+from .transform import SEEN, check_transform, find_normalisation, parse_augmentation, parse_scale

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,12 +37,14 @@ from fedlab_nb.data.dataset import (
 )
 from fedlab_nb.data.pictures import PixelScale, choose_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import Moments, sum_in_fixed_order
 from fedlab_nb.errors import UsageError, choose
 
 if TYPE_CHECKING:
     import torch
     from pandas import DataFrame
+
+Arrays = dict[str, np.ndarray]  # by name: x_train, y_train, ...
 
 SMALLEST_IMAGE = 8  # pixels a side; recordings have fewer channels
 MAX_CLASSES = 1000
@@ -65,7 +67,7 @@ def load(path: str | Path) -> Dataset:
     Images are scaled by what they hold (`pictures.py`), features standardised by the training set's
     mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
-    file, options = locate(path)
+    file, options = find_file_and_options(path)
     if file.is_dir():
         return folders.load(file, options, folders.hash_pictures(file, options))
     if files.is_table(file):
@@ -73,15 +75,15 @@ def load(path: str | Path) -> Dataset:
         return tables.load(file, options, digest)
     if files.find_ending(file) == ".npy":
         return load_npy(file, options)
-    raw, ignored = open_arrays(file)
-    about = read_about(raw.pop("about", None))
+    raw, ignored = read_npz(file)
+    about = read_about_text(raw.pop("about", None))
     note = f" Ignored in the file: {join_names(ignored)}." if ignored else ""
     digest = hash_file_and_options(file, options)
     dataset = build_dataset(raw, file.name, digest, note, options.get("kind", ""))
     return replace(dataset, about=about)
 
 
-def read_about(array: np.ndarray | None) -> str:
+def read_about_text(array: np.ndarray | None) -> str:
     """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or
     ""."""
     if array is None or array.shape != () or array.dtype.kind != "U":
@@ -123,7 +125,7 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
             f"{file.name}?y=labels.npy."
         )
     digest = hash_parts("npy", tables.VERSION, hash_file(file), sorted(options.items()))
-    return tables.from_table(files.read_frame(table, file.name), options, digest, file.name)
+    return tables.from_table(files.read_data_frame(table, file.name), options, digest, file.name)
 
 
 def open_npy(file: Path) -> np.ndarray:
@@ -141,7 +143,7 @@ def open_npy(file: Path) -> np.ndarray:
         ) from None
 
 
-def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
+def find_file_and_options(path: str | Path) -> tuple[Path, dict[str, str]]:
     """The file or folder, and its options by name (`patients.csv?label=outcome`). Raises
     UsageError."""
     name, options = files.split_options(path)
@@ -165,20 +167,30 @@ def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
     return file, files.check_options(options, ARRAY_OPTIONS, "arrays")
 
 
-def read_file_stamp(path: str | Path) -> tuple[Path, int, int]:
-    """The path of a file in full, with its options, its time and its size: while they stay, it is
-    not read again. Raises UsageError where there is no such file."""
-    file, options = locate(path)
+class FileStamp(NamedTuple):
+    """While none of these changes, a file or a folder is not read again.
+
+    path: in full, with its options;   time: of the last change, in nanoseconds;   size: bytes
+    """
+
+    path: Path
+    time: int
+    size: int
+
+
+def read_file_stamp(path: str | Path) -> FileStamp:
+    """The stamp of a file or a folder. Raises UsageError where there is none."""
+    file, options = find_file_and_options(path)
     full_path = Path(files.join_options(file.resolve(), options))
     if file.is_dir():
         time, size = folders.read_folder_stamp(file)
-        return full_path, time, size
+        return FileStamp(full_path, time, size)
     stat = file.stat()
-    return full_path, stat.st_mtime_ns, stat.st_size
+    return FileStamp(full_path, stat.st_mtime_ns, stat.st_size)
 
 
 def hash_file(file: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal, remembered for as long as its size and time do not
+    """SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and time do not
     change."""
     stat = file.stat()
     return _hash_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
@@ -193,8 +205,15 @@ def _hash_file(file: Path, time: int, size: int) -> str:
     return content.hexdigest()
 
 
-def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The arrays with our names, and the names of others in the file. Raises UsageError."""
+class NpzContent(NamedTuple):
+    """arrays: those that a data set is made of, by name;   ignored: the names of all others."""
+
+    arrays: Arrays
+    ignored: list[str]
+
+
+def read_npz(path: Path) -> NpzContent:
+    """The arrays of an `.npz` file. Raises UsageError."""
     if not zipfile.is_zipfile(path):
         raise UsageError(
             f"{path.name} is not an .npz file; write it with numpy.savez(path, "
@@ -202,9 +221,9 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
         )
     try:
         with np.load(path, allow_pickle=False) as file:
-            wanted = choose_arrays(file.files, path.name)
+            wanted = choose_array_names(file.files, path.name)
             ignored = [key for key in file.files if key not in wanted]
-            return {key: file[key] for key in wanted}, ignored
+            return NpzContent({key: file[key] for key in wanted}, ignored)
     except UsageError:
         raise
     except (
@@ -226,7 +245,7 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
         ) from None
 
 
-def choose_arrays(names: Sequence[str], file_name: str) -> list[str]:
+def choose_array_names(names: Sequence[str], file_name: str) -> list[str]:
     """Which of the arrays in a file are read. Raises UsageError where they are no data set."""
     lacking = [key for key in REQUIRED if key not in names]
     is_unsplit = "x" in names and "y" in names
@@ -270,7 +289,7 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if has_words(arrays.get("x")) or has_words(arrays.get("x_train")):
+    if needs_table_reading(arrays.get("x")) or needs_table_reading(arrays.get("x_train")):
         dataset = from_frames(arrays, name)
     else:
         raw = {key: to_array(key, value) for key, value in arrays.items()}
@@ -281,7 +300,7 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
 def from_table(table: Any, options: Mapping[str, Any]) -> Dataset:
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
-    raw = files.read_frame(table, "the DataFrame")
+    raw = files.read_data_frame(table, "the DataFrame")
     checked_options = files.check_options(options)
     dataset = tables.from_table(raw, checked_options, "", "the DataFrame", name="own")
     return replace(dataset, digest=hash_content(dataset))
@@ -295,7 +314,7 @@ def list_column_names(arrays: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in x.columns]
 
 
-def has_words(value: Any) -> bool:
+def needs_table_reading(value: Any) -> bool:
     """Whether samples are a DataFrame with more than plain numbers: texts, dates, gaps."""
     import pandas
 
@@ -319,10 +338,10 @@ def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
             "it out."
         )
     if "x" in arrays and "x_train" not in arrays:
-        table = join_columns(arrays, "")
+        table = build_table(arrays, "")
     else:
-        train = join_columns(arrays, "_train").assign(**{SPLIT_COLUMN: "train"})
-        test = join_columns(arrays, "_test").assign(**{SPLIT_COLUMN: "test"})
+        train = build_table(arrays, "_train").assign(**{SPLIT_COLUMN: "train"})
+        test = build_table(arrays, "_test").assign(**{SPLIT_COLUMN: "test"})
         table = pandas.concat([train, test], ignore_index=True)
     options = {"label": LABEL_COLUMN, "client": ""}
     if CLIENT_COLUMN in table:
@@ -331,24 +350,24 @@ def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
         options["split"] = SPLIT_COLUMN
     if GROUP_COLUMN in table:
         options["group"] = GROUP_COLUMN
-    return tables.from_table(files.read_frame(table, "x"), options, "", name)
+    return tables.from_table(files.read_data_frame(table, "x"), options, "", name)
 
 
-def join_columns(arrays: Mapping[str, Any], end: str) -> DataFrame:
-    """One table of the samples `x{end}`, their labels, and what else is given of each. Raises
+def build_table(arrays: Mapping[str, Any], suffix: str) -> DataFrame:
+    """One table of the samples `x{suffix}`, their labels, and what else is given of each. Raises
     UsageError."""
     import pandas
 
-    frame = arrays[f"x{end}"]
+    frame = arrays[f"x{suffix}"]
     if not isinstance(frame, pandas.DataFrame):
         raise UsageError(
-            f"x{end} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
+            f"x{suffix} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
             "alone."
         )
-    columns = {LABEL_COLUMN: arrays[f"y{end}"]}
-    if f"client{end}" in arrays:
-        columns[CLIENT_COLUMN] = arrays[f"client{end}"]
-    if "split" in arrays and not end:
+    columns = {LABEL_COLUMN: arrays[f"y{suffix}"]}
+    if f"client{suffix}" in arrays:
+        columns[CLIENT_COLUMN] = arrays[f"client{suffix}"]
+    if "split" in arrays and not suffix:
         columns[SPLIT_COLUMN] = arrays["split"]
     if "group" in arrays:
         columns[GROUP_COLUMN] = arrays["group"]
@@ -357,7 +376,7 @@ def join_columns(arrays: Mapping[str, Any], end: str) -> DataFrame:
         cells_of_column = pandas.Series(list(values))
         if len(cells_of_column) != len(frame):
             raise UsageError(
-                f"x{end} has {len(frame)} rows, but {column} has {len(cells_of_column)}; make them "
+                f"x{suffix} has {len(frame)} rows, but {column} has {len(cells_of_column)}; make them "
                 "alike."
             )
         frame = frame.assign(**{column: cells_of_column})
@@ -436,6 +455,7 @@ def series_to_array(key: str, values: Any) -> np.ndarray:
 
 
 def is_whole_number(value: Any) -> bool:
+    """Whether a value is an int of Python or numpy, and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -457,16 +477,16 @@ def hash_content(dataset: Dataset) -> str:
 
 # ------------------------------------------------------------------------------------------- checks
 def build_dataset(
-    raw: dict[str, np.ndarray],
+    raw: Arrays,
     name: str,
     digest: str,
-    more_note: str = "",
+    extra_note: str = "",
     kind: str = "",
     columns: Sequence[str] = (),
 ) -> Dataset:
     """The Dataset of arrays by name, checked and scaled.
 
-    more_note: goes behind the note;   kind: as in `from_arrays`;   columns: the names of the
+    extra_note: goes behind the note;   kind: as in `from_arrays`;   columns: the names of the
     features. Raises UsageError.
     """
     if "y_public" in raw and "x_public" not in raw:
@@ -474,7 +494,7 @@ def build_dataset(
     if kind not in ("", RECORDINGS, IMAGES):
         raise UsageError(f"kind is {kind!r}, but it must be {RECORDINGS} or {IMAGES}.")
     raw, labels_note = name_labels_from_one(raw)
-    raw, label_names = number_labels(raw)
+    raw, label_names = encode_labels(raw)
     raw, split_note = split_samples(raw)
     y = {key: check_labels(key, raw[key]) for key in raw if key.startswith("y_")}
     check_lengths(raw, y)
@@ -486,17 +506,17 @@ def build_dataset(
     x, schema, scale_note = scale_samples(x, feature_names)
     notes = [
         scale_note,
-        describe_shape(raw["x_train"], x["x_train"]),
+        describe_ambiguous_shape(raw["x_train"], x["x_train"]),
         labels_note,
         describe_absent_labels(y["y_train"], class_names),
         split_note,
-        more_note,
+        extra_note,
     ]
     client_names: tuple[str, ...] = ()
     if "client_train" in raw:
-        y["client_train"], client_names = number_clients(raw["client_train"], len(y["y_train"]))
+        y["client_train"], client_names = encode_clients(raw["client_train"], len(y["y_train"]))
     if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
-        y["client_test"], _ = number_clients(raw["client_test"], len(y["y_test"]))
+        y["client_test"], _ = encode_clients(raw["client_test"], len(y["y_test"]))
     schema = replace(schema, class_names=class_names, client_names=client_names)
     note = "".join(notes)
     return make_dataset(name, digest, {**x, **y}, class_names, note, client_names, schema)
@@ -534,7 +554,7 @@ def describe_absent_labels(y_train: np.ndarray, class_names: Sequence[str]) -> s
     return f" No training sample has the label {', '.join(absent[:SHOWN_LABELS])}{more}."
 
 
-def describe_shape(raw: np.ndarray, x: np.ndarray) -> str:
+def describe_ambiguous_shape(raw: np.ndarray, x: np.ndarray) -> str:
     """A sentence where the shape of the samples leaves room for doubt: long pictures may be
     recordings."""
     if raw.ndim == 3 and x.ndim == 4 and max(raw.shape[1:]) >= 2 * min(raw.shape[1:]):
@@ -546,24 +566,30 @@ def describe_shape(raw: np.ndarray, x: np.ndarray) -> str:
     return ""
 
 
-def name_labels_from_one(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
-    """Labels 1..C as names of classes, so that there is no empty class 0, and a sentence. Others as
-    they are."""
+class ArraysAndNote(NamedTuple):
+    """arrays: by name;   note: a sentence on what was done with them, "" for nothing."""
+
+    arrays: Arrays
+    note: str
+
+
+def name_labels_from_one(raw: Arrays) -> ArraysAndNote:
+    """Labels 1..C as names of classes, so that there is no empty class 0. Others as they are."""
     keys = [key for key in raw if is_label_array(key)]
     numbers = []
     for key in keys:
         array = raw[key]
         if array.ndim != 1 or array.dtype.kind not in "iuf" or not array.size:
-            return raw, ""
+            return ArraysAndNote(raw, "")
         numbers.append(array)
     if not numbers:
-        return raw, ""
+        return ArraysAndNote(raw, "")
     values = np.unique(np.concatenate(numbers))
     classes = len(values)
     if classes < 2 or not np.array_equal(values, np.arange(1, classes + 1)):
-        return raw, ""
+        return ArraysAndNote(raw, "")
     texts = {key: raw[key].astype(np.int64).astype(str) for key in keys}
-    return raw | texts, f" The labels are 1..{classes}: class 1 is the first."
+    return ArraysAndNote(raw | texts, f" The labels are 1..{classes}: class 1 is the first.")
 
 
 def is_label_array(key: str) -> bool:
@@ -571,7 +597,7 @@ def is_label_array(key: str) -> bool:
     return key == "y" or key.startswith("y_")
 
 
-def number_labels(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+def encode_labels(raw: Arrays) -> tuple[Arrays, tuple[str, ...]]:
     """The arrays with labels as numbers, and the names of the classes; none where the labels are
     numbers already."""
     keys = [key for key in raw if is_label_array(key)]
@@ -580,15 +606,14 @@ def number_labels(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tu
     keys = [key for key in keys if raw[key].ndim == 1]
     if not keys:
         return raw, ()
-    codes, class_names = tables.code_texts(np.concatenate([raw[key] for key in keys]).tolist())
+    codes, class_names = tables.encode_texts(np.concatenate([raw[key] for key in keys]).tolist())
     ends = np.cumsum([len(raw[key]) for key in keys])[:-1]
     numbers = dict(zip(keys, np.split(codes, ends), strict=True))
     return raw | numbers, class_names
 
 
-def split_samples(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
-    """The arrays with `x`, `y` and `client` split into training and test samples, and a sentence on
-    it."""
+def split_samples(raw: Arrays) -> ArraysAndNote:
+    """The arrays with `x`, `y` and `client` split into training and test samples."""
     parts = {key: array for key, array in raw.items() if key not in UNSPLIT}
     if "x_train" in raw:
         for key in ("split", "group"):
@@ -598,7 +623,7 @@ def split_samples(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], st
                 )
         if "client" in raw and "client_train" not in raw:
             parts["client_train"] = raw["client"]
-        return parts, ""
+        return ArraysAndNote(parts, "")
     y = check_labels("y", raw["y"])
     if raw["x"].shape[:1] != y.shape:
         raise UsageError(f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
@@ -612,32 +637,33 @@ def split_samples(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], st
         if key in raw:
             parts[f"{key}_train"] = raw[key][~test]
             parts[f"{key}_test"] = raw[key][test]
-    return parts, f" {note}"
+    return ArraysAndNote(parts, f" {note}")
 
 
-def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tuple[np.ndarray, str]:
-    """bool [N], the test samples of arrays that nobody has split, and a sentence: as `split` says,
-    whole groups, or drawn."""
+def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tables.SplitChoice:
+    """The test samples of arrays that nobody has split: as `split` says, whole groups, or drawn."""
     owner = None
     if "client" in raw:
-        owner, _ = number_clients(raw["client"], len(y))
+        owner, _ = encode_clients(raw["client"], len(y))
     group = raw.get("group")
     if "split" in raw:
         import pandas
 
         words = pandas.Series(raw["split"].astype(str))
-        test, note = tables.read_split(words, "split", "the arrays")
+        test, note = tables.parse_split_column(words, "split", "the arrays")
         if group is not None and set(group[test].tolist()) & set(group[~test].tolist()):
             raise UsageError(
                 "A group has training and test samples in split; correct it, or leave out group."
             )
-        return test, note
+        return tables.SplitChoice(test, note)
     if group is not None:
         _, group_numbers = np.unique(group, return_inverse=True)
         test = tables.draw_test_groups(y, group_numbers, owner)
-        return test, "Whole groups of samples, about a fifth, are for testing."
+        note = "Whole groups of samples, about a fifth, are for testing."
+        return tables.SplitChoice(test, note)
     test = tables.draw_test_rows(y, owner)
-    return test, "A fifth of the samples, drawn at random in each class, is for testing."
+    note = "A fifth of the samples, drawn at random in each class, is for testing."
+    return tables.SplitChoice(test, note)
 
 
 def check_labels(key: str, y: np.ndarray) -> np.ndarray:
@@ -662,7 +688,7 @@ def check_labels(key: str, y: np.ndarray) -> np.ndarray:
     return y.astype(np.int64)
 
 
-def count_classes(y: dict[str, np.ndarray]) -> int:
+def count_classes(y: Arrays) -> int:
     """C = greatest training label + 1; no other labels of `y` may be greater."""
     classes = int(y["y_train"].max()) + 1
     if classes < 2:
@@ -723,11 +749,18 @@ def put_channels_first(x: np.ndarray) -> np.ndarray:
     return np.moveaxis(x, 2, 1)
 
 
-def scale_samples(
-    x: dict[str, np.ndarray], names: Sequence[str] = ()
-) -> tuple[dict[str, np.ndarray], InputSchema, str]:
-    """float32 arrays, the schema that made them so (its class names are still missing), and a
-    sentence on what was done.
+class ScaledSamples(NamedTuple):
+    """arrays: float32, by name;   schema: what scales further samples alike (its class names are
+    still missing);   note: a sentence on what was done"""
+
+    arrays: Arrays
+    schema: InputSchema
+    note: str
+
+
+def scale_samples(x: Arrays, names: Sequence[str] = ()) -> ScaledSamples:
+    """Scale features and recordings by the training set's mean and standard deviation, images by
+    their range.
 
     x: `x_train` and others by name, [N, D], [N, C, T] or [N, C, H, W] in their own numbers;
     names: of the columns
@@ -759,22 +792,20 @@ def scale_samples(
     ready = {key: schema.standardise(value) for key, value in x.items()}
     subject = "Features are" if is_table else "Each channel is"
     note = f"{subject} standardised by the training set's mean and standard deviation."
-    return ready, schema, note
+    return ScaledSamples(ready, schema, note)
 
 
-def scale_images(
-    x: dict[str, np.ndarray],
-) -> tuple[dict[str, np.ndarray], InputSchema, str]:
+def scale_images(x: Arrays) -> ScaledSamples:
     """The same for images [N, C, H, W]."""
     shape = tuple(x["x_train"].shape[1:])
     mode = "L" if shape[0] == 1 else "RGB"
     pixels = choose_image_scale(x)
     ready = {key: pixels.apply(value) for key, value in x.items()}
     schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
-    return ready, schema, pixels.describe()
+    return ScaledSamples(ready, schema, pixels.describe())
 
 
-def choose_image_scale(x: dict[str, np.ndarray]) -> PixelScale:
+def choose_image_scale(x: Arrays) -> PixelScale:
     """From which range the pixels of all parts come. Raises UsageError for parts of different
     number types."""
     if len({value.dtype for value in x.values()}) > 1:
@@ -786,7 +817,7 @@ def choose_image_scale(x: dict[str, np.ndarray]) -> PixelScale:
     return choose_scale(x, "x_train")
 
 
-def measure_mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def measure_mean_and_deviation(x: np.ndarray) -> Moments:
     """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
     recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
     if x.ndim == 2:
@@ -798,7 +829,7 @@ def measure_mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = sum_in_fixed_order(rows) / len(rows)
     difference = rows - mean
     std = np.sqrt(sum_in_fixed_order(difference * difference) / len(rows))
-    return mean.reshape(shape), std.reshape(shape)
+    return Moments(mean.reshape(shape), std.reshape(shape))
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -810,12 +841,12 @@ def join_names(names: Sequence[str]) -> str:
 
 
 # ------------------------------------------------------------------------------------------ clients
-def number_clients(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N], the client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or
-    texts) in their sorted order. Raises UsageError.
+def encode_clients(ids: np.ndarray, samples: int) -> tables.EncodedTexts:
+    """The client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or texts) in
+    their sorted order. Raises UsageError.
 
-    >>> number_clients(np.array(["north", "south", "north"]), 3)
-    (array([0, 1, 0]), ('north', 'south'))
+    >>> encode_clients(np.array(["north", "south", "north"]), 3).names
+    ('north', 'south')
     """
     if ids.shape != (samples,):
         raise UsageError(
@@ -833,24 +864,24 @@ def number_clients(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str
         names = [name.decode(errors="replace") for name in distinct.tolist()]
     else:
         names = [str(name) for name in distinct.tolist()]
-    return client.astype(np.int64), tuple(names)
+    return tables.EncodedTexts(client.astype(np.int64), tuple(names))
 
 
-def read_owners(indices: Any, samples: int) -> np.ndarray:
+def convert_to_owners(index_lists: Any, samples: int) -> np.ndarray:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
     UsageError.
 
-    >>> read_owners([[0, 3], [1]], 4)
+    >>> convert_to_owners([[0, 3], [1]], 4)
     array([ 0,  1, -1,  0])
     """
-    if isinstance(indices, str) or not isinstance(indices, Iterable):
+    if isinstance(index_lists, str) or not isinstance(index_lists, Iterable):
         raise UsageError(
-            f"indices is a {type(indices).__name__}, but it must be a list of one index list a "
+            f"indices is a {type(index_lists).__name__}, but it must be a list of one index list a "
             "client."
         )
     owner = np.full(samples, -1, dtype=np.int64)
-    lists = list(indices)
+    lists = list(index_lists)
     if not lists:
         raise UsageError("indices is empty; give one list of sample indices for each client.")
     for k, indices_of_client in enumerate(lists):
@@ -866,22 +897,22 @@ def read_owners(indices: Any, samples: int) -> np.ndarray:
     return owner
 
 
-def check_indices(k: int, indices: Any, samples: int) -> np.ndarray:
-    """int [n] of client k's list of indices, all in 0..samples-1. Raises UsageError."""
+def check_indices(client: int, indices: Any, samples: int) -> np.ndarray:
+    """int [n] of a client's list of indices, all in 0..samples-1. Raises UsageError."""
     if hasattr(indices, "detach"):
         indices = indices.detach().cpu()
     rows = np.asarray(indices)
     if rows.ndim != 1 or len(rows) == 0:
         raise UsageError(
-            f"The index list of client {k} must be one row [n] of at least one sample index."
+            f"The index list of client {client} must be one row [n] of at least one sample index."
         )
     if rows.dtype.kind not in "iu":
         raise UsageError(
-            f"The indices of client {k} are {rows.dtype}, but they must be whole numbers."
+            f"The indices of client {client} are {rows.dtype}, but they must be whole numbers."
         )
     wrong = rows[(rows < 0) | (rows >= samples)]
     if len(wrong):
         raise UsageError(
-            f"Client {k} has the index {wrong[0]}, but the training samples are 0..{samples - 1}."
+            f"Client {client} has the index {wrong[0]}, but the training samples are 0..{samples - 1}."
         )
     return rows

@@ -12,7 +12,7 @@ import base64
 import io
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fedlab_nb.errors import SAMPLES
 
@@ -59,21 +59,36 @@ def write_headline(dataset: Dataset) -> str:
     )
 
 
-def count_classes(dataset: Dataset) -> list[tuple[str, int, int]]:
-    """(name, training samples, test samples) of each class."""
+class ClassCount(NamedTuple):
+    """A class: its name, and how many training and test samples it has."""
+
+    name: str
+    train: int
+    test: int
+
+
+def count_classes(dataset: Dataset) -> list[ClassCount]:
+    """The samples of each class."""
     import torch
 
     train = torch.bincount(dataset.y_train, minlength=dataset.classes).tolist()
     test = torch.bincount(dataset.y_test, minlength=dataset.classes).tolist()
-    return list(zip(dataset.class_names, train, test, strict=True))
+    return list(map(ClassCount, dataset.class_names, train, test))
 
 
-def count_clients(dataset: Dataset) -> list[tuple[str, int]]:
-    """(name, training samples) of each client that the data name."""
+class ClientCount(NamedTuple):
+    """A client: its name, and how many training samples it has."""
+
+    name: str
+    train: int
+
+
+def count_clients(dataset: Dataset) -> list[ClientCount]:
+    """The training samples of each client that the data name."""
     if dataset.client_train is None:
         return []
     owners = dataset.client_train.tolist()
-    return [(name, owners.count(k)) for k, name in enumerate(dataset.client_names)]
+    return [ClientCount(name, owners.count(k)) for k, name in enumerate(dataset.client_names)]
 
 
 def has_unequal_classes(dataset: Dataset) -> bool:
@@ -86,7 +101,7 @@ def describe_classes(dataset: Dataset) -> list[str]:
     """Classes and clients with their counts, and what unequal ones mean, in sentences."""
     counts = [train + test for _, train, test in count_classes(dataset)]
     classes = [f"{name} {count:,}" for name, count in zip(dataset.class_names, counts, strict=True)]
-    sentences = [f"Classes: {shorten(classes)}."]
+    sentences = [f"Classes: {join_first(classes)}."]
     if has_unequal_classes(dataset):
         share = max(counts) / sum(counts)
         sentences.append(
@@ -95,13 +110,13 @@ def describe_classes(dataset: Dataset) -> list[str]:
         )
     clients = [f"{name} {count:,}" for name, count in count_clients(dataset)]
     if clients:
-        sentences.append(f"Clients ({len(clients)}), with training samples: {shorten(clients)}.")
+        sentences.append(f"Clients ({len(clients)}), with training samples: {join_first(clients)}.")
     else:
         sentences.append("Clients: none are named; the samples are dealt out.")
     return sentences
 
 
-def shorten(parts: Sequence[str]) -> str:
+def join_first(parts: Sequence[str]) -> str:
     """The first parts in a list, and how many more there are."""
     text = ", ".join(parts[:MOST_COUNTS])
     more = len(parts) - MOST_COUNTS
@@ -118,17 +133,27 @@ def find_role(schema: InputSchema, name: str) -> str:
     return ""
 
 
-def list_columns(schema: InputSchema) -> list[tuple[str, str, str, str]]:
-    """The rows of a table with the head HEAD, in the order of the file."""
+class ColumnRow(NamedTuple):
+    """A row of the card's table of columns, whose head is HEAD."""
+
+    name: str
+    role: str
+    reason: str
+    values: str
+
+
+def list_columns(schema: InputSchema) -> list[ColumnRow]:
+    """What each column was taken for, in the order of the file."""
     known = {column.name: column for column in schema.columns}
     rows = []
     for name in schema.names or tuple(known):
         role = find_role(schema, name)
         if role:
-            rows.append((name, role, WHY[role], ""))
+            rows.append(ColumnRow(name, role, WHY[role], ""))
         elif name in known:
             column = known[name]
-            rows.append((name, column.kind, column.reason, column.describe_values()))
+            values = column.describe_values()
+            rows.append(ColumnRow(name, column.kind, column.reason, values))
     return rows
 
 
@@ -137,7 +162,7 @@ def describe_left_out(schema: InputSchema) -> str:
     names = [column.name for column in schema.columns if not column.width]
     if not names:
         return ""
-    return f"Left out: {shorten(names)}."
+    return f"Left out: {join_first(names)}."
 
 
 def list_first_rows(dataset: Dataset) -> list[list[str]]:
@@ -147,11 +172,11 @@ def list_first_rows(dataset: Dataset) -> list[list[str]]:
     table = dataset.first_rows.iloc[:, :MOST_COLUMNS]
     rows = [[str(name) for name in table.columns]]
     for cells in table.astype(object).values.tolist():
-        rows.append([show_cell(cell) for cell in cells])
+        rows.append([format_cell(cell) for cell in cells])
     return rows
 
 
-def show_cell(cell: object) -> str:
+def format_cell(cell: object) -> str:
     """A cell as text of MOST_CHARACTERS at most, "" where there is no value."""
     if cell is None or cell != cell:  # nan is unequal to itself
         return ""
@@ -165,7 +190,7 @@ def write_text_card(dataset: Dataset) -> str:
     schema = dataset.schema
     if schema is not None and schema.names:  # of a table
         columns = list_columns(schema)
-        parts += ["", align([HEAD, *columns[:MOST_COLUMNS]])]
+        parts += ["", align_columns([HEAD, *columns[:MOST_COLUMNS]])]
         if len(columns) > MOST_COLUMNS:
             parts.append(f"... and {len(columns) - MOST_COLUMNS} more columns")
         parts.append("")
@@ -174,13 +199,13 @@ def write_text_card(dataset: Dataset) -> str:
             parts.append(left_out)
     rows = list_first_rows(dataset)
     if rows:
-        parts += ["First rows:", align(rows)]
+        parts += ["First rows:", align_columns(rows)]
     if dataset.note:
         parts += ["", dataset.note]
     return "\n".join(parts)
 
 
-def align(rows: Sequence[Sequence[str]]) -> str:
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows as lines, their columns below each other."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []

@@ -132,12 +132,12 @@ class NumberCell:
     compare: str
 
 
-def split_number(text: str) -> NumberCell | None:
+def split_number_text(text: str) -> NumberCell | None:
     """The parts of a cell; None where it is no number in any convention.
 
-    >>> split_number("$1,200.50")
+    >>> split_number_text("$1,200.50")
     NumberCell(body='1,200.50', sign='', exponent='', unit='$', compare='')
-    >>> split_number("<0.1 mg").compare, split_number("P001")
+    >>> split_number_text("<0.1 mg").compare, split_number_text("P001")
     ('<', None)
     """
     plain = PLAIN_CELL.fullmatch(text)
@@ -175,7 +175,7 @@ def make_body_pattern(decimal: str) -> re.Pattern[str]:
 BODIES = {decimal: make_body_pattern(decimal) for decimal in GROUPERS}
 
 
-def read_body(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
+def parse_number_body(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
     """The number that a cell holds with that decimal mark; None where it is none."""
     if cell.body.isdecimal():
         return float(f"{cell.sign}{cell.body}{cell.exponent}")
@@ -193,13 +193,13 @@ def normalise_unit(unit: str) -> str:
     return unit.lower().replace("\u00b5", "\u03bc")
 
 
-def read_times(texts: Series, time_format: str) -> Series:
+def parse_times(texts: Series, time_format: str) -> Series:
     """Days since 1970 of dates, seconds since midnight of times of day; nan for what is none. Index
     as `texts`."""
     import pandas
 
     if time_format in CLOCK_FORMATS:
-        seconds = [read_clock(text, time_format) for text in texts]
+        seconds = [parse_time_of_day(text, time_format) for text in texts]
         return pandas.Series(seconds, index=texts.index, dtype=float)
     moments = pandas.to_datetime(texts, format=time_format, errors="coerce", utc=True)
     days = (moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
@@ -212,7 +212,7 @@ CLOCK_FORMATS = {
 }
 
 
-def read_clock(text: str, time_format: str) -> float:
+def parse_time_of_day(text: str, time_format: str) -> float:
     """Seconds since midnight of a time of day; nan for what is none."""
     found = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
     if not found:
@@ -221,7 +221,7 @@ def read_clock(text: str, time_format: str) -> float:
     return 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def read_numbers(column: Column, cells: Series) -> np.ndarray:
+def parse_numbers(column: Column, cells: Series) -> np.ndarray:
     """float64 [N], nan where there is no value, of a column that was taken for a number.
 
     cells: texts and None, or numbers. Raises UsageError for a cell that is no number in the
@@ -237,16 +237,16 @@ def read_numbers(column: Column, cells: Series) -> np.ndarray:
         return values
     texts = mask_missing(to_texts(cells), column.missing).dropna()
     if column.time_format:
-        numbers = read_times(texts, column.time_format)
+        numbers = parse_times(texts, column.time_format)
     elif column.decimal == "." and not column.unit and all(map(is_plain_number, texts)):
         numbers = texts.astype(float)  # the usual case, and much faster
     else:
-        number_of_text = {text: read_number(column, text) for text in texts.unique()}
+        number_of_text = {text: parse_number_text(column, text) for text in texts.unique()}
         numbers = texts.map(number_of_text).astype(float)
     wrong = texts[numbers.isna()]
     for line, text in wrong.items():
         raise UsageError(
-            f"Column {column.name!r} holds {describe_form(column)}, but {text[:40]!r} in line "
+            f"Column {column.name!r} holds {describe_number_format(column)}, but {text[:40]!r} in line "
             f"{line}; correct that cell, or leave it empty for a missing value."
         )
     for text in texts[~np.isfinite(numbers)]:
@@ -256,18 +256,18 @@ def read_numbers(column: Column, cells: Series) -> np.ndarray:
     return numbers.reindex(cells.index).to_numpy(dtype=float)
 
 
-def read_number(column: Column, text: str) -> float:
+def parse_number_text(column: Column, text: str) -> float:
     """The number in a cell, nan for none; `<0.1` is taken as 0.1."""
-    cell = split_number(text)
+    cell = split_number_text(text)
     if cell is None or normalise_unit(cell.unit) != normalise_unit(column.unit):
         return float("nan")
-    value = read_body(cell, column.decimal, column.grouped)
+    value = parse_number_body(cell, column.decimal, column.grouped)
     if value is None:
         return float("nan")
     return value
 
 
-def describe_form(column: Column) -> str:
+def describe_number_format(column: Column) -> str:
     """What a number of this column looks like, for a sentence."""
     if column.time_format:
         return f"times such as {column.time_format}"
@@ -285,7 +285,7 @@ def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndar
     features are 0.
     """
     if column.kind == NUMBER:
-        numbers = read_numbers(column, cells)
+        numbers = parse_numbers(column, cells)
         with np.errstate(over="ignore", invalid="ignore"):
             ready = (numbers - column.mean) / column.scale
             ready = np.nan_to_num(ready, nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.errors import UsageError, number
+from fedlab_nb.errors import UsageError, check_number
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -42,7 +42,7 @@ def tint_background(
     strength: float,
     *,
     classes: int,
-    agree: float = 1.0,
+    agreement: float = 1.0,
     generator: Generator | None = None,
 ) -> Tensor:
     """Images with their background moved towards a colour (grey level where there is one channel)
@@ -50,8 +50,8 @@ def tint_background(
 
     x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
     strength: 0 leaves the images as they are, 1 replaces the background colour
-    agree:    probability that the tint is the label's; otherwise it is that of a class drawn from
-              `generator`. agree=0 is an untied tint, which tells nothing: on a test set it shows
+    agreement: probability that the tint is the label's; otherwise it is that of a class drawn from
+              `generator`. agreement=0 is an untied tint, which tells nothing: on a test set it shows
               who relies on the shortcut.
 
     The background colour of an image is the median of its border; pixels far from it, the ink, keep
@@ -59,22 +59,22 @@ def tint_background(
     """
     import torch
 
-    strength = number("tint", strength, 0, 1)
-    agree = number("agree", agree, 0, 1)
+    strength = check_number("tint", strength, 0, 1)
+    agreement = check_number("agreement", agreement, 0, 1)
     if x.ndim != 4:
         raise UsageError(
             f"A tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}."
         )
-    if agree < 1 and generator is None:
-        raise UsageError("agree is below 1: tint_background needs a generator for the others.")
-    cue_labels = draw_cue_labels(labels, agree, classes, generator)
+    if agreement < 1 and generator is None:
+        raise UsageError("agreement is below 1: tint_background needs a generator for the others.")
+    cue_labels = draw_cue_labels(labels, agreement, classes, generator)
     images = x.numpy().astype(np.float64)
     channels = images.shape[1]
     colours = np.array(make_palette(classes, channels))[cue_labels.numpy()][:, :, None, None]
     background = measure_background(images)[:, :, None, None]
     difference = images - background
     squared_distance = sum_in_fixed_order((difference * difference).swapaxes(0, 1)) / channels
-    nearness = exponential_decay(squared_distance / (2 * TINT_REACH * TINT_REACH))[:, None]
+    nearness = compute_exponential_decay(squared_distance / (2 * TINT_REACH * TINT_REACH))[:, None]
     tinted = images + strength * nearness * (colours - background)
     return torch.from_numpy(np.clip(tinted, 0.0, 1.0)).to(x.dtype)
 
@@ -85,16 +85,16 @@ def measure_background(images: np.ndarray) -> np.ndarray:
     bottom = images[:, :, -1]
     left = images[:, :, :, 0]
     right = images[:, :, :, -1]
-    return lower_median(np.concatenate([top, bottom, left, right], axis=2))
+    return compute_lower_median(np.concatenate([top, bottom, left, right], axis=2))
 
 
-def lower_median(x: np.ndarray) -> np.ndarray:
+def compute_lower_median(x: np.ndarray) -> np.ndarray:
     """The median along the last axis; of an even number of values the lower one of the two in the
     middle."""
     return np.sort(x, axis=-1)[..., (x.shape[-1] - 1) // 2]
 
 
-def exponential_decay(t: np.ndarray) -> np.ndarray:
+def compute_exponential_decay(t: np.ndarray) -> np.ndarray:
     """exp(-t) of float64 t from 0 to 100, to within 1e-5: (1 - t/2^16)^(2^16), which is 16
     squarings. A library's exponential has other last bits on another processor; a product has
     not."""
@@ -124,14 +124,14 @@ def stamp_shape(
     strength: float,
     *,
     classes: int,
-    agree: float = 1.0,
+    agreement: float = 1.0,
     generator: Generator | None = None,
 ) -> Tensor:
     """Images with the figure of their class stamped on them, its colour and place from `generator`.
 
     x:        float32 [N, C, H, W] in [0, 1], C = 1 or 3;   labels: int64 [N]
     strength: how opaque the figure is: 0 leaves the images as they are, 1 is the paper's
-    agree:    probability that the figure is the label's; otherwise it is that of a class drawn from
+    agreement: probability that the figure is the label's; otherwise it is that of a class drawn from
               `generator`
 
     Returns a new tensor. Raises UsageError for features, images too small, more than ten classes,
@@ -139,10 +139,10 @@ def stamp_shape(
     """
     import torch
 
-    strength = number("tint", strength, 0, 1)
-    agree = number("agree", agree, 0, 1)
+    strength = check_number("tint", strength, 0, 1)
+    agreement = check_number("agreement", agreement, 0, 1)
     check_shape_cue(x, classes, generator)
-    cue_labels = draw_cue_labels(labels, agree, classes, generator).tolist()
+    cue_labels = draw_cue_labels(labels, agreement, classes, generator).tolist()
     channels, height, width = x.shape[1:]
     size = max(SMALLEST_FIGURE, round(FIGURE_SHARE * height))
     figures = [torch.tensor(draw_figure(name, size, width)) for name in SHAPES[:classes]]
@@ -202,14 +202,14 @@ def draw_figure(name: str, size: int, widest: int) -> list[list[bool]]:
     columns = size
     if name == "ellipse":  # twice as wide as the others
         columns = min(2 * size, widest)
-    x = subpixel_centres(columns)
-    y = subpixel_centres(size)
+    x = make_subpixel_centres(columns)
+    y = make_subpixel_centres(size)
     is_inside = INSIDE_TESTS[name](x[None, :], y[:, None])
     covered_points = is_inside.reshape(size, SUBPIXELS, columns, SUBPIXELS).sum(axis=(1, 3))
     return (2 * covered_points > SUBPIXELS**2).tolist()
 
 
-def subpixel_centres(pixels: int) -> np.ndarray:
+def make_subpixel_centres(pixels: int) -> np.ndarray:
     """The middles of SUBPIXELS points in each of `pixels` pixels that go from -1 to 1."""
     return 2 * (np.arange(pixels * SUBPIXELS) + 0.5) / SUBPIXELS / pixels - 1
 
@@ -287,14 +287,14 @@ SHAPES = tuple(INSIDE_TESTS)
 
 # ------------------------------------------------------------------------------------------ labels
 def draw_cue_labels(
-    labels: Tensor, agree: float, classes: int, generator: Generator | None
+    labels: Tensor, agreement: float, classes: int, generator: Generator | None
 ) -> Tensor:
-    """The classes [N] whose cue the images get: their own with probability `agree`, else any."""
+    """The classes [N] whose cue the images get: their own with probability `agreement`, else any."""
     import torch
 
-    if agree == 1:
+    if agreement == 1:
         return labels
-    is_tied = torch.rand(len(labels), generator=generator, dtype=torch.float32) < agree
+    is_tied = torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement
     any_labels = torch.randint(classes, (len(labels),), generator=generator)
     return torch.where(is_tied, labels, any_labels)
 

@@ -16,7 +16,7 @@ import numpy as np
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
 from fedlab_nb.data.partition import apportion
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
 
@@ -47,7 +47,7 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**fields) for name, fields in declared("data/datasets.toml")["files"].items()
+    name: Source(**fields) for name, fields in read_toml("data/datasets.toml")["files"].items()
 }
 NAMES = tuple(SOURCES)
 
@@ -58,7 +58,7 @@ def load(name: str = "digits") -> Dataset:
     import torch
 
     source = SOURCES[name]
-    rows = read_rows(name)
+    rows = read_digit_rows(name)
     shape = (1, source.side, source.side)
     pixels = rows[:, :-1].astype(np.float32).reshape(-1, *shape) / source.brightest
     labels = rows[:, -1].astype(np.int64)
@@ -97,7 +97,7 @@ def describe(name: str = "digits") -> Description:
     )
 
 
-def read_rows(name: str) -> np.ndarray:
+def read_digit_rows(name: str) -> np.ndarray:
     """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError where the
     package or its file is not there."""
     source = SOURCES[name]

@@ -18,7 +18,7 @@ from fedlab_nb.data.glyphs import CELL, FONTS, LETTERS
 HEIGHT = 36  # of a letter, in cells
 
 
-def draw_shapes() -> np.ndarray:
+def draw_letter_shapes() -> np.ndarray:
     """bool [letters, fonts, 64, 64], True inside the letter; each is centred and 36 cells high. All
     of them are drawn as one picture."""
     import matplotlib
@@ -49,10 +49,10 @@ def draw_shapes() -> np.ndarray:
     return inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
 
 
-def write_shapes(path: Path) -> None:
+def write_letter_shapes(path: Path) -> None:
     """Write the shapes to an `.npz` file, eight cells a byte."""
-    np.savez_compressed(path, shapes=np.packbits(draw_shapes(), axis=-1))
+    np.savez_compressed(path, shapes=np.packbits(draw_letter_shapes(), axis=-1))
 
 
 if __name__ == "__main__":
-    write_shapes(Path(sys.argv[1]))
+    write_letter_shapes(Path(sys.argv[1]))

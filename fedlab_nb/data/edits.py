@@ -36,20 +36,20 @@ HINT = (
 )
 
 
-def letter(client: int) -> str:
+def format_letters(client: int) -> str:
     """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are
     classes."""
     high, low = divmod(client, 26)
     last = chr(ord("A") + low)
     if high == 0:
         return last
-    return letter(high - 1) + last
+    return format_letters(high - 1) + last
 
 
 def parse_letters(letters: str) -> int:
-    """The number of the client that `letter` calls so.
+    """The number of the client with these letters.
 
-    >>> [parse_letters(letter(k)) for k in (0, 25, 26, 53)]
+    >>> [parse_letters(format_letters(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
     """
     number = 0
@@ -74,13 +74,13 @@ class Edit:
     name: str = ""
 
     def __str__(self) -> str:
-        who = letter(self.client)
+        who = format_letters(self.client)
         if self.is_double:
             return f"{who}*"
         if self.name:
             return f"{who}={self.name}"
         label = "" if self.label is None else self.label
-        to = "" if self.to is None else letter(self.to)
+        to = "" if self.to is None else format_letters(self.to)
         return f"{who}{label}>{to}"
 
 
@@ -149,7 +149,7 @@ class Edits:
             if not has_clients or not has_label or edit.client == edit.to:
                 raise UsageError(
                     f"The move {str(edit)!r} cannot be done, as there are clients A to "
-                    f"{letter(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
+                    f"{format_letters(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
                     "others."
                 )
             if edit.is_double:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.arrays import read_owners
+from fedlab_nb.data.arrays import convert_to_owners
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION
 from fedlab_nb.data.dataset import Dataset, hash_parts
-from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, letter
+from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, format_letters
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
@@ -31,9 +31,9 @@ from fedlab_nb.data.partition import (
     partition_by_fonts,
     partition_samples,
 )
-from fedlab_nb.errors import UsageError, choose, number, parsed, whole
+from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_number
 from fedlab_nb.rng import generator, numpy_rng
-from fedlab_nb.torch_switches import usual_switches
+from fedlab_nb.torch_switches import use_default_switches
 
 if TYPE_CHECKING:
     import torch
@@ -175,7 +175,7 @@ class Federation:
         """
         import torch
 
-        fraction = number("fraction", fraction, 0, 1)
+        fraction = check_number("fraction", fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
             size = len(shard)
@@ -212,7 +212,7 @@ class Federation:
         receiver = None if to is None else self.client_number(to)
         if giver == receiver:
             raise UsageError(
-                f"Client {letter(giver)} cannot give samples to itself; name another client."
+                f"Client {format_letters(giver)} cannot give samples to itself; name another client."
             )
         label_index = None if label is None else self.label_index(label)
         return self._add_edit(Edit(giver, label_index, receiver))
@@ -243,8 +243,8 @@ class Federation:
         number."""
         count = self._everybody.clients
         if not isinstance(client, str):
-            return int(whole("client", client, 0, count - 1))
-        numbers = {letter(k): k for k in range(count)}
+            return int(check_whole_number("client", client, 0, count - 1))
+        numbers = {format_letters(k): k for k in range(count)}
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
@@ -256,7 +256,7 @@ class Federation:
         """The index of a class, from its name or its index."""
         if isinstance(label, str):
             return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
-        return int(whole("label", label, 0, self.classes - 1))
+        return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> dict[str, Any]:
         """What makes it, as settings of a run: of all seeds of a run, this one federation.
@@ -266,7 +266,7 @@ class Federation:
         if not self.is_made_by_federate():
             dataset = assign_clients(self.dataset, self._everybody.shards)
             return {
-                "dataset": name_source(dataset),
+                "dataset": find_source_name(dataset),
                 "partition": "natural",
                 "seed": self.seed,
                 "absent": format_clients(self.absent),
@@ -275,7 +275,7 @@ class Federation:
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
         settings["moves"] = str(replace(self.edits, seed=partition_seed))
-        settings["dataset"] = name_source(settings["dataset"])
+        settings["dataset"] = find_source_name(settings["dataset"])
         settings["minimum"] = settings["minimum"] or 0
         settings["spurious"] = ",".join(map(str, self.spurious_clients))
         settings["absent"] = format_clients(self.absent)
@@ -309,7 +309,7 @@ class Federation:
         )
 
 
-@usual_switches()
+@use_default_switches()
 def federate(
     dataset: Any,
     *,
@@ -373,7 +373,7 @@ def federate(
 
     source = fspath(dataset) if isinstance(dataset, str | PathLike) else None
     dataset = registry.load(dataset)
-    seed = whole("seed", seed)
+    seed = check_whole_number("seed", seed)
     if indices is not None:
         dataset = assign_clients(dataset, indices)
         source = None
@@ -390,7 +390,7 @@ def federate(
     )
     if alpha is None:
         alpha = USUAL_ALPHA
-    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
     if clients is None:
         clients = USUAL_CLIENTS
     edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
@@ -400,7 +400,7 @@ def federate(
     if share != 1:
         used = draw_used_samples(dataset, partition, share, partition_seed)
     if partition == "fonts":
-        check_fonts(dataset.name, dataset.font_train is not None, changed_rule)
+        check_font_partition(dataset.name, dataset.font_train is not None, changed_rule)
     rule = {
         "alpha": alpha,
         "classes_per_client": classes_per_client,
@@ -488,11 +488,11 @@ def choose_partition(
     if partition == "natural":
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
         ignored = ("clients",) if wanted is None else ("clients", "alpha")
-        check_natural(name, clients_of_data, settings, ignored)
+        check_natural_partition(name, clients_of_data, settings, ignored)
     return partition
 
 
-def check_natural(
+def check_natural_partition(
     name: str, clients_of_data: int, settings: Mapping[str, Any], ignored: Sequence[str]
 ) -> None:
     """UsageError where partition `natural` cannot be had, or not with these settings. ignored: names
@@ -516,7 +516,7 @@ def check_natural(
         )
 
 
-def check_fonts(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
+def check_font_partition(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
     """UsageError where partition `fonts` cannot be had.
 
     has_fonts: whether the data set `name` says which font a sample has
@@ -548,7 +548,7 @@ def partition_dataset(
     """Who holds which of the samples `used` (None: of all). rule: the settings of RULES, as
     `partition_samples` takes them."""
     if partition == "natural":
-        return partition_naturally(dataset, used)
+        return partition_by_named_clients(dataset, used)
     rng = numpy_rng(seed, "partition")
     if partition == "fonts":
         return partition_used_fonts(dataset, used, clients, rng)
@@ -564,7 +564,7 @@ def partition_dataset(
 def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
     """Sorted indices of the training samples that are used: round(share N) of them at random; of
     natural clients round(share n_k) of each, at least 1."""
-    share = number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
+    share = check_number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)
         count = max(1, round(share * samples))
@@ -576,7 +576,7 @@ def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int)
     return np.sort(np.concatenate(parts))
 
 
-def partition_naturally(dataset: Dataset, used: np.ndarray | None) -> Partition:
+def partition_by_named_clients(dataset: Dataset, used: np.ndarray | None) -> Partition:
     """What the data's own clients hold, of the samples `used` alone (None: of all)."""
     shards = list_client_samples(dataset)
     if used is not None:
@@ -630,7 +630,7 @@ def assign_clients(dataset: Dataset, indices: Any) -> Dataset:
     empty."""
     import torch
 
-    owner = read_owners(indices, len(dataset.y_train))
+    owner = convert_to_owners(indices, len(dataset.y_train))
     return replace(
         dataset,
         client_train=torch.from_numpy(owner),
@@ -667,7 +667,9 @@ def check_spurious(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
         raise UsageError(
             f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1)."
         )
-    return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
+    return tuple(
+        sorted({check_whole_number("A client in spurious", k, 0, clients - 1) for k in spurious})
+    )
 
 
 def list_present_clients(
@@ -705,16 +707,18 @@ def parse_clients(
     if isinstance(clients, str):
         clients = split_clients(clients)
     if not isinstance(clients, Iterable):
-        removed = whole(setting, clients, 0, count, hint=hint)
+        removed = check_whole_number(setting, clients, 0, count, hint=hint)
         return tuple(range(count - removed, count))
-    known = {letter(k): k for k in range(count)}
+    known = {format_letters(k): k for k in range(count)}
     for k, name in enumerate(names):
         known[name] = k
     numbers = set()
     for client in clients:
         if client != "":
-            value = known[client] if client in known else parsed(client)
-            numbers.add(whole(f"A client in {setting}", value, 0, count - 1, hint=hint))
+            value = known[client] if client in known else parse_number(client)
+            numbers.add(
+                check_whole_number(f"A client in {setting}", value, 0, count - 1, hint=hint)
+            )
     return tuple(sorted(numbers))
 
 
@@ -723,7 +727,7 @@ def split_clients(text: str) -> Any:
     for ""."""
     if "," in text:
         return [part.strip() for part in text.split(",")]
-    value = parsed(text.strip() or "0")
+    value = parse_number(text.strip() or "0")
     if isinstance(value, str):
         return [value]
     return value
@@ -746,9 +750,9 @@ def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         return values
     source = values["dataset"]
     if isinstance(source, list | tuple):
-        values["dataset"] = [name_source(each) for each in source]
+        values["dataset"] = [find_source_name(each) for each in source]
     else:
-        values["dataset"] = name_source(source)
+        values["dataset"] = find_source_name(source)
     return values
 
 
@@ -771,10 +775,10 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
         if given is None:
             continue
         if name == "dataset" and not isinstance(given, list | tuple):
-            given = name_source(given)
+            given = find_source_name(given)
         if name not in expected:
             reason = f"is dealt out without {name}"
-        elif parsed(given) != parsed(expected[name]):
+        elif parse_number(given) != parse_number(expected[name]):
             reason = f"has {name}={expected[name]!r}"
         else:
             continue
@@ -787,7 +791,7 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def name_source(source: Any) -> str:
+def find_source_name(source: Any) -> str:
     """The name or path of a data set, however it is given; one in memory is added to the names.
     UsageError for a Federation, which has a setting of its own."""
     if isinstance(source, Federation):

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from fedlab_nb.data.cells import is_plain_number, to_cells
 from fedlab_nb.data.dataset import shorten_error
 from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.installation import install_command
+from fedlab_nb.installation import format_install_command
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,6 +71,20 @@ class RawTable:
     notes: tuple[str, ...] = ()
 
 
+class Row(NamedTuple):
+    """A row of a text file: its cells, and the line in which it ends."""
+
+    line: int
+    cells: list[str]
+
+
+class SplitText(NamedTuple):
+    """The rows of a text, and the separator of their cells."""
+
+    rows: list[Row]
+    separator: str
+
+
 # -------------------------------------------------------------------------------- paths and options
 def find_ending(path: str | Path) -> str:
     """The ending of a path in small letters, that of a compressed file included.
@@ -95,6 +109,7 @@ def is_table(path: str | Path) -> bool:
 
 
 def has_table_ending(path: str) -> bool:
+    """Whether a path without options ends as a table's file does, compressed or not."""
     ending = find_ending(path)
     if ending == ".zip":
         return True
@@ -159,18 +174,18 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         data = path.read_bytes()
         data, ending, name = decompress(data, ending, name)
         if ending in SHEETS:
-            return name_columns(read_sheet(data, name, options), name, options)
+            return apply_header(read_sheet(data, name, options), name, options)
         if ending in PARQUETS:
             return read_parquet(data, name)
         if ending not in TEXTS:
             raise UsageError(f"{path.name} has the ending {ending!r}; give {ENDINGS}.")
-        return name_columns(read_text(data, name, options), name, options)
+        return apply_header(read_text(data, name, options), name, options)
     except UsageError:
         raise
     except ImportError as error:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
-        how = f"{install_command(extra)}, or save the table as CSV"
+        how = f"{format_install_command(extra)}, or save the table as CSV"
         raise UsageError(
             f"{name} needs {package} to be read ({shorten_error(error)}); {how}."
         ) from None
@@ -188,36 +203,45 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         ) from None
 
 
-def decompress(data: bytes, ending: str, name: str) -> tuple[bytes, str, str]:
-    """The bytes of the table, its own ending, and its name."""
+class TableBytes(NamedTuple):
+    """The bytes of a table's file that is not compressed (any more), its ending, and its name."""
+
+    data: bytes
+    ending: str
+    name: str
+
+
+def decompress(data: bytes, ending: str, name: str) -> TableBytes:
+    """The table of a file that may be compressed. Raises UsageError for an archive of several."""
     inner, _, outer = ending.rpartition(".")
     outer = f".{outer}"
     if outer in COMPRESSIONS:
-        return COMPRESSIONS[outer](data), inner or ".csv", name
+        return TableBytes(COMPRESSIONS[outer](data), inner or ".csv", name)
     if outer != ".zip":
-        return data, ending, name
+        return TableBytes(data, ending, name)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [
-            member
-            for member in archive.namelist()
-            if not member.endswith("/")
-            and not member.startswith("__MACOSX")
-            and "/." not in f"/{member}"
-        ]
+        members = []
+        for member in archive.namelist():
+            is_folder = member.endswith("/")
+            is_hidden = member.startswith("__MACOSX") or "/." in f"/{member}"
+            if not is_folder and not is_hidden:
+                members.append(member)
         if len(members) != 1:
             listed = ", ".join(members[:SHOWN]) or "nothing"
             raise UsageError(f"{name} holds {len(members)} files ({listed}); pack the table alone.")
-        return archive.read(members[0]), find_ending(members[0]), f"{members[0]} in {name}"
+        content = archive.read(members[0])
+        return TableBytes(content, find_ending(members[0]), f"{members[0]} in {name}")
 
 
 def read_parquet(data: bytes, name: str) -> RawTable:
+    """The cells of a Parquet file."""
     import pandas
 
     table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
-    return read_frame(table, name)
+    return read_data_frame(table, name)
 
 
-def read_frame(table: DataFrame, name: str) -> RawTable:
+def read_data_frame(table: DataFrame, name: str) -> RawTable:
     """The cells of a DataFrame. Its index is no column; names that are a plain count are no
     names."""
     import pandas
@@ -236,7 +260,7 @@ def read_frame(table: DataFrame, name: str) -> RawTable:
     if not has_header:
         names = [f"column {place}" for place in range(1, len(names) + 1)]
     cells.index = cells.index + 1
-    cells = cells.set_axis(check_names(names, name), axis=1)
+    cells = cells.set_axis(check_column_names(names, name), axis=1)
     return RawTable(cells.dropna(how="all"), "", has_header, notes)
 
 
@@ -271,6 +295,7 @@ def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
 
 
 def make_empty_error(name: str) -> UsageError:
+    """The error for a table without a row."""
     return UsageError(
         f"{name} is empty; give a table with the names of its columns in the first line."
     )
@@ -278,7 +303,7 @@ def make_empty_error(name: str) -> UsageError:
 
 def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
     """The cells of a text file, its first line among them."""
-    text, notes = decode(data, name, options.get("encoding", ""))
+    text, notes = decode_text(data, name, options.get("encoding", ""))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     separator = options.get("sep", "")
     separator = SEPARATOR_NAMES.get(separator, separator)
@@ -286,26 +311,26 @@ def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
     while start < len(lines) and not lines[start].strip():
         start += 1
     if start < len(lines):
-        said = re.fullmatch(r'"?sep=(.)"?;?', lines[start].strip(" "))  # as Excel writes it
-        if said:
-            separator = separator or said[1]
+        separator_line = re.fullmatch(r'"?sep=(.)"?;?', lines[start].strip(" "))  # of Excel
+        if separator_line:
+            separator = separator or separator_line[1]
             start += 1
-    first = skip_comments(lines, start)
-    if first > start and is_header_behind_hash(lines, first):
-        first -= 1
-        lines[first] = lines[first].removeprefix("#")
-    comments = sum(line.startswith("#") for line in lines[start:first])
-    body = "\n".join(lines[first:])
+    first_row = find_line_after_comments(lines, start)
+    if first_row > start and is_header_behind_hash(lines, first_row):
+        first_row -= 1
+        lines[first_row] = lines[first_row].removeprefix("#")
+    comments = sum(line.startswith("#") for line in lines[start:first_row])
+    body = "\n".join(lines[first_row:])
     if not body.strip():
         raise make_empty_error(name)
     if comments:
         notes = (*notes, f"{comments} lines that begin with # are left out.")
-    rows, separator = split_rows(body, separator, name, first)
+    rows, separator = split_text_into_rows(body, separator, name, first_row)
     cells = read_cells(body, separator, rows, name)
     return RawTable(cells, separator, True, notes)
 
 
-def skip_comments(lines: Sequence[str], start: int) -> int:
+def find_line_after_comments(lines: Sequence[str], start: int) -> int:
     """The first line from `start` on that is neither blank nor begins with #."""
     for place in range(start, len(lines)):
         if lines[place].strip() and not lines[place].startswith("#"):
@@ -313,16 +338,14 @@ def skip_comments(lines: Sequence[str], start: int) -> int:
     return len(lines)
 
 
-def read_cells(
-    body: str, separator: str, rows: Sequence[tuple[int, list[str]]], name: str
-) -> DataFrame:
+def read_cells(body: str, separator: str, rows: Sequence[Row], name: str) -> DataFrame:
     """The cells of a text as pandas reads them, as many rows as `rows`; the index has their
     lines."""
     import pandas
 
-    width = max(len(row) for _, row in rows)
+    width = max(len(row.cells) for row in rows)
     table = pandas.read_csv(
-        io.StringIO(strip_lines(body, separator)),
+        io.StringIO(strip_blanks_of_lines(body, separator)),
         sep=separator,
         header=None,
         names=list(range(width)),
@@ -340,7 +363,7 @@ def read_cells(
         raise UsageError(
             f"{name} has a quotation mark that is never closed, or a broken line; correct it."
         )
-    table.index = [line for line, _ in rows]
+    table.index = [row.line for row in rows]
     return to_cells(table).dropna(how="all")
 
 
@@ -359,7 +382,7 @@ def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
     return False
 
 
-def decode(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, ...]]:
+def decode_text(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, ...]]:
     """The text of a file, and a sentence where its encoding was guessed."""
     notes: tuple[str, ...] = ()
     try:
@@ -402,11 +425,12 @@ def find_encoding(data: bytes) -> str:
 
 
 def is_cp1252(data: bytes) -> bool:
+    """Whether bytes may be text in Windows-1252: none of them is undefined there."""
     return not any(byte in data for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D))
 
 
 def find_wide_encoding(data: bytes) -> str | None:
-    """UTF-16 without a mark: every second byte of plain letters is 0."""
+    """UTF-16 without a mark, or None: every second byte of plain letters is 0."""
     head = data[:4000]
     if len(head) < 4 or len(data) % 2:
         return None
@@ -419,163 +443,203 @@ def find_wide_encoding(data: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- separators
-def strip_lines(text: str, separator: str) -> str:
+def strip_blanks_of_lines(text: str, separator: str) -> str:
     """The text without blanks around its lines, where blanks separate cells."""
     if separator != " ":
         return text
     return "\n".join(line.strip() for line in text.split("\n"))
 
 
-def parse_rows(text: str, separator: str, offset: int) -> list[tuple[int, list[str]]]:
-    """Each row with the line that it ends in; a blank line is a row of no cells."""
-    reader = csv.reader(
-        io.StringIO(strip_lines(text, separator)), delimiter=separator, skipinitialspace=True
-    )
-    rows = [(offset + reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    while rows and not any(rows[-1][1]):
+def parse_rows(text: str, separator: str, first_line: int) -> list[Row]:
+    """The rows of a text; a blank line is a row of no cells. Blank rows at the end are left out.
+
+    first_line: how many lines of the file stand above the text
+    """
+    lines = io.StringIO(strip_blanks_of_lines(text, separator))
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    rows = []
+    for cells in reader:
+        stripped_cells = [cell.strip() for cell in cells]
+        rows.append(Row(first_line + reader.line_num, stripped_cells))
+    while rows and not any(rows[-1].cells):
         rows.pop()
     return rows
 
 
-def find_uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
-    """The place of the first row that has another number of cells than the first one; None where
-    all have as many.
+def find_first_uneven_row(rows: Sequence[Row]) -> Row | None:
+    """The first row that has another number of cells than the header; None if all have as many.
 
-    Cells behind the last name do not count while they are empty, and a blank line is no row.
+    The header is the first row that is not blank. Where no row has anything behind the header's
+    last name, empty cells there do not count, and a row may be longer than the header. Blank rows
+    are passed over.
     """
-    full = [place for place, (_, row) in enumerate(rows) if any(row)]
-    first = rows[full[0]][1]
-    named = len(first)  # cells up to the last name
-    while named and not first[named - 1]:
-        named -= 1
-    has_nameless = any(any(rows[place][1][named:]) for place in full)
-    for place in full:
-        width = len(rows[place][1])
-        if has_nameless and width != len(first):
-            return place
-        if not has_nameless and width < named:
-            return place
+    full_rows = [row for row in rows if any(row.cells)]
+    header = full_rows[0].cells
+    named_columns = len(header)
+    while named_columns and not header[named_columns - 1]:
+        named_columns -= 1
+    has_cells_without_name = any(any(row.cells[named_columns:]) for row in full_rows)
+    for row in full_rows:
+        width = len(row.cells)
+        if has_cells_without_name:
+            if width != len(header):
+                return row
+        elif width < named_columns:
+            return row
     return None
 
 
-def split_rows(
-    text: str, separator: str, name: str, offset: int
-) -> tuple[list[tuple[int, list[str]]], str]:
-    """The rows, and the separator: the one that gives the same number of cells, more than one, in
-    every row."""
+def split_text_into_rows(text: str, separator: str, name: str, first_line: int) -> SplitText:
+    """Split a text at `separator`; if that is "", at the one that gives the same number of cells,
+    more than one, in every row.
+
+    name: what sentences call the file;   first_line: how many of its lines stand above the text.
+    Raises UsageError where no separator does.
+    """
     csv.field_size_limit(10**9)
-    if separator and len(separator) != 1:
+    if len(separator) > 1:
         raise UsageError(
             f"sep is {separator!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    candidates = [separator]
-    if not separator:
-        head = text.split("\n", HEAD)[:HEAD]
-        candidates = [mark for mark in SEPARATORS if any(mark in line for line in head)]
-    most_even = 0  # rows of the best separator that have as many cells as the first one
-    problem = ""
+    candidates = [separator] if separator else list_possible_separators(text)
+    most_even_rows = 0
+    problem = ""  # of the separator with which most rows have as many cells as the header
     for candidate in candidates:
         try:
-            rows = parse_rows(text, candidate, offset)
+            rows = parse_rows(text, candidate, first_line)
         except csv.Error as error:
             raise UsageError(
                 f"{name} cannot be read as a table: {shorten_error(error)}; save it as CSV (UTF-8)."
             ) from None
-        uneven = find_uneven_row(rows)
-        width = len(find_first_row(rows))
-        if uneven is None and width > 1:
-            return rows, candidate
+        uneven_row = find_first_uneven_row(rows)
+        width = len(find_header_cells(rows))
+        if uneven_row is None and width > 1:
+            return SplitText(rows, candidate)
         if candidate == " " and not separator:
             continue  # sentences have blanks: they are no reason to call a line too long
-        even = sum(len(row) == width for _, row in rows)
-        if uneven is not None and even > most_even:
-            most_even = even
-            line, row = rows[uneven]
-            problem = describe_uneven_row(line, len(row), width, name)
+        even_rows = sum(len(row.cells) == width for row in rows)
+        if uneven_row is not None and even_rows > most_even_rows:
+            most_even_rows = even_rows
+            problem = describe_uneven_row(uneven_row, width, name)
     if problem:
         raise UsageError(problem)
-    first = next(line for line in text.split("\n") if line.strip())
+    first_text = next(line for line in text.split("\n") if line.strip())
     raise UsageError(
-        f"{name} has one column, {first.strip()[:60]!r}; give a table with commas, semicolons or "
-        "tabs, one column is the label."
+        f"{name} has one column, {first_text.strip()[:60]!r}; give a table with commas, semicolons "
+        "or tabs, one column is the label."
     )
 
 
-def describe_uneven_row(line: int, cells: int, width: int, name: str) -> str:
-    """A sentence on a row that has another number of cells than the first one."""
-    many = "too few" if cells < width else "too many"
+def list_possible_separators(text: str) -> list[str]:
+    """The usual separators that stand in the first HEAD lines."""
+    first_lines = text.split("\n", HEAD)[:HEAD]
+    return [mark for mark in SEPARATORS if any(mark in line for line in first_lines)]
+
+
+def describe_uneven_row(row: Row, header_width: int, name: str) -> str:
+    """A sentence on a row that has another number of cells than the header."""
+    cells = len(row.cells)
+    problem = "too few" if cells < header_width else "too many"
     return (
-        f"Line {line} of {name} has {many} cells ({cells}, and the first line {width}); correct "
-        "it, remove lines that are no rows, or name the separator with ?sep=."
+        f"Line {row.line} of {name} has {problem} cells ({cells}, and the first line "
+        f"{header_width}); correct it, remove lines that are no rows, or name the separator with "
+        "?sep=."
     )
 
 
-def find_first_row(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
-    """The first row that is not blank."""
-    return next(row for _, row in rows if any(row))
+def find_header_cells(rows: Sequence[Row]) -> list[str]:
+    """The cells of the first row that is not blank."""
+    return next(row.cells for row in rows if any(row.cells))
 
 
 # ------------------------------------------------------------------------------------------- header
-def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTable:
-    """The table with the names from its first line, if that has names. Raises UsageError where it
-    may have none."""
-    table = raw.cells
-    if not len(table):
+def apply_header(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTable:
+    """The table with its columns called as its first row says, which is then no sample.
+
+    name: what sentences call the file. The option `header` says yes or no; without it, a first row
+    that may be a sample is refused with a UsageError.
+    """
+    if not len(raw.cells):
         raise make_empty_error(name)
-    first = [cell or "" for cell in table.iloc[0]]
-    rest = table.iloc[1:]
-    header = options.get("header", "").lower()
-    if header not in ("", "yes", "no"):
-        raise UsageError(f"header is {header!r}, but it must be yes or no.")
-    if header == "no":
-        table = table.dropna(how="all", axis=1)
-        names = [f"column {place}" for place in range(1, table.shape[1] + 1)]
-        return replace(raw, cells=table.set_axis(names, axis=1), has_header=False)
-    repeats = (rest == [cell or None for cell in first]).all(axis=1)  # rows that repeat the names
+    header_option = options.get("header", "").lower()
+    if header_option not in ("", "yes", "no"):
+        raise UsageError(f"header is {header_option!r}, but it must be yes or no.")
+    if header_option == "no":
+        return number_columns(raw)
+    header = [cell or "" for cell in raw.cells.iloc[0]]
+    samples = raw.cells.iloc[1:]
     notes = raw.notes
-    if not header and seems_headless(first, rest[~repeats]):
-        listed = ", ".join(first[:SHOWN])
-        what = "numbers" if any(map(is_plain_number, first)) else "values that stand below, too"
-        raise UsageError(
-            f"The first line of {name} holds {what} ({listed}), so that it may be a sample and no "
-            "names; say ?header=no if it is one, or ?header=yes if these are the names."
-        )
-    if not header and repeats.any():
-        rest = rest[~repeats]
-        notes = (*notes, f"{int(repeats.sum())} lines that repeat the names are left out.")
-    rest = rest.set_axis(range(rest.shape[1]), axis=1)
-    used = [place for place, cell in enumerate(first) if cell or rest[place].notna().any()]
-    nameless = [place + 1 for place in used if not first[place]]
+    if not header_option:
+        repeats_header = (samples == [cell or None for cell in header]).all(axis=1)
+        samples = samples[~repeats_header]
+        check_header(header, samples, name)
+        if repeats_header.any():
+            count = int(repeats_header.sum())
+            notes = (*notes, f"{count} lines that repeat the names are left out.")
+    samples = samples.set_axis(range(samples.shape[1]), axis=1)
+    used_columns = []
+    for place, cell in enumerate(header):
+        if cell or samples[place].notna().any():
+            used_columns.append(place)
+    check_nameless_columns(header, used_columns, name)
+    names = [header[place] or f"column {place + 1}" for place in used_columns]
+    cells = samples[used_columns].set_axis(check_column_names(names, name), axis=1)
+    return replace(raw, cells=cells, notes=notes)
+
+
+def number_columns(raw: RawTable) -> RawTable:
+    """A table without a header: its columns are called column 1, column 2, …"""
+    cells = raw.cells.dropna(how="all", axis=1)
+    names = [f"column {place}" for place in range(1, cells.shape[1] + 1)]
+    return replace(raw, cells=cells.set_axis(names, axis=1), has_header=False)
+
+
+def check_header(header: list[str], samples: DataFrame, name: str) -> None:
+    """UsageError where the first row may be a sample and no header."""
+    if not may_be_sample(header, samples):
+        return
+    has_numbers = any(is_plain_number(cell) for cell in header)
+    content = "numbers" if has_numbers else "values that stand below, too"
+    first_cells = ", ".join(header[:SHOWN])
+    raise UsageError(
+        f"The first line of {name} holds {content} ({first_cells}), so that it may be a sample and "
+        "no names; say ?header=no if it is one, or ?header=yes if these are the names."
+    )
+
+
+def check_nameless_columns(header: list[str], used_columns: Sequence[int], name: str) -> None:
+    """UsageError where several columns with values have no name: the header is another row."""
+    nameless = [place + 1 for place in used_columns if not header[place]]
     if len(nameless) > 1:
         places = ", ".join(map(str, nameless[:SHOWN]))
         raise UsageError(
             f"The columns {places} of {name} have no name in the first line; name each of them "
             "there, remove lines above the names, and undo merged cells."
         )
-    names = [first[place] or f"column {place + 1}" for place in used]
-    named = rest[used].set_axis(check_names(names, name), axis=1)
-    return replace(raw, cells=named, notes=notes)
 
 
-def seems_headless(first: list[str], rest: DataFrame) -> bool:
-    """Whether the first line may be a sample: half of its cells or more are numbers, or each of
-    them is a number above numbers, or a text that stands again below."""
-    filled = [cell for cell in first if cell]
+def may_be_sample(first_row: list[str], rows_below: DataFrame) -> bool:
+    """Whether a table's first row may be a sample instead of names.
+
+    It may if half of its cells or more are numbers, or if each of them is a number above numbers,
+    or a text that stands again below.
+    """
+    filled = [cell for cell in first_row if cell]
     numbers = [cell for cell in filled if is_plain_number(cell.replace(",", "."))]
     if filled and len(numbers) * 2 >= len(filled):
         return True
-    if len(rest) < 2 or len(filled) < 2:
+    if len(rows_below) < 2 or len(filled) < 2:
         return False
-    for place, cell in enumerate(first):
-        below = set(rest.iloc[:, place].dropna())
-        is_number_above_numbers = cell in numbers and all(map(is_plain_number, below))
-        if cell and cell not in below and not is_number_above_numbers:
+    for place, cell in enumerate(first_row):
+        values_below = set(rows_below.iloc[:, place].dropna())
+        is_number_above_numbers = cell in numbers and all(map(is_plain_number, values_below))
+        if cell and cell not in values_below and not is_number_above_numbers:
             return False
     return True
 
 
-def check_names(header: Iterable[str], file: str) -> list[str]:
+def check_column_names(header: Iterable[str], file: str) -> list[str]:
     """The names, each once; UsageError for one that is there twice."""
     names = []
     for place, name in enumerate(header, start=1):

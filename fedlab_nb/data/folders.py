@@ -55,7 +55,7 @@ def load(folder: Path, options: Mapping[str, str], digest: str) -> Dataset:
     labels = train.labels
     if test is not None:
         paths += test.paths
-        labels = np.concatenate([labels, match_labels(test, class_names, name)])
+        labels = np.concatenate([labels, translate_labels(test, class_names, name)])
         is_test = np.arange(len(paths)) >= len(train.paths)
     else:
         is_test = draw_test_rows(labels, None)
@@ -79,9 +79,9 @@ def load(folder: Path, options: Mapping[str, str], digest: str) -> Dataset:
         f"{len(paths)} pictures of {len(class_names)} classes, {colours}.",
         size_note,
         scale.describe(),
-        describe_modes(modes, mode),
+        describe_mode_changes(modes, mode),
         split_note,
-        describe_twins(paths, is_test),
+        describe_duplicates(paths, is_test),
         describe_ignored(folder),
     ]
     schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(class_names), pixels=scale)
@@ -182,7 +182,7 @@ def join_names(names: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def match_labels(part: Part, classes: list[str], name: str) -> np.ndarray:
+def translate_labels(part: Part, classes: list[str], name: str) -> np.ndarray:
     """The labels of the test pictures as places in the training classes. Raises UsageError for an
     unknown class."""
     unknown = [title for title in part.classes if title not in classes]
@@ -260,7 +260,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_modes(modes: list[str], mode: str) -> str:
+def describe_mode_changes(modes: list[str], mode: str) -> str:
     """A sentence where pictures were changed: transparent ones, or grey ones among colours."""
     counts = Counter(modes)
     notes = []
@@ -272,7 +272,7 @@ def describe_modes(modes: list[str], mode: str) -> str:
     return " ".join(notes)
 
 
-def describe_twins(paths: list[Path], is_test: np.ndarray) -> str:
+def describe_duplicates(paths: list[Path], is_test: np.ndarray) -> str:
     """A sentence where the same file is among training and test pictures."""
     training_contents = set()
     test_contents = []

@@ -30,7 +30,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.errors import UsageError, choose, whole
+from fedlab_nb.errors import UsageError, check_whole_number, choose
 from fedlab_nb.rng import seed_for
 
 if TYPE_CHECKING:
@@ -156,11 +156,11 @@ def check_options(options: Mapping[str, Any], name: str = "glyphs") -> dict[str,
                 "data set 'glyphs'."
             )
     checked = {**OPTIONS, **options_of_name, **options}
-    checked["n_train"] = whole("n_train", checked["n_train"], 10)
-    checked["n_test"] = whole("n_test", checked["n_test"], 1)
-    checked["n_public"] = whole("n_public", checked["n_public"], 0)
-    checked["size"] = whole("size", checked["size"], 8, 128)
-    checked["seed"] = whole("seed", checked["seed"])
+    checked["n_train"] = check_whole_number("n_train", checked["n_train"], 10)
+    checked["n_test"] = check_whole_number("n_test", checked["n_test"], 1)
+    checked["n_public"] = check_whole_number("n_public", checked["n_public"], 0)
+    checked["size"] = check_whole_number("size", checked["size"], 8, 128)
+    checked["seed"] = check_whole_number("seed", checked["seed"])
     checked["channels"] = int(choose("number of channels", str(checked["channels"]), ("1", "3")))
     return checked
 
@@ -213,7 +213,7 @@ def draw_images(count: int, part: str, seed: int, size: int, channels: int) -> t
     for start in range(0, count, BLOCK):
         block = draw_block(start, make_stream(part, seed, start // BLOCK), size)
         if channels == 1:
-            block = luminance(block)
+            block = compute_luminance(block)
         levels = np.rint(255 * block).astype(np.float32)
         images[start : start + BLOCK] = levels[: count - start] / np.float32(255)
     return torch.from_numpy(images)
@@ -257,7 +257,7 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     # clutter: a piece of another letter, faint, around the rim, under the letter
     angle = random.integers(TURN, BLOCK)
     radius = random.uniform(0.75, 1.1, BLOCK)
-    rim = np.stack([radius * cosine(angle), radius * sine(angle)], axis=1)
+    rim = np.stack([radius * compute_cosine(angle), radius * compute_sine(angle)], axis=1)
     clutter = draw_letter(
         fields[other, other_font],
         size,
@@ -320,8 +320,8 @@ def draw_letter(
     shear = shear[:, None, None]
     stretch = stretch[:, None, None]
     bolder = bolder[:, None, None]
-    c = cosine(turn)[:, None, None]
-    s = sine(turn)[:, None, None]
+    c = compute_cosine(turn)[:, None, None]
+    s = compute_sine(turn)[:, None, None]
     pixel = (2.0 * np.arange(size) + 1) / size - 1  # the pixels' middles, from -1 to 1
     x = pixel[None, None, :] - shift[:, 0, None, None]
     y = pixel[None, :, None] - shift[:, 1, None, None]
@@ -379,31 +379,31 @@ def blend(image: np.ndarray, colour: np.ndarray, cover: np.ndarray) -> np.ndarra
 
 def choose_brightest(candidates: np.ndarray) -> np.ndarray:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
-    light = luminance(candidates, axis=2)[:, :, 0]
+    light = compute_luminance(candidates, axis=2)[:, :, 0]
     return candidates[np.arange(len(candidates)), light.argmax(axis=1)]
 
 
 def lighten(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
     """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of
     `paper` [N, 3]."""
-    light = luminance(ink)
-    white = np.clip((luminance(paper) + gap - light) / (1 - light), 0.0, 1.0)
+    light = compute_luminance(ink)
+    white = np.clip((compute_luminance(paper) + gap - light) / (1 - light), 0.0, 1.0)
     return ink + white * (1 - ink)
 
 
-def luminance(x: np.ndarray, axis: int = 1) -> np.ndarray:
+def compute_luminance(x: np.ndarray, axis: int = 1) -> np.ndarray:
     """Grey value of RGB along `axis`, which is kept with length 1."""
     red, green, blue = np.split(x, 3, axis=axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
-def cosine(steps: np.ndarray) -> np.ndarray:
+def compute_cosine(steps: np.ndarray) -> np.ndarray:
     """Cosines of whole steps of an angle, each a multiple of 2^-20."""
     return make_cosine_table()[steps % TURN]
 
 
-def sine(steps: np.ndarray) -> np.ndarray:
-    return cosine(steps - TURN // 4)
+def compute_sine(steps: np.ndarray) -> np.ndarray:
+    return compute_cosine(steps - TURN // 4)
 
 
 @lru_cache(maxsize=1)
@@ -420,7 +420,7 @@ def load_distance_fields() -> np.ndarray:
     """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in
     cells.
     """
-    return signed_distance(load_letter_shapes())
+    return compute_signed_distance(load_letter_shapes())
 
 
 def load_letter_shapes() -> np.ndarray:
@@ -430,15 +430,15 @@ def load_letter_shapes() -> np.ndarray:
     return np.unpackbits(packed, axis=-1).astype(bool)
 
 
-def signed_distance(inside: np.ndarray) -> np.ndarray:
+def compute_signed_distance(inside: np.ndarray) -> np.ndarray:
     """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other
     kind, half a cell less, negative inside. Each picture has cells of both kinds."""
-    to_outside = np.sqrt(squared_distance(~inside).astype(np.float64))
-    to_inside = np.sqrt(squared_distance(inside).astype(np.float64))
+    to_outside = np.sqrt(compute_squared_distance(~inside).astype(np.float64))
+    to_inside = np.sqrt(compute_squared_distance(inside).astype(np.float64))
     return np.where(inside, 0.5 - to_outside, to_inside - 0.5)
 
 
-def squared_distance(goal: np.ndarray) -> np.ndarray:
+def compute_squared_distance(goal: np.ndarray) -> np.ndarray:
     """Squared distance of every cell of pictures [..., n, n] to the nearest cell of `goal`, in
     whole numbers: first along each column, then over the columns."""
     n = goal.shape[-1]

@@ -32,9 +32,9 @@ from fedlab_nb.data.columns import (
     NumberCell,
     make_category_key,
     normalise_unit,
-    read_body,
-    read_times,
-    split_number,
+    parse_number_body,
+    parse_times,
+    split_number_text,
 )
 from fedlab_nb.errors import UsageError
 
@@ -122,11 +122,13 @@ class Reading:
     left_out_reasons: dict[str, str] = field(default_factory=dict)
 
     @property
-    def no_number(self) -> tuple[str, ...]:
+    def missing_numbers(self) -> tuple[str, ...]:
+        """The texts that count as no value in a column of numbers."""
         return ("", *self.missing) if self.missing else NO_NUMBER
 
     @property
-    def no_value(self) -> tuple[str, ...]:
+    def missing_texts(self) -> tuple[str, ...]:
+        """The texts that count as no value in a column of categories."""
         return ("", *self.missing) if self.missing else NO_VALUE
 
 
@@ -198,7 +200,7 @@ def infer_column(
     if forced == CATEGORY:
         return make_category_column(name, cells, train, reading, "You said so.")
     if forced == WORDS:
-        return Column(name, WORDS, "You said so.", missing=reading.no_number)
+        return Column(name, WORDS, "You said so.", missing=reading.missing_numbers)
     if not forced and name.casefold() in reading.left_out_reasons:
         return Column(name, LEFT_OUT, reading.left_out_reasons[name.casefold()])
     if cells.isna().all():
@@ -207,9 +209,9 @@ def infer_column(
         reason = "" if forced else explain_row_number(name, cells.dropna(), is_saved_index)
         if reason:
             return Column(name, LEFT_OUT, reason)
-        return Column(name, NUMBER, "Its values are numbers.", missing=reading.no_number)
+        return Column(name, NUMBER, "Its values are numbers.", missing=reading.missing_numbers)
     if not len(traits.texts):
-        return Column(name, LEFT_OUT, "It has no values.", missing=reading.no_number)
+        return Column(name, LEFT_OUT, "It has no values.", missing=reading.missing_numbers)
     time_format = find_time_format(name, traits.texts, reading)
     if time_format:
         return make_time_column(name, time_format, reading)
@@ -218,7 +220,7 @@ def infer_column(
         if column is not None:
             return column
     elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
-        refuse_slip(name, traits, reading)
+        refuse_text_among_numbers(name, traits, reading)
     return make_text_column(name, cells, traits, train, is_saved_index, reading)
 
 
@@ -228,7 +230,7 @@ def make_time_column(name: str, time_format: str, reading: Reading) -> Column:
     if time_format in CLOCK_FORMATS:
         what = "times of day, as seconds"
     reason = f"Its values are {what} ({time_format})."
-    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.no_number)
+    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.missing_numbers)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -243,26 +245,26 @@ def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, Number
 
 def find_number_traits(cells: Series, reading: Reading) -> NumberTraits:
     """What a column's texts say about numbers."""
-    texts = mask_missing(to_texts(cells), reading.no_number).dropna()
-    cells_of_texts = {text: parse_number_cell(text) for text in texts.unique()}
+    texts = mask_missing(to_texts(cells), reading.missing_numbers).dropna()
+    cells_of_texts = {text: split_valid_number(text) for text in texts.unique()}
     numbers = [cell for cell in cells_of_texts.values() if cell is not None]
     share = 0.0
     if len(texts):
         share = float(texts.map(lambda text: cells_of_texts[text] is not None).mean())
     decimals = []
     for decimal in BODIES:
-        if numbers and all(read_body(cell, decimal, True) is not None for cell in numbers):
+        if numbers and all(parse_number_body(cell, decimal, True) is not None for cell in numbers):
             decimals.append(decimal)
     marks = "".join(mark for mark in ".," if any(mark in cell.body for cell in numbers))
     return NumberTraits(cells_of_texts, texts, share, tuple(decimals), marks)
 
 
-def parse_number_cell(text: str) -> NumberCell | None:
+def split_valid_number(text: str) -> NumberCell | None:
     """The parts of a number in either convention; None for a text that is no number."""
-    cell = split_number(text)
+    cell = split_number_text(text)
     if cell is None:
         return None
-    if all(read_body(cell, decimal, True) is None for decimal in BODIES):
+    if all(parse_number_body(cell, decimal, True) is None for decimal in BODIES):
         return None
     return cell
 
@@ -303,7 +305,7 @@ def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading:
 def find_unreadable(traits: NumberTraits, decimal: str) -> str:
     """The first number of a column that cannot be read with a decimal mark."""
     for text, cell in traits.cells.items():
-        if cell and read_body(cell, decimal, True) is None:
+        if cell and parse_number_body(cell, decimal, True) is None:
             return text
     raise AssertionError(f"all numbers can be read with {decimal!r}")
 
@@ -332,7 +334,7 @@ def make_number_column(
     if len(units) > 1:
         if forced != NUMBER and not any(is_plausible_unit(unit) for unit in units):
             return None
-        refuse_units(name, numbers, sorted(units), reading)
+        refuse_mixed_units(name, numbers, sorted(units), reading)
     unit = next(iter(units.values()))
     compared = [text for text, cell in numbers.items() if cell.compare]
     if len(compared) == len(numbers) and forced != NUMBER:
@@ -374,7 +376,7 @@ def make_number_column(
         decimal=decimal,
         grouped=grouped,
         unit=unit,
-        missing=reading.no_number,
+        missing=reading.missing_numbers,
     )
 
 
@@ -385,7 +387,7 @@ def is_plausible_unit(unit: str) -> bool:
     return len(unit) > 1 or not unit.isalpha()
 
 
-def refuse_units(
+def refuse_mixed_units(
     name: str, numbers: dict[str, NumberCell], units: list[str], reading: Reading
 ) -> None:
     """Raises UsageError, which names a cell of each of the first two units."""
@@ -402,13 +404,14 @@ def refuse_units(
 
 
 def is_digits_alone(cell: NumberCell) -> bool:
+    """Whether a number is written in digits alone, without a point, a comma or an exponent."""
     return cell.body.isdecimal() and not cell.exponent
 
 
 def is_grouped(cell: NumberCell, decimal: str) -> bool:
     """Whether the thousands of a number are grouped."""
     has_several_groups = len(re.findall(r"\d+", cell.body)) > 1
-    return has_several_groups and read_body(cell, decimal, False) is None
+    return has_several_groups and parse_number_body(cell, decimal, False) is None
 
 
 def is_code(texts: Series) -> bool:
@@ -423,11 +426,11 @@ def is_mostly_numbers(traits: NumberTraits) -> bool:
     """Whether half of the cells are numbers, too many different ones to be categories, and no age
     groups."""
     numbers = [text for text, parts in traits.cells.items() if parts is not None]
-    bands = [text for text in traits.cells if is_band(text)]
+    bands = [text for text in traits.cells if is_number_range(text)]
     return traits.share >= 0.5 and len(numbers) > FEW_CATEGORIES and len(bands) * 2 < len(numbers)
 
 
-def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
+def refuse_text_among_numbers(name: str, traits: NumberTraits, reading: Reading) -> None:
     """Raises UsageError, which names the first cell that is no number."""
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
@@ -449,7 +452,7 @@ def make_text_column(
     reading: Reading,
 ) -> Column:
     """A column of texts: a category, words, or names of the rows."""
-    texts = mask_missing(to_texts(cells), reading.no_value)
+    texts = mask_missing(to_texts(cells), reading.missing_texts)
     present = texts.dropna()
     is_unique = present.is_unique and len(present) > 1
     has_blanks = bool(present.str.contains(r"\s").any())
@@ -457,12 +460,12 @@ def make_text_column(
     names_rows = Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
     if is_unique and (is_saved_index or not has_blanks and has_row_names):
         return names_rows
-    has_many = present.nunique() > MOST_CATEGORIES or len(split_name(name)) > 1
+    has_many = present.nunique() > MOST_CATEGORIES or len(split_into_words(name)) > 1
     if is_group_name(name) and not is_unique and has_many:
         return Column(
             name, LEFT_OUT, f"It names whose rows these are; ?group={name} keeps them in one part."
         )
-    share_of_bands = present.map(is_band).mean() if len(present) else 0
+    share_of_bands = present.map(is_number_range).mean() if len(present) else 0
     most = MOST_CATEGORIES
     if share_of_bands < 0.5 and traits.share >= 0.5:
         most = FEW_CATEGORIES
@@ -479,14 +482,14 @@ def make_text_column(
     if is_unique and not has_blanks and texts.notna().all():
         return names_rows
     reason = f"It has more than {MOST_CATEGORIES} different texts: their words are hashed."
-    return Column(name, WORDS, reason, missing=reading.no_number)
+    return Column(name, WORDS, reason, missing=reading.missing_numbers)
 
 
 def make_category_column(
     name: str, cells: Series, train: np.ndarray, reading: Reading, reason: str
 ) -> Column:
     """A column of a few texts; those of the training rows get a feature each."""
-    texts = mask_missing(to_texts(cells), reading.no_value)
+    texts = mask_missing(to_texts(cells), reading.missing_texts)
     ignore_case = bool(reading.ignore_case)
     categories = list_distinct_texts(texts[train].dropna().unique(), ignore_case)
     known_keys = {make_category_key(text, ignore_case) for text in categories}
@@ -501,7 +504,7 @@ def make_category_column(
         categories=tuple(categories),
         other_categories=tuple(other_categories),
         ignore_case=ignore_case,
-        missing=reading.no_value,
+        missing=reading.missing_texts,
     )
 
 
@@ -513,11 +516,11 @@ def list_distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
     return sorted(by_key.values())
 
 
-def is_band(text: str) -> bool:
+def is_number_range(text: str) -> bool:
     """Whether a text is a range of numbers, as age groups are.
 
-    >>> is_band("10-19"), is_band("85+"), is_band("<5"), is_band("12,5")
-    (True, True, True, False)
+    >>> [is_number_range(text) for text in ("10-19", "85+", "<5", "12,5")]
+    [True, True, True, False]
     """
     pattern = r"\d+([.,]\d+)?\s*(-|\u2013|to|bis)\s*\d+([.,]\d+)?|\d+\s*\+|[<>≤≥]=?\s*\d+"
     return re.fullmatch(pattern, text, re.ASCII) is not None
@@ -541,17 +544,17 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
     that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
-        if re.fullmatch(pattern, sample, re.ASCII) and read_times(texts, clock).notna().all():
+        if re.fullmatch(pattern, sample, re.ASCII) and parse_times(texts, clock).notna().all():
             return clock
     if not DATE_LIKE.fullmatch(sample):
         return ""
     distinct = texts.drop_duplicates()
     for time_format in DATE_FORMATS:
-        if read_times(distinct, time_format).notna().all():
+        if parse_times(distinct, time_format).notna().all():
             return time_format
     for day_first, month_first in TWO_WAY_DATES:
-        days = read_times(distinct, day_first)
-        months = read_times(distinct, month_first)
+        days = parse_times(distinct, day_first)
+        months = parse_times(distinct, month_first)
         fits_day_first = days.notna().all()
         fits_month_first = months.notna().all()
         if fits_day_first and not fits_month_first:
@@ -572,10 +575,10 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
 
 
 # ------------------------------------------------------------------------------------ names of rows
-def split_name(name: str) -> list[str]:
+def split_into_words(name: str) -> list[str]:
     """The words of a column's name.
 
-    >>> split_name("PatientID"), split_name("row_nr"), split_name("Unnamed: 0")
+    >>> split_into_words("PatientID"), split_into_words("row_nr"), split_into_words("Unnamed: 0")
     (['patient', 'id'], ['row', 'nr'], ['unnamed', '0'])
     """
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", name)
@@ -584,7 +587,7 @@ def split_name(name: str) -> list[str]:
 
 def is_row_name(name: str) -> bool:
     """Whether a column's name says that it numbers the rows."""
-    parts = split_name(name)
+    parts = split_into_words(name)
     text = name.lower().strip()
     if re.fullmatch(rf"({ROW_STEMS})s?[ _.-]?({NUMBER_WORDS})", text) or text in WHOLE_NAMES:
         return True
@@ -593,7 +596,7 @@ def is_row_name(name: str) -> bool:
 
 def is_group_name(name: str) -> bool:
     """Whether a column's name says that it numbers people, who may have several rows."""
-    parts = split_name(name)
+    parts = split_into_words(name)
     text = name.lower().strip()
     if re.fullmatch(rf"({GROUP_STEMS})s?[ _.-]?({NUMBER_WORDS})", text):
         return True
@@ -625,8 +628,8 @@ def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     else:
         number_of_text = {}
         for text in values.unique():
-            cell = parse_number_cell(text)
-            number_of_text[text] = read_body(cell, ".", True) if cell else None
+            cell = split_valid_number(text)
+            number_of_text[text] = parse_number_body(cell, ".", True) if cell else None
         numbers = values.map(number_of_text).to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):
         if is_group_name(name):

@@ -65,7 +65,7 @@ from fedlab_nb.data import tables
 from fedlab_nb.data.arrays import scale_samples
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts, make_dataset
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 
 HEART = Path(__file__).with_name("heart.csv")
 WATCH = Path(__file__).with_name("watch.npz")
@@ -78,7 +78,7 @@ HEART_VERSION = 2  # raise it whenever `heart` has other numbers: it is part of 
 DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
-def name_left_out() -> dict[str, str]:
+def list_left_out_clients() -> dict[str, str]:
     """Which client is left out, by the name of the data set: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
@@ -88,7 +88,7 @@ def name_left_out() -> dict[str, str]:
     return left_out
 
 
-LEFT_OUT = name_left_out()
+LEFT_OUT = list_left_out_clients()
 NAMES = (*CLIENTS, *LEFT_OUT)
 
 
@@ -97,7 +97,7 @@ def load(name: str) -> Dataset:
     """`heart`: x [N, 25], y 1 for disease; `watch`: x [N, 6, 100], y the exercise; `mails`: x
     [N, 512], y 1: spam."""
     kind = find_kind(name)
-    card = declared("data/datasets.toml")["menu"][kind]["card"]
+    card = read_toml("data/datasets.toml")["menu"][kind]["card"]
     if kind == "heart":
         return load_heart(name, card)
     if kind == "watch":

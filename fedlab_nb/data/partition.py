@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedlab_nb.declared import declared
-from fedlab_nb.errors import RunError, UsageError, choose, number, whole
+from fedlab_nb.declared import read_toml
+from fedlab_nb.errors import RunError, UsageError, check_number, check_whole_number, choose
 
-PARTITIONS: dict[str, str] = declared("data/datasets.toml")["partitions"]
+PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
@@ -120,10 +120,12 @@ def partition_samples(
     n = len(labels)
     choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
-    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
-    clients = whole("clients", clients, 1, n, hint="every client needs one training sample or more")
-    classes_per_client = whole("classes_per_client", classes_per_client, 1, classes)
-    size_sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
+    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    clients = check_whole_number(
+        "clients", clients, 1, n, hint="every client needs one training sample or more"
+    )
+    classes_per_client = check_whole_number("classes_per_client", classes_per_client, 1, classes)
+    size_sigma = check_number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
     if size_sigma and partition not in SIZED:
         raise UsageError(
             f"size_sigma is {size_sigma:g}, but partition {partition!r} has no lognormal sizes; "
@@ -132,7 +134,7 @@ def partition_samples(
     if minimum is None:
         minimum = choose_minimum(n, clients)
     hint = f"{clients} clients share {n} training samples"
-    minimum = whole("minimum", minimum, 1, n // clients, hint=hint)
+    minimum = check_whole_number("minimum", minimum, 1, n // clients, hint=hint)
 
     rule = Rule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
@@ -298,16 +300,18 @@ def assign_by_classes(
     return owner, note
 
 
-def assign_by_quantity(n: int, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
+def assign_by_quantity(
+    samples: int, clients: int, rng: np.random.Generator, alpha: float
+) -> np.ndarray:
     """Owner [N]: random samples, sizes in proportion to exp(z / sqrt(alpha)) with z standard
     normal."""
-    sizes = count_pieces(draw_lognormal_shares(clients, rng, alpha**-0.5), n)
+    sizes = count_pieces(draw_lognormal_shares(clients, rng, alpha**-0.5), samples)
     return rng.permutation(np.repeat(np.arange(clients), sizes))
 
 
-def assign_iid(n: int, clients: int, rng: np.random.Generator) -> np.ndarray:
+def assign_iid(samples: int, clients: int, rng: np.random.Generator) -> np.ndarray:
     """Owner [N]: random samples, sizes equal to within one."""
-    return rng.permutation(np.arange(n) % clients)
+    return rng.permutation(np.arange(samples) % clients)
 
 
 def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator) -> Partition:
@@ -319,7 +323,7 @@ def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator
     """
     present = rng.permutation(np.unique(fonts[fonts >= 0]))
     hint = f"the samples are in {len(present)} fonts, and each client needs one of its own"
-    clients = whole("clients", clients, 1, len(present), hint=hint)
+    clients = check_whole_number("clients", clients, 1, len(present), hint=hint)
     fonts_of_clients = np.array_split(present, clients)
     shards = [np.flatnonzero(np.isin(fonts, chosen)) for chosen in fonts_of_clients]
     counts = sorted({len(chosen) for chosen in fonts_of_clients})
@@ -408,27 +412,27 @@ def draw_lognormal_shares(clients: int, rng: np.random.Generator, sigma: float) 
     return weights / weights.sum()
 
 
-def count_pieces(p: np.ndarray, n: int) -> np.ndarray:
-    """Sizes of the pieces when n things are cut at the (rounded down) cumulative sums of p; they
-    sum to n.
+def count_pieces(shares: np.ndarray, samples: int) -> np.ndarray:
+    """Sizes of the pieces when `samples` are cut at the (rounded down) cumulative sums of `shares`;
+    they sum to `samples`.
 
     >>> count_pieces(np.array([0.5, 0.0, 0.25, 0.25]), 10).tolist()
     [5, 0, 2, 3]
     """
     # 1e-9: a sum that should be whole is not rounded down to the number below, which would feed a
-    # client with p = 0
-    ends = np.minimum((np.cumsum(p) * n + 1e-9).astype(np.int64), n)
-    ends[-1] = n
+    # client with share 0
+    ends = np.minimum((np.cumsum(shares) * samples + 1e-9).astype(np.int64), samples)
+    ends[-1] = samples
     return np.diff(ends, prepend=0)
 
 
-def split_evenly(n: int, clients: int) -> np.ndarray:
-    """M sizes that sum to n and differ by one at most.
+def split_evenly(samples: int, clients: int) -> np.ndarray:
+    """M sizes that sum to `samples` and differ by one at most.
 
     >>> split_evenly(8, 3).tolist()
     [3, 3, 2]
     """
-    return np.bincount(np.arange(n) % clients, minlength=clients)
+    return np.bincount(np.arange(samples) % clients, minlength=clients)
 
 
 def apportion(counts: np.ndarray, total: int) -> np.ndarray:
@@ -468,8 +472,8 @@ def measure_skew(label_counts: np.ndarray) -> Skew:
     if len(counts) == 0:
         return Skew(0.0, 0.0)
     sizes = counts.sum(axis=1)
-    entropies = entropy(counts / sizes[:, None])
-    pooled = float(entropy(counts.sum(axis=0) / sizes.sum()))
+    entropies = compute_entropy(counts / sizes[:, None])
+    pooled = float(compute_entropy(counts.sum(axis=0) / sizes.sum()))
     within = float(sizes @ entropies / sizes.sum())
     explained = 0.0
     if pooled > 0:
@@ -477,6 +481,6 @@ def measure_skew(label_counts: np.ndarray) -> Skew:
     return Skew(explained, float(np.exp(entropies).mean()))
 
 
-def entropy(p: np.ndarray) -> np.ndarray:
+def compute_entropy(shares: np.ndarray) -> np.ndarray:
     """Entropy in nats along the last axis, with 0 log 0 = 0."""
-    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=-1)
+    return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=-1)

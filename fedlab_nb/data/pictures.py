@@ -104,19 +104,19 @@ def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
 
 
 # -------------------------------------------------------------------------------- files of pictures
-def are_files(rows: Any) -> bool:
+def are_pictures(rows: Any) -> bool:
     """Whether these are paths of picture files, or pictures of Pillow, and no array."""
     if isinstance(rows, list | tuple):
-        return len(rows) > 0 and all(is_file(row) for row in rows)
-    return is_file(rows)
+        return len(rows) > 0 and all(is_picture(row) for row in rows)
+    return is_picture(rows)
 
 
-def is_file(row: Any) -> bool:
+def is_picture(row: Any) -> bool:
     """Whether this is the path of a picture file, or a picture of Pillow."""
     return isinstance(row, str | Path) or hasattr(row, "getbands")
 
 
-def read_files(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
+def read_pictures(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
     """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
     bits)."""
     sources = rows if isinstance(rows, list | tuple) else [rows]
@@ -154,7 +154,7 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
             f"The picture {name!r} has pixels of type {picture.mode}; save it with 8 or 16 bits."
         )
     else:
-        picture = put_on_white(picture).convert(mode)
+        picture = fill_transparent_with_white(picture).convert(mode)
     if size is not None:
         height, width = size
         picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
@@ -173,7 +173,7 @@ def has_16_bits(picture: Any) -> bool:
     return picture.mode == "I" or picture.mode.startswith("I;16")
 
 
-def put_on_white(picture: Any) -> Any:
+def fill_transparent_with_white(picture: Any) -> Any:
     """The picture with its transparent parts on white."""
     from PIL import Image
 

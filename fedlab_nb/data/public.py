@@ -7,7 +7,7 @@
   full size. The own set is then shared out whole.
 
 In the last two, an own public part whose labels are known goes back to the training set first. An
-own part without labels is left out. `describe_with_public` says the same of a description, without
+own part without labels is left out. `describe_with_public_part` says the same of a description, without
 loading a sample.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts
-from fedlab_nb.errors import UsageError, choose, number, parsed
+from fedlab_nb.errors import UsageError, check_number, choose, parse_number
 from fedlab_nb.rng import numpy_rng
 
 if TYPE_CHECKING:
@@ -36,13 +36,12 @@ Choice = str | float
 
 
 # ------------------------------------------------------------------------------------------ choice
-def check_public(choice: object, about: Description) -> Choice:
-    """`choice` for the data set `about`, in its plain form; UsageError, in one sentence, if it
-    cannot be had."""
-    value = str(choice) if isinstance(choice, PathLike) else parsed(choice)
+def check_public_choice(choice: object, about: Description) -> Choice:
+    """`choice` for the data set `about`, a share as a number; UsageError if it cannot be had."""
+    value = str(choice) if isinstance(choice, PathLike) else parse_number(choice)
     if not isinstance(value, str):
         hint = "it is a share of the training set, or a data set's name"
-        return number("public", value, 0, LARGEST_SHARE, hint=hint)
+        return check_number("public", value, 0, LARGEST_SHARE, hint=hint)
     if value == OWN:
         return value
     if value in SOURCES_OF_FEDET:
@@ -82,8 +81,8 @@ def count_public_samples(share: float, samples: int) -> int:
 
 
 # ------------------------------------------------------------------------------------- description
-def describe_with_public(about: Description, choice: Choice) -> Description:
-    """The description of `with_public(dataset, choice)`, from that of the data set."""
+def describe_with_public_part(about: Description, choice: Choice) -> Description:
+    """The description of `add_public_part(dataset, choice)`, from that of the data set."""
     if choice == OWN:
         return about
     samples = about.n_train
@@ -111,7 +110,7 @@ def describe_with_public(about: Description, choice: Choice) -> Description:
 
 
 # ----------------------------------------------------------------------------------------- samples
-def with_public(dataset: Dataset, choice: Choice) -> Dataset:
+def add_public_part(dataset: Dataset, choice: Choice) -> Dataset:
     """`dataset` with the public samples that `choice`, already checked, means, and a digest of its
     own.
 
@@ -131,8 +130,8 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     if size == 0:
         samples = len(dataset.y_train)
         note = f"All {samples:,} training samples are the clients'; there is no public data."
-        return replace_public(dataset, None, None, digest, note)
-    return hold_back(dataset, choice, size, digest)
+        return replace_public_part(dataset, None, None, digest, note)
+    return hold_back_public_share(dataset, choice, size, digest)
 
 
 def return_public_part(dataset: Dataset) -> Dataset:
@@ -165,10 +164,10 @@ def add_other_dataset(dataset: Dataset, name: str) -> Dataset:
     x_public = torch.cat(parts)
     note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
     digest = hash_parts(dataset.digest, "public", other.digest)
-    return replace_public(dataset, x_public, None, digest, note)
+    return replace_public_part(dataset, x_public, None, digest, note)
 
 
-def hold_back(dataset: Dataset, share: float, size: int, digest: str) -> Dataset:
+def hold_back_public_share(dataset: Dataset, share: float, size: int, digest: str) -> Dataset:
     """`dataset` with `size` training samples, drawn at random, as its public ones."""
     import torch
 
@@ -186,7 +185,7 @@ def hold_back(dataset: Dataset, share: float, size: int, digest: str) -> Dataset
     if dataset.font_train is not None:
         changes["font_train"] = dataset.font_train[private]
     note = f"{size:,} of {samples:,} training samples are held back as unlabelled public data."
-    return replace_public(
+    return replace_public_part(
         replace(dataset, **changes),
         dataset.x_train[public],
         dataset.y_train[public],
@@ -206,7 +205,7 @@ def check_clients_left(client_train: torch.Tensor, names: tuple[str, ...], share
             )
 
 
-def replace_public(
+def replace_public_part(
     dataset: Dataset,
     x_public: torch.Tensor | None,
     y_public: torch.Tensor | None,

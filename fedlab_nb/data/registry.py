@@ -1,4 +1,4 @@
-"""The datasets by name, and `load`, which remembers what it has loaded; `add_dataset` gives a
+"""The datasets by name, and `load`, which caches what it has loaded; `add_dataset` gives a
 person's own a name."""
 
 import re
@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedlab_nb.data import arrays, digits, glyphs, natural, vision
 from fedlab_nb.data.arrays import from_arrays, from_table, hash_content
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.files import ENDINGS, find_ending, is_table, join_options, split_options
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.torch_switches import usual_switches
+from fedlab_nb.torch_switches import use_default_switches
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DatasetInfo:
 
 
 DATASETS = {
-    name: DatasetInfo(**fields) for name, fields in declared("data/datasets.toml")["menu"].items()
+    name: DatasetInfo(**fields) for name, fields in read_toml("data/datasets.toml")["menu"].items()
 }
 # The module that knows each data set of the package: it has `load(name)` and `describe(name)`.
 HOMES: dict[str, Any] = {
@@ -50,14 +50,14 @@ OTHER_ENDINGS = (
     *".xls .ods .mat .json .jsonl .h5 .hdf5 .feather .arrow .arff .sav .dta .sas7bdat .xpt .pkl".split(),
     *".pickle .pt .pth .rds .rda .dat .data .zip .tar .7z .xml .html .db .sqlite .nii .dcm".split(),
 )
-CACHE_SIZE = 4  # datasets that are remembered; a large one takes gigabytes
+CACHE_SIZE = 4  # datasets that are cached; a large one takes gigabytes
 _cache: dict[tuple, Dataset] = {}  # the one that was used last stands last
 _load_locks: dict[tuple, threading.Lock] = {}  # one thread loads a data set, the others wait
 _lock = threading.Lock()  # of the two dicts above
 _added: dict[str, Dataset | Path] = {}  # what `add_dataset` was given, by name
 
 
-@usual_switches()
+@use_default_switches()
 def load(source: Any, **options: Any) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.
@@ -79,9 +79,9 @@ def load(source: Any, **options: Any) -> Dataset:
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
         return from_table(source, options)
     if isinstance(source, str | PathLike) and options and is_file(source):
-        source = add_options(source, options)
+        source = add_options_to_path(source, options)
         options = {}
-    name, module = resolve(source, options)
+    name, module = resolve_source(source, options)
     if isinstance(name, Dataset):
         return name
     key = make_cache_key(name, options)
@@ -92,11 +92,11 @@ def load(source: Any, **options: Any) -> Dataset:
         if dataset is None:
             dataset = module.load(name, **options)
         with _lock:
-            remember(key, dataset)
+            cache_dataset(key, dataset)
     return dataset
 
 
-def remember(key: tuple, dataset: Dataset) -> None:
+def cache_dataset(key: tuple, dataset: Dataset) -> None:
     """Put a dataset at the end of the cache; the ones that were not used for longest leave it."""
     _cache.pop(key, None)
     _cache[key] = dataset
@@ -112,12 +112,12 @@ def is_file(source: str | PathLike) -> bool:
     return source not in HOMES and is_path(source)
 
 
-def add_options(source: str | PathLike, options: Mapping[str, Any]) -> Path:
+def add_options_to_path(source: str | PathLike, options: Mapping[str, Any]) -> Path:
     """The path with options behind a ?, those that it has already among them. Raises UsageError for
     unknown ones."""
     name, options_of_path = split_options(source)
     texts = to_option_texts({**options_of_path, **options})
-    _, checked = arrays.locate(join_options(name, texts))
+    _, checked = arrays.find_file_and_options(join_options(name, texts))
     return Path(join_options(name, checked))
 
 
@@ -132,7 +132,7 @@ def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def make_cache_key(name: str | Path, options: Mapping[str, Any]) -> tuple:
-    """What a loaded dataset is remembered by."""
+    """What a loaded dataset is cached by."""
     if isinstance(name, Path):
         return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
@@ -160,7 +160,7 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
             "path, and not the name of a built-in set."
         )
     if isinstance(source, str | PathLike):
-        path, _ = resolve(source, {})
+        path, _ = resolve_source(source, {})
         if not isinstance(path, Path):
             raise UsageError(f"The name {source!r} is no data of your own; {ALLOWED}.")
         load(path)  # says now what is wrong with it
@@ -223,7 +223,7 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     >>> describe("digits").n_train, describe("digits").input_shape
     (1237, (1, 8, 8))
     """
-    name, module = resolve(name_or_path, options)
+    name, module = resolve_source(name_or_path, options)
     if module is arrays:
         return load(name_or_path).description()
     return module.describe(name, **options)
@@ -271,14 +271,21 @@ def find_title(name: str) -> str:
     return f"Glyphs {size}x{size}{colour}"
 
 
-def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The name of a data set of the package, or a path (`is_path`, or whatever is no plain text),
-    or the Dataset that was added; and the module whose `load` and `describe` know it."""
-    if not isinstance(text, str | PathLike):
-        raise UsageError(f"A {type(text).__name__} is not a data set; {ALLOWED}.")
-    name: Any = text
-    if not isinstance(text, str) or is_path(text):
-        name = Path(text)
+class ResolvedSource(NamedTuple):
+    """value: the name of a data set of the package, a path, or the Dataset that was added;
+    module: the one whose `load` and `describe` know it"""
+
+    value: str | Path | Dataset
+    module: Any
+
+
+def resolve_source(source: str | PathLike, options: Mapping[str, Any]) -> ResolvedSource:
+    """What a name or a path stands for. A text is a path if `is_path` says so."""
+    if not isinstance(source, str | PathLike):
+        raise UsageError(f"A {type(source).__name__} is not a data set; {ALLOWED}.")
+    name: Any = source
+    if not isinstance(source, str) or is_path(source):
+        name = Path(source)
     if isinstance(name, str) and not is_name(name) and re.search(r"\.\w{1,8}(\?|$)", name):
         raise UsageError(f"There is no file {name!r}; give the path of {ENDINGS}.")
     if isinstance(name, str) and name not in HOMES:
@@ -290,4 +297,4 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]
             f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only "
             "'glyphs' has some, and files of your own."
         )
-    return _added.get(name, name), module
+    return ResolvedSource(_added.get(name, name), module)

@@ -204,8 +204,8 @@ class InputSchema:
         files."""
         assert self.pixels is not None
         channels, height, width = self.input_shape
-        if pictures.are_files(rows):
-            values = pictures.read_files(
+        if pictures.are_pictures(rows):
+            values = pictures.read_pictures(
                 rows, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
         else:

@@ -5,7 +5,16 @@ the version. Here the order is ours: each step adds two arrays element by elemen
 what one addition gives, to the last bit.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+
+
+class Moments(NamedTuple):
+    """Mean and standard deviation of each column or channel."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
 
 
 def sum_in_fixed_order(x: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ How a file becomes cells is told in `files.py`, what a column is taken for in `k
 columns become features as a federation can do it: nothing is looked up in anybody's rows.
 
 - Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
-  once: how many values a column has, their sum and the sum of their squares (`pool_moments`). A
+  once: how many values a column has, their sum and the sum of their squares (`compute_pooled_moments`). A
   missing value becomes the mean, 0. A column that never changes becomes 0.
 - Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
   values are a list that all know.
@@ -31,7 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from fedlab_nb.data.columns import (
     WORDS,
     Column,
     make_category_key,
-    read_numbers,
+    parse_numbers,
 )
 from fedlab_nb.data.dataset import Dataset, make_dataset
 from fedlab_nb.data.files import KINDS, RawTable
@@ -58,7 +58,7 @@ from fedlab_nb.data.kinds import (
     is_group_name,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, make_name_key
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import Moments, sum_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import numpy_rng
 
@@ -97,6 +97,7 @@ class Roles:
     group: str | None = None
 
     def names(self) -> list[str]:
+        """The columns that have a role."""
         return [name for name in (self.label, self.client, self.split, self.group) if name]
 
 
@@ -130,7 +131,7 @@ def from_table(
         )
     roles = choose_roles(table, options, file)
     reading = choose_reading(raw, options, file, names)
-    refuse_totals(table, file)
+    refuse_totals_row(table, file)
     inputs = [column for column in names if column not in roles.names()]
     if not inputs:
         raise UsageError(
@@ -138,13 +139,13 @@ def from_table(
         )
 
     table, lost = drop_unlabelled(table, roles, reading, file)
-    y, class_names = code_classes(table[roles.label], roles.label, reading)
+    y, class_names = encode_classes(table[roles.label], roles.label, reading)
     check_classes(class_names, len(y), roles.label, file)
     owner: np.ndarray | None = None
     client_names: tuple[str, ...] = ()
     clients_note = ""
     if roles.client:
-        owner, client_names, clients_note = code_clients(
+        owner, client_names, clients_note = encode_client_column(
             table[roles.client], roles.client, file, reading
         )
     test, split_note = choose_test_rows(table, roles, y, owner, split, file, reading)
@@ -153,7 +154,7 @@ def from_table(
     reading = replace(reading, left_out_reasons=explain_left_out(features, roles, reading))
     columns = infer_columns(features, table[roles.names()], ~test, reading)
     check_features(columns, file)
-    columns, numbers = fit_numbers(columns, features, ~test, owner)
+    columns, numbers = fit_number_columns(columns, features, ~test, owner)
     schema = InputSchema(
         kind=TABLE,
         input_shape=(sum(column.width for column in columns),),
@@ -181,8 +182,8 @@ def from_table(
         f"The label is column {roles.label!r}.{clients_note}",
         split_note,
         describe_columns(columns, owner is not None, numbers),
-        describe_lost(lost),
-        *describe_doubts(schema, table, y[~test], reading),
+        describe_dropped_rows(lost),
+        *describe_doubtful_columns(schema, table, y[~test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
@@ -323,7 +324,7 @@ def drop_unlabelled(
     return table[is_complete], lost
 
 
-def refuse_totals(table: DataFrame, file: str) -> None:
+def refuse_totals_row(table: DataFrame, file: str) -> None:
     """Raises UsageError where the last row looks like totals: no sample, but sums of the others."""
     for line in table.index[-2:]:
         row = table.loc[line]
@@ -334,14 +335,14 @@ def refuse_totals(table: DataFrame, file: str) -> None:
                     f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
                     "remove that line."
                 )
-    if has_sums(table):
+    if is_last_row_of_sums(table):
         raise UsageError(
             f"Line {table.index[-1]} of {file} holds the sums of the lines above it and no sample; "
             "remove that line."
         )
 
 
-def has_sums(table: DataFrame) -> bool:
+def is_last_row_of_sums(table: DataFrame) -> bool:
     """Whether each number of the last row, two or more, is the sum of its column."""
     import pandas
 
@@ -359,14 +360,20 @@ def has_sums(table: DataFrame) -> bool:
     return matches > 1
 
 
-def code_texts(
-    texts: Iterable[str], ignore_case: bool = False
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N], the place of each text among the distinct ones; these, the numbers first by size,
-    then the alphabet. Equal numbers are one: `0` and `0.0`.
+class EncodedTexts(NamedTuple):
+    """codes: int64 [N], the place of each text among the distinct ones, which are `names`."""
 
-    >>> code_texts(["b", "10", "a", "9", "9.0"])
-    (array([3, 1, 2, 0, 0]), ('9', '10', 'a', 'b'))
+    codes: np.ndarray
+    names: tuple[str, ...]
+
+
+def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedTexts:
+    """Number the distinct texts, numbers first by size, then the alphabet. Equal numbers are one:
+    `0` and `0.0`.
+
+    >>> codes, names = encode_texts(["b", "10", "a", "9", "9.0"])
+    >>> codes.tolist(), names
+    ([3, 1, 2, 0, 0], ('9', '10', 'a', 'b'))
     """
     texts = list(texts)
     names: dict = {}
@@ -378,16 +385,16 @@ def code_texts(
     keys = [*numbers, *words]
     code_of_key = {key: code for code, key in enumerate(keys)}
     codes = [code_of_key[make_category_key(text, ignore_case)] for text in texts]
-    return np.array(codes, dtype=np.int64), tuple(names[key] for key in keys)
+    return EncodedTexts(np.array(codes, dtype=np.int64), tuple(names[key] for key in keys))
 
 
-def code_classes(cells: Series, name: str, reading: Reading) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N] and the class names of the label column. Raises UsageError for labels that differ
+def encode_classes(cells: Series, name: str, reading: Reading) -> EncodedTexts:
+    """The classes of the label column and their names. Raises UsageError for labels that differ
     in case alone."""
     texts = read_role_texts(cells, reading)
     texts = replace_decimal_commas(texts, name, reading)
     refuse_mixed_case(texts, name, reading)
-    return code_texts(texts, bool(reading.ignore_case))
+    return encode_texts(texts, bool(reading.ignore_case))
 
 
 def replace_decimal_commas(texts: Series, name: str, reading: Reading) -> Series:
@@ -431,14 +438,14 @@ def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -
         )
 
 
-def code_clients(
+def encode_client_column(
     cells: Series, name: str, file: str, reading: Reading
 ) -> tuple[np.ndarray | None, tuple[str, ...], str]:
     """int64 [N], the client of each row, the M names, and a note; None and none where all rows are
     one client's."""
     texts = read_role_texts(cells, reading)
     refuse_mixed_case(texts, name, reading)
-    owner, distinct = code_texts(texts, bool(reading.ignore_case))
+    owner, distinct = encode_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
         return None, (), f" All rows are of one {name}, so it names no clients."
     if len(distinct) > len(cells) // 2:
@@ -450,6 +457,13 @@ def code_clients(
 
 
 # ---------------------------------------------------------------------------------------- test rows
+class SplitChoice(NamedTuple):
+    """is_test: bool [N], which samples are for testing;   note: a sentence on how they were chosen."""
+
+    is_test: np.ndarray
+    note: str
+
+
 def choose_test_rows(
     table: DataFrame,
     roles: Roles,
@@ -458,18 +472,20 @@ def choose_test_rows(
     split: Callable | None,
     file: str,
     reading: Reading,
-) -> tuple[np.ndarray, str]:
-    """bool [N], the test rows, and a sentence: by the split column, by groups, or drawn."""
+) -> SplitChoice:
+    """The test rows: by the split column, by groups, or drawn."""
     groups = None
     if roles.group:
-        groups, names = code_texts(read_role_texts(table[roles.group], reading))
+        groups, names = encode_texts(read_role_texts(table[roles.group], reading))
         if len(names) < 2:
             raise UsageError(
                 f"Column {roles.group!r} of {file} has one group; name another column with "
                 "?group=NAME."
             )
     if roles.split:
-        test, note = read_split(read_role_texts(table[roles.split], reading), roles.split, file)
+        test, note = parse_split_column(
+            read_role_texts(table[roles.split], reading), roles.split, file
+        )
         both = set() if groups is None else set(groups[test]) & set(groups[~test])
         if both:
             raise UsageError(
@@ -481,17 +497,18 @@ def choose_test_rows(
                 f"A client of {file} has test rows alone in column {roles.split!r}; name no "
                 "clients with ?client=."
             )
-        return test, note
+        return SplitChoice(test, note)
     if groups is not None:
         test = draw_test_groups(y, groups, owner)
-        return test, f"No value of column {roles.group!r} stands among training and test rows."
+        note = f"No value of column {roles.group!r} stands among training and test rows."
+        return SplitChoice(test, note)
     if split is not None:
-        return split(y, owner), ""
-    return draw_test_rows(y, owner), ""
+        return SplitChoice(split(y, owner), "")
+    return SplitChoice(draw_test_rows(y, owner), "")
 
 
-def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
-    """bool [N], the rows that a column calls test, and a sentence."""
+def parse_split_column(texts: Series, name: str, file: str) -> SplitChoice:
+    """The rows that a column calls test. Raises UsageError for a column that says anything else."""
     words = texts.str.lower()
     known = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
     unknown = [text for text in texts.unique() if text.lower() not in known]
@@ -511,7 +528,7 @@ def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
     note = f"Column {name!r} says which rows are for testing."
     if validation.any():
         note += f" Its {int(validation.sum())} validation rows are among the training rows."
-    return test, note
+    return SplitChoice(test, note)
 
 
 def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
@@ -575,20 +592,21 @@ def explain_left_out(features: DataFrame, roles: Roles, reading: Reading) -> dic
     reasons = {}
     for name in features.columns:
         is_named_split = make_name_key(name) in SPLITS
-        if not roles.split and is_named_split and is_split_column(features[name], reading):
+        if not roles.split and is_named_split and looks_like_split_column(features[name], reading):
             reasons[name.casefold()] = "It says train and test."
     return reasons
 
 
-def fit_numbers(
+def fit_number_columns(
     columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
 ) -> tuple[list[Column], int]:
-    """The columns with mean and scale of the training rows, and how many of them are numbers."""
+    """The columns, those of numbers with mean and scale of the training rows; and how many of them
+    are numbers."""
     numbers = [column for column in columns if column.kind == NUMBER]
     if not numbers:
         return columns, 0
-    values = np.stack([read_numbers(column, features[column.name]) for column in numbers], axis=1)
-    mean, scale = pool_moments(values[train], None if owner is None else owner[train])
+    values = np.stack([parse_numbers(column, features[column.name]) for column in numbers], axis=1)
+    mean, scale = compute_pooled_moments(values[train], None if owner is None else owner[train])
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise UsageError(
             "The features are too large to standardise in 32-bit numbers; rescale their columns."
@@ -605,7 +623,7 @@ def count_sums_bytes(columns: int) -> tuple[int, int]:
     return 3 * 8 * columns, 2 * 8 * columns
 
 
-def sum_columns(x: np.ndarray) -> np.ndarray:
+def compute_column_sums(x: np.ndarray) -> np.ndarray:
     """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
     nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -615,7 +633,7 @@ def sum_columns(x: np.ndarray) -> np.ndarray:
         return np.stack([count, sum_in_fixed_order(values), sum_in_fixed_order(values * values)])
 
 
-def pool_moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def compute_pooled_moments(x: np.ndarray, owner: np.ndarray | None = None) -> Moments:
     """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients
     send.
 
@@ -624,13 +642,13 @@ def pool_moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.nda
     rows_of_clients = [x]
     if owner is not None:
         rows_of_clients = [x[owner == k] for k in np.unique(owner)]
-    sums_of_clients = np.stack([sum_columns(rows) for rows in rows_of_clients])
+    sums_of_clients = np.stack([compute_column_sums(rows) for rows in rows_of_clients])
     count, total, squares = sum_in_fixed_order(sums_of_clients)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)
         is_constant = variance <= 1e-12 * np.maximum(mean * mean, np.finfo(np.float64).tiny)
-        return mean, np.where(is_constant, 1.0, np.sqrt(variance))
+        return Moments(mean, np.where(is_constant, 1.0, np.sqrt(variance)))
 
 
 # ---------------------------------------------------------------------------------------- sentences
@@ -674,18 +692,18 @@ def is_unusual_number(column: Column) -> bool:
     )
 
 
-def describe_lost(lost: Counter) -> str:
+def describe_dropped_rows(dropped: Counter) -> str:
     """How many rows are left out, and why."""
-    total = sum(lost.values())
+    total = sum(dropped.values())
     if not total:
         return ""
-    roles = " or a ".join(role for role, count in lost.items() if count)
+    roles = " or a ".join(role for role, count in dropped.items() if count)
     if total == 1:
         return f"1 row without a {roles} is left out."
     return f"{total} rows without a {roles} are left out."
 
 
-def describe_doubts(
+def describe_doubtful_columns(
     schema: InputSchema, table: DataFrame, train_labels: np.ndarray, reading: Reading
 ) -> list[str]:
     """What a reader should look at: words that may be no values, numbers that may be none, columns
@@ -718,7 +736,7 @@ def describe_doubts(
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
-        if not schema.group and is_group_name(name) and has_repeats(table[name]):
+        if not schema.group and is_group_name(name) and has_repeated_values(table[name]):
             notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
     return notes
 
@@ -737,14 +755,15 @@ def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
     return [f"In columns of numbers these count as missing: {listed}."]
 
 
-def is_split_column(cells: Series, reading: Reading) -> bool:
+def looks_like_split_column(cells: Series, reading: Reading) -> bool:
     """Whether a column says train and test."""
     words = set(read_role_texts(cells, reading).dropna().str.lower())
     known = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
     return words <= known and not words.isdisjoint(TRAIN_WORDS)
 
 
-def has_repeats(cells: Series) -> bool:
+def has_repeated_values(cells: Series) -> bool:
+    """Whether a column has several values, and some of them more than once."""
     count = cells.nunique()
     return 1 < count < len(cells.dropna())
 
@@ -752,7 +771,7 @@ def has_repeats(cells: Series) -> bool:
 def describe_sentinel(column: Column, cells: Series) -> list[str]:
     """A sentence where a number such as -999 stands far from all others: it may mean that there is
     no value."""
-    values = read_numbers(column, cells)
+    values = parse_numbers(column, cells)
     values = values[np.isfinite(values)]
     for sentinel in SENTINELS:
         count = int((values == sentinel).sum())

@@ -44,7 +44,7 @@ def check_transform(text: object, input_shape: tuple[int, ...]) -> str:
     if parts == [NONE]:
         return NONE
     if parts == [SEEN]:
-        check_seen(input_shape)
+        check_lite0_input(input_shape)
         return SEEN
     is_known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts)
     has_repeats = len(set(parts)) < len(parts)
@@ -63,7 +63,7 @@ def check_transform(text: object, input_shape: tuple[int, ...]) -> str:
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
 
 
-def check_seen(input_shape: tuple[int, ...]) -> None:
+def check_lite0_input(input_shape: tuple[int, ...]) -> None:
     """UsageError for inputs that the network of "lite0" does not read."""
     if len(input_shape) == 3 and input_shape[0] in (1, 3):
         return
@@ -73,7 +73,7 @@ def check_seen(input_shape: tuple[int, ...]) -> None:
     )
 
 
-def find_scale(transform: str) -> str:
+def parse_scale(transform: str) -> str:
     """What becomes of every image: "standardise", "symmetric" or "none"."""
     for part in transform.split("+"):
         if part in SCALES:
@@ -81,13 +81,13 @@ def find_scale(transform: str) -> str:
     return NONE
 
 
-def find_augmentation(transform: str) -> str:
+def parse_augmentation(transform: str) -> str:
     """What becomes of training images: "crop", "flip", "crop+flip" or "none"."""
     parts = [part for part in AUGMENTATIONS if part in transform.split("+")]
     return "+".join(parts) or NONE
 
 
-def find_scale_constants(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
+def find_normalisation(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
     """Mean and standard deviation `[C]` (float64) of the map (x - mean) / std of images
     `[N, C, H, W]`; None: no map.
 

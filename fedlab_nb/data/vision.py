@@ -22,7 +22,7 @@ import numpy as np
 from fedlab_nb.data import arrays
 from fedlab_nb.data.dataset import Dataset, Description, hash_parts, shorten_error
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError
 from fedlab_nb.files import expand_path
 
@@ -52,7 +52,7 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**fields) for name, fields in declared("data/datasets.toml")["sources"].items()
+    name: Source(**fields) for name, fields in read_toml("data/datasets.toml")["sources"].items()
 }
 NAMES = tuple(SOURCES)
 

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
-from ..errors import UsageError, whole
+from ..errors import UsageError, check_whole_number
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
@@ -125,7 +125,7 @@ class AflReport(Report):
                 "The server has no client's sums, only their total;"
                 " set secure=false or a smaller size."
             )
-        k = whole("client", k, 0, len(self.moments) - 1)
+        k = check_whole_number("client", k, 0, len(self.moments) - 1)
         moments = from_upper_triangle(torch.from_numpy(self.moments[k]))
         return Sums(moments, torch.from_numpy(self.classes[k]))
 

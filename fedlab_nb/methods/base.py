@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..declared import declared
-from ..errors import UsageError, choose, number, parsed, whole
+from ..declared import read_toml
+from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
 from ..models import MODELS
 from ..models.build import check_one_model
 from ..training import Recipe
@@ -79,11 +79,11 @@ class Knob:
             if text in _FALSE:
                 return False
             return choose(name, text, ("true", "false"))  # refuses it
-        if self.endless and parsed(value) == math.inf:
+        if self.endless and parse_number(value) == math.inf:
             return 0.0
         if isinstance(self.default, int):
-            return whole(name, parsed(value), self.low, self.high)
-        return number(name, parsed(value), self.low, self.high)
+            return check_whole_number(name, parse_number(value), self.low, self.high)
+        return check_number(name, parse_number(value), self.low, self.high)
 
 
 _TRUE = ("true", "1", "yes", "on")
@@ -242,7 +242,7 @@ class Method:
     @classmethod
     def fields(cls) -> list[Knob]:
         """The hyper-parameters, in the order of the dataclass; helps that are not beside them are in `knobs.toml`."""
-        tables = declared("methods/knobs.toml")
+        tables = read_toml("methods/knobs.toml")
         helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
         knobs = []
         for f in fields(cls):

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from ..comm import Link
-from ..data import Federation, find_scale_constants
+from ..data import Federation, find_normalisation
 from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
-from ..models.build import default_width
+from ..models.build import choose_default_width
 from ..models.state import all_finite, copy_model
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
@@ -127,7 +127,7 @@ class Context:
         self._recall = recall
         self._remember = remember
         self._train = train or self.train
-        self._scale = find_scale_constants(
+        self._scale = find_normalisation(
             scale, federation.dataset.x_train
         )  # of the networks' first layer
         self.server_steps = 0
@@ -210,7 +210,7 @@ class Context:
         """Whether the server's own network is of the one architecture that all clients have."""
         kinds = set()
         for name, _, _, width in (self.server_architecture(model), *self.architectures):
-            kinds.add((name, width or default_width(name, self.input_shape)))
+            kinds.add((name, width or choose_default_width(name, self.input_shape)))
         return len(kinds) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:

@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..training.distill import kl_each
+from ..training.distill import compute_kl_losses
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import random_crop
@@ -44,7 +44,7 @@ AUGMENT = ("none", "crop", "crop+flip")
 def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
     """L_div = -(1/b) Σ_i 1[classes differ] τ² KL(softmax(f̄(x_i)/τ) ‖ softmax(f_S(x_i)/τ)) from logits `[b, C]`."""
     differ = (teacher.argmax(1) != student.argmax(1)).to(teacher.dtype)
-    return -(differ * kl_each(teacher, student, temperature)).mean()
+    return -(differ * compute_kl_losses(teacher, student, temperature)).mean()
 
 
 @register(

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from ..errors import UsageError
 from ..training import ClientModels, run_in_chunks
-from ..training.evaluate import CachedFunction, accuracy
+from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
 from .parts.byzantine import certify, choose_lie_logit, replace_answers
@@ -279,7 +279,7 @@ class RuledEnsemble(EnsembleModel):
         )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {rule: accuracy(self.plain_scores(x, rule).argmax(1), y) for rule in PLAIN}
+        shares = {rule: compute_accuracy(self.plain_scores(x, rule).argmax(1), y) for rule in PLAIN}
         report = replace(self.report, accuracy_by_rule=shares)
         if not self.liars:
             return report

@@ -16,7 +16,7 @@ clients could decode.
   4. FENS says neither what is sparsified nor whether the rest is carried on; we take the change, and carry it on.
 """
 
-from ..comm.codec import Sparsifier, restore
+from ..comm.codec import Sparsifier, restore_sparsified
 from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import (
@@ -104,7 +104,7 @@ def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
 
 def unpack(message: Message, like: State, names: list[str]) -> State:
     """The change that `pack` was given, as far as it was sent; `like` gives names, shapes and dtype."""
-    values = restore(message["sparse"], like[names[0]].dtype)
+    values = restore_sparsified(message["sparse"], like[names[0]].dtype)
     change = split_vector(values, like, names) | message["rest"]
     return {name: change[name] for name in like}
 

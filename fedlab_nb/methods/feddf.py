@@ -15,7 +15,7 @@ by n_k (DW-FedDF).
 
 from ..errors import UsageError
 from ..models import load_state
-from ..training.distill import distil, distillation_loss
+from ..training.distill import choose_distillation_loss, distil
 from .base import (
     NEEDS,
     Method,
@@ -77,7 +77,7 @@ class FedDF(Method):
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
             recipe = student_recipe(self.epochs, self.batch, self.server_lr)
-            loss = distillation_loss("kl", self.temperature)
+            loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
             return (yield from report_progress("distillation", ticks, lambda: snapshot(student)))

@@ -39,7 +39,7 @@ from ..models import Network, load_state, model_state
 from ..models.build import make_layer
 from ..models.state import copy_model
 from ..training import ClientModels, run_in_chunks
-from ..training.distill import kl_each
+from ..training.distill import compute_kl_losses
 from ..training.loop import Loss
 from .base import Context, Progress, Steps, knob, register
 from .context import check_finite
@@ -169,7 +169,7 @@ def transfer(temperature: float) -> Loss:
         features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor
     ) -> Tensor:
         cross_entropy = F.cross_entropy(logits, labels, reduction="none")
-        return cross_entropy + weight * kl_each(others, logits, temperature)
+        return cross_entropy + weight * compute_kl_losses(others, logits, temperature)
 
     return loss
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
-from ..training.distill import LOSSES, distil, distillation_loss
+from ..training.distill import LOSSES, choose_distillation_loss, distil
 from .base import (
     NEEDS,
     Context,
@@ -103,7 +103,7 @@ class FedKD(Method):
             if start is not None:
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
-            loss = distillation_loss(self.loss, self.temperature)
+            loss = choose_distillation_loss(self.loss, self.temperature)
             stream = ctx.generator("fedkd", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
             yield from report_progress("distillation", ticks, lambda: snapshot(student))

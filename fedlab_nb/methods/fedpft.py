@@ -26,9 +26,9 @@ from torch.distributions import Distribution, Independent, MultivariateNormal, N
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError
 from ..models import parameter_count
-from ..models.state import materialise
+from ..models.state import allocate_memory
 from ..training import Recipe
-from ..training.distill import distil, distillation_loss
+from ..training.distill import choose_distillation_loss, distil
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import split_by_class
 from .memory import SquareMatrices
@@ -195,11 +195,11 @@ class FedPFT(FrozenMethod):
         with ctx.server():
             features, labels = self.draw_features(ctx, received)
             head = nn.Linear(features.shape[1], ctx.classes, device="meta")
-            materialise(head, ctx.dtype)
+            allocate_memory(head, ctx.dtype)
             for parameter in head.to(ctx.device).parameters():
                 nn.init.zeros_(parameter)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
-            loss = distillation_loss("ce")
+            loss = choose_distillation_loss("ce")
             stream = ctx.generator("fedpft", "head")
             ticks = distil(head, features, labels, recipe, loss, stream)
             model = HeadModel(frozen, head, parameter_count(head))

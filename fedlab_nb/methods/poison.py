@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import UsageError, choose, number, parsed, whole
+from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
 from ..rng import generator
 
 KINDS = ("labels", "sign", "scaled", "lie")
@@ -60,9 +60,9 @@ class Poison:
                 f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or "
                 f"scaled:COUNT:FACTOR."
             )
-        count = whole(
+        count = check_whole_number(
             "poison's count",
-            parsed(rest[0]),
+            parse_number(rest[0]),
             0,
             clients,
             hint="it is how many of the clients are poisoned",
@@ -73,12 +73,14 @@ class Poison:
             size = 0.0
             if len(rest) == 2:
                 hint = "it is the logit that a liar gives the class that it names"
-                size = number("poison's logit", parsed(rest[1]), 0, 1e6, open_low=True, hint=hint)
+                size = check_number(
+                    "poison's logit", parse_number(rest[1]), 0, 1e6, open_low=True, hint=hint
+                )
             return cls(kind, count, logit=size)
         if kind == "scaled":
             factor = DEFAULT_FACTOR
             if len(rest) == 2:
-                factor = number("poison's factor", parsed(rest[1]), -1e6, 1e6)
+                factor = check_number("poison's factor", parse_number(rest[1]), -1e6, 1e6)
             return cls(kind, count, factor)
         if kind == "sign":
             return cls(kind, count, factor=-1.0)

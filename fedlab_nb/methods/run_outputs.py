@@ -14,7 +14,7 @@ from ..models import Network, parameter_count
 from ..training import ClientModels, Tick, run_cached, run_in_chunks
 from ..training.backend import SMALL_INPUT
 from ..training.calibration import Calibration, measure_calibration
-from ..training.evaluate import CachedFunction, accuracy
+from ..training.evaluate import CachedFunction, compute_accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +147,12 @@ class GlobalModel:
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         """Share of `x [N, ...]` classified as `y [N]`, 0–1."""
-        return accuracy(self.predict(x), y)
+        return compute_accuracy(self.predict(x), y)
 
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
         scores = self.logits(x)
-        share_right = accuracy(scores.argmax(1), y)
+        share_right = compute_accuracy(scores.argmax(1), y)
         return Tested(scores, share_right, measure_calibration(scores, y, self.score_kind))
 
 

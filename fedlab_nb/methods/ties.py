@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..comm.codec import count_entries, restore, sparsify
+from ..comm.codec import count_kept_entries, restore_sparsified, sparsify
 from ..errors import UsageError
 from ..models import model_state
 from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
@@ -109,7 +109,9 @@ class Ties(Method):
             whole_changes = None
             if self.upload == "trimmed":
                 messages = [upload.pop("change") for upload in received]
-                changes = torch.stack([restore(message, origin.dtype) for message in messages])
+                changes = torch.stack(
+                    [restore_sparsified(message, origin.dtype) for message in messages]
+                )
             else:
                 vectors = torch.stack([flatten_state(upload, names) for upload in received])
                 whole_changes = vectors - origin
@@ -150,7 +152,7 @@ def plain_mean(changes: Tensor, shares: Tensor) -> Tensor:
 
 def trim(changes: Tensor, keep: float) -> Tensor:
     """Changes `[M, d]`; of each row only the share `keep` of largest magnitude, the rest 0."""
-    largest = changes.abs().topk(count_entries(changes.shape[1], keep), dim=1).indices
+    largest = changes.abs().topk(count_kept_entries(changes.shape[1], keep), dim=1).indices
     return torch.zeros_like(changes).scatter(1, largest, changes.gather(1, largest))
 
 

@@ -15,7 +15,7 @@ from .build import (
     add_model,
     build,
     build_from_text,
-    default_model,
+    choose_default_model,
     is_own_model,
     parse_architecture,
     parse_models,

@@ -83,7 +83,7 @@ class UpConvolution(torch.autograd.Function):
         _, channels, high, wide, n = x.shape
         outputs = len(weight)
         taps = weight.permute(2, 3, 0, 1).reshape(9, -1)
-        kernel = (place_matrix(weight.dtype) @ taps).view(-1, channels)
+        kernel = (make_place_matrix(weight.dtype) @ taps).view(-1, channels)
         places = (kernel @ x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
         # What reaches into the rows, then the columns, of the pixel before or after is added there.
         places[1, ..., 1:, :, :].add_(places[3, ..., :-1, :, :])
@@ -103,8 +103,8 @@ class UpConvolution(torch.autograd.Function):
         places = gather_places(gradient, 4, x, 2)
         input_gradient = (kernel.t() @ places).view(x.shape)
         kernel_gradient = places @ x.view(channels, -1).t()
-        tap_gradient = place_matrix(x.dtype).t() @ kernel_gradient.view(16, -1)
-        return input_gradient, taps_last(tap_gradient, outputs)
+        tap_gradient = make_place_matrix(x.dtype).t() @ kernel_gradient.view(16, -1)
+        return input_gradient, arrange_as_weight(tap_gradient, outputs)
 
 
 class Convolution(torch.autograd.Function):
@@ -134,13 +134,13 @@ class Convolution(torch.autograd.Function):
         places = gather_places(gradient, 3, x, 1)
         input_gradient = (kernel.t() @ places).view(x.shape)
         tap_gradient = places @ x.view(channels, -1).t()
-        weight_gradient = taps_last(tap_gradient, outputs).flip(2, 3)
+        weight_gradient = arrange_as_weight(tap_gradient, outputs).flip(2, 3)
         bias_gradient = gradient.sum((0, 2, 3, 4))
         return input_gradient, weight_gradient, bias_gradient
 
 
 @cache
-def place_matrix(dtype: torch.dtype) -> Tensor:
+def make_place_matrix(dtype: torch.dtype) -> Tensor:
     """`[16, 9]`: which taps of a 3x3 kernel carry a small pixel to which of its 4x4 places."""
     row = torch.tensor(REACH, dtype=dtype)
     return torch.kron(row, row)
@@ -161,6 +161,6 @@ def gather_places(maps: Tensor, count: int, small: Tensor, step: int) -> Tensor:
     return places.reshape(count * count * len(padded), -1)
 
 
-def taps_last(taps: Tensor, outputs: int) -> Tensor:
+def arrange_as_weight(taps: Tensor, outputs: int) -> Tensor:
     """Numbers by tap, `[9, O C]`, in the order of a weight: `[O, C, 3, 3]`."""
     return taps.view(3, 3, outputs, -1).permute(2, 3, 0, 1).contiguous()

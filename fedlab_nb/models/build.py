@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from .. import rng
-from ..declared import declared
-from ..errors import SAMPLES, UsageError, choose, parsed, whole
+from ..declared import read_toml
+from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_number
 from . import plain, resnet
 from .network import KINDS, Layout, Network, replace_batch_norm
-from .state import materialise
+from .state import allocate_memory
 
 SMALLEST_SIDE = 8
 CNN_FROM = 256  # numbers of an image from which on the cnn is the default: 16x16 grey
@@ -71,7 +71,7 @@ class Models(dict[str, ModelInfo]):
 
 LAYOUTS = vars(resnet) | vars(plain)
 MODELS = Models()
-for _name, _row in declared("models/models.toml").items():
+for _name, _row in read_toml("models/models.toml").items():
     MODELS[_name] = ModelInfo(layout=LAYOUTS[_name], **_row)
 
 # What menus suggest; every other name of MODELS can be typed.
@@ -110,7 +110,7 @@ def is_own_model(name: str) -> bool:
     return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
 
 
-def default_model(input_shape: tuple[int, ...]) -> str:
+def choose_default_model(input_shape: tuple[int, ...]) -> str:
     """The architecture for "auto".
 
     The cnn for images of 256 numbers or more that it can take, the cnn1d for recordings of eight steps or more, else
@@ -138,9 +138,11 @@ def parse_models(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int
         name, _, width_text = part.strip().partition(":")
         if name != "auto":
             MODELS.check_name(name)
-        width = whole("width", parsed(width_text), 1, 4096) if width_text else None
+        width = (
+            check_whole_number("width", parse_number(width_text), 1, 4096) if width_text else None
+        )
         if name == "auto":
-            name = default_model(input_shape)
+            name = choose_default_model(input_shape)
         models.append((name, width))
     return models
 
@@ -157,7 +159,7 @@ def check_one_model(text: str) -> str:
         )
     name, width = models[0]
     if width is not None:
-        whole(f"width of {name}", width, *MODELS[name].widths)
+        check_whole_number(f"width of {name}", width, *MODELS[name].widths)
     return text
 
 
@@ -176,9 +178,9 @@ def build_from_text(text: str, input_shape: tuple[int, ...], classes: int) -> Ne
     return build(name, input_shape, classes, width=width)
 
 
-def default_width(name: str, input_shape: tuple[int, ...]) -> int:
+def choose_default_width(name: str, input_shape: tuple[int, ...]) -> int:
     """The width of architecture `name` where no other is set."""
-    return MODELS[name].default_width or plain.mlp_width(input_shape)
+    return MODELS[name].default_width or plain.choose_mlp_width(input_shape)
 
 
 def build(
@@ -203,10 +205,10 @@ def build(
     """
     info = MODELS[MODELS.check_name(name)]
     input_shape = check_shape(name, input_shape)
-    classes = whole("classes", classes, 2)
+    classes = check_whole_number("classes", classes, 2)
     if width is None:
-        width = default_width(name, input_shape)
-    width = whole(f"width of {name}", width, *info.widths)
+        width = choose_default_width(name, input_shape)
+    width = check_whole_number(f"width of {name}", width, *info.widths)
     if not dtype.is_floating_point:
         raise UsageError(
             f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
@@ -220,7 +222,7 @@ def build(
         with torch.device("meta"):  # no memory yet, and no draw from the global random state
             blocks, features = info.layout(input_shape, width)
             model = Network(blocks, features, architecture)
-        materialise(model, dtype)
+        allocate_memory(model, dtype)
     initialise(model, generator)
     return model.to(device)
 
@@ -264,7 +266,7 @@ def make_layer(
     """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
     with torch.device("meta"):  # no draw from the global random state
         layer = kind(*sizes)
-    materialise(layer)
+    allocate_memory(layer)
     initialise(layer, generator)
     if like is None:
         return layer
@@ -273,7 +275,7 @@ def make_layer(
 
 def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     """`input_shape`, if there are such samples and architecture `name` can take them; else UsageError."""
-    shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
+    shape = tuple(check_whole_number("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in SAMPLES:
         raise UsageError(
             f"input_shape is {shape}, but must be (C, H, W) for images, (C, T) for recordings,"
@@ -284,7 +286,7 @@ def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     if needs not in ("", kind):
         sides = "x".join(map(str, shape))
         raise UsageError(
-            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {default_model(shape)!r}."
+            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model(shape)!r}."
         )
     if needs == "recordings" and shape[1] < SMALLEST_SIDE:
         raise UsageError(

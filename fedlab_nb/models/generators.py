@@ -15,10 +15,10 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from ..errors import whole
+from ..errors import check_whole_number
 from . import batch_last
 from .batch_last import UpConv2d
-from .state import materialise
+from .state import allocate_memory
 
 # On a CPU, images of more pixels than this run faster as channels_last, where the batch is not last.
 CHANNELS_LAST_PIXELS = 16 * 16
@@ -44,12 +44,12 @@ class Generator(nn.Module):
         return self.net(z)
 
 
-def batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
+def make_batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
     """Batch normalisation that always uses the statistics of the current batch: no running ones are kept."""
     return kind(channels, track_running_stats=False, **options)
 
 
-def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
+def build_image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
     """Linear(nz → 2w·h·h'), BN, ×2, Conv3(2w → 2w), BN, LeakyReLU, ×2, Conv3(2w → w), BN, LeakyReLU, Conv3(w → C),
     sigmoid.
 
@@ -64,12 +64,12 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
         latent,
         nn.Linear(latent, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
-        batch_norm(2 * width),
+        make_batch_norm(2 * width),
         UpConv2d(2 * width, 2 * width, half),
-        batch_norm(2 * width),
+        make_batch_norm(2 * width),
         nn.LeakyReLU(SLOPE),
         UpConv2d(2 * width, width, tuple(sides)),
-        batch_norm(width),
+        make_batch_norm(width),
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
@@ -77,7 +77,7 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
     )
 
 
-def row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
+def build_row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
     """For feature rows and recordings: two hidden layers of 4·width units.
 
     The output is normalised over the batch to mean 0 and variance 1, as such samples are standardised. Not in the
@@ -88,13 +88,13 @@ def row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Gene
     return Generator(
         latent,
         nn.Linear(latent, hidden),
-        batch_norm(hidden, nn.BatchNorm1d),
+        make_batch_norm(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, hidden, bias=False),
-        batch_norm(hidden, nn.BatchNorm1d),
+        make_batch_norm(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, features),
-        batch_norm(features, nn.BatchNorm1d, affine=False),
+        make_batch_norm(features, nn.BatchNorm1d, affine=False),
         nn.Unflatten(1, input_shape) if len(input_shape) > 1 else nn.Identity(),
     )
 
@@ -114,15 +114,15 @@ def build_generator(
     >>> g(torch.zeros(5, 16)).shape
     torch.Size([5, 1, 8, 8])
     """
-    width = whole("width of the generator", width, 1, 1024)
-    latent = whole("latent size", latent, 1, 100_000)
+    width = check_whole_number("width of the generator", width, 1, 1024)
+    latent = check_whole_number("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
         makes_images = len(input_shape) == 3
         if makes_images:
-            network = image_generator(input_shape, width, latent)
+            network = build_image_generator(input_shape, width, latent)
         else:
-            network = row_generator(input_shape, width, latent)
-    materialise(network)
+            network = build_row_generator(input_shape, width, latent)
+    allocate_memory(network)
     initialise_generator(network, generator)
     network = network.to(device, dtype)
     is_large = makes_images and prod(input_shape[1:]) > CHANNELS_LAST_PIXELS

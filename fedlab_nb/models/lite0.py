@@ -33,7 +33,7 @@ MOST = 2**17  # images whose features are cached; they take 60 MB
 _cache: dict[tuple, Tensor] = {}  # {shape and hash of an image: features}, oldest first
 
 
-def convolution_layers(
+def make_convolution_layers(
     inputs: int, outputs: int, side: int = 1, stride: int = 1, groups: int = 1
 ) -> list[nn.Module]:
     """A convolution with TensorFlow's padding, by which the weights were trained.
@@ -55,9 +55,9 @@ class Block(nn.Sequential):
         channels = inputs * widening
         layers: list[nn.Module] = []
         if widening > 1:
-            layers += [*convolution_layers(inputs, channels), nn.ReLU6()]
-        layers += [*convolution_layers(channels, channels, side, stride, channels), nn.ReLU6()]
-        layers += convolution_layers(channels, outputs)
+            layers += [*make_convolution_layers(inputs, channels), nn.ReLU6()]
+        layers += [*make_convolution_layers(channels, channels, side, stride, channels), nn.ReLU6()]
+        layers += make_convolution_layers(channels, outputs)
         super().__init__(*layers)
 
     @property
@@ -81,7 +81,7 @@ class Lite0(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        stem = [*convolution_layers(3, 32, 3, 2), nn.ReLU6()]
+        stem = [*make_convolution_layers(3, 32, 3, 2), nn.ReLU6()]
         channels = 32
         blocks: list[nn.Module] = []
         for count, side, stride, widening, outputs in STAGES:
@@ -98,7 +98,7 @@ class Lite0(nn.Module):
             return self.body(self.scale_images(images)).to(x)
         if not len(images):
             return x.new_zeros(0, FEATURES)
-        keys = [image_key(image) for image in images.cpu().numpy()]
+        keys = [make_image_key(image) for image in images.cpu().numpy()]
         features = {key: _cache[key] for key in keys if key in _cache}
         new_rows = {key: row for row, key in enumerate(keys) if key not in features}
         rows = list(new_rows.values())
@@ -121,13 +121,13 @@ class Lite0(nn.Module):
         return centred.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
 
 
-def image_key(image: np.ndarray) -> tuple:
+def make_image_key(image: np.ndarray) -> tuple:
     """Equal for equal images `[C, H, W]`."""
     return image.shape, blake2b(image.tobytes(), digest_size=16).digest()
 
 
 @cache
-def lite0(device: torch.device | str = "cpu") -> Lite0:
+def load_lite0(device: torch.device | str = "cpu") -> Lite0:
     """The body with its weights; float32, nothing to train."""
     model = Lite0().eval().requires_grad_(False)
     with np.load(Path(__file__).with_suffix(".npz"), allow_pickle=False) as weights:

@@ -66,7 +66,7 @@ def normalise_inputs(network: Network, mean: torch.Tensor, std: torch.Tensor) ->
     return network
 
 
-def map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> int:
+def compute_map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> int:
     """The side of a convolution's or a pooling's output, for an input of side `size`."""
     return (size + 2 * padding - kernel) // stride + 1
 
@@ -76,10 +76,10 @@ SMALLEST_GROUP = 8
 MOST_GROUPS = 32
 
 
-def group_count(channels: int) -> int:
+def choose_group_count(channels: int) -> int:
     """The largest number of groups that divides the channels evenly, with at least 8 in each; 32 at most, else one.
 
-    >>> [group_count(c) for c in (8, 16, 20, 64, 512)]
+    >>> [choose_group_count(c) for c in (8, 16, 20, 64, 512)]
     [1, 2, 2, 8, 32]
     """
     most = max(1, min(MOST_GROUPS, channels // SMALLEST_GROUP))
@@ -100,7 +100,7 @@ def replace_batch_norm(
         for module in list(changed_blocks.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.BatchNorm2d):
-                    setattr(module, name, _replacement(child, kind))
+                    setattr(module, name, _make_replacement(child, kind))
                 elif kind == "nobn" and isinstance(child, nn.Conv2d) and child.bias is None:
                     child.bias = nn.Parameter(torch.empty(child.out_channels))
         return list(changed_blocks), features
@@ -108,8 +108,9 @@ def replace_batch_norm(
     return changed_layout
 
 
-def _replacement(norm: nn.BatchNorm2d, kind: str) -> nn.Module:
+def _make_replacement(norm: nn.BatchNorm2d, kind: str) -> nn.Module:
+    """The layer that stands where a batch norm stood, as `kind` of KINDS says."""
     if kind == "nobn":
         return nn.Identity()
     channels = norm.num_features
-    return nn.GroupNorm(group_count(channels), channels)
+    return nn.GroupNorm(choose_group_count(channels), channels)

@@ -11,12 +11,12 @@ from math import prod
 
 from torch import nn
 
-from .network import Layout, map_size
+from .network import Layout, compute_map_size
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
 
 
-def mlp_width(input_shape: tuple[int, ...]) -> int:
+def choose_mlp_width(input_shape: tuple[int, ...]) -> int:
     """Default width of the first hidden layer: 64 for inputs of at most 256 numbers, otherwise 256."""
     return 64 if prod(input_shape) <= MLP_SMALL_INPUT else 256
 
@@ -52,8 +52,8 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = []
     for side in (height, breadth):
-        side = map_size(side, 5, padding=padding) // 2
-        side = map_size(side, 5, padding=padding) // 2
+        side = compute_map_size(side, 5, padding=padding) // 2
+        side = compute_map_size(side, 5, padding=padding) // 2
         sides.append(side)
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
@@ -99,9 +99,9 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = []
     for side in (height, breadth):
-        side = map_size(side, 5, padding=outer) // 2
-        side = map_size(side, 5, padding=inner) // 2
-        sides.append(map_size(side, 5, padding=inner))
+        side = compute_map_size(side, 5, padding=outer) // 2
+        side = compute_map_size(side, 5, padding=inner) // 2
+        sides.append(compute_map_size(side, 5, padding=inner))
     pool = nn.Identity() if sides == [1, 1] else nn.AdaptiveAvgPool2d(1)
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=outer), nn.MaxPool2d(2), nn.ReLU()),
@@ -144,7 +144,7 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     blocks = []
     for has_pool in (True, True, False):
         convolution = nn.Conv2d(channels, width, 3, padding=padding)
-        sides = [map_size(side, 3, padding=padding) for side in sides]
+        sides = [compute_map_size(side, 3, padding=padding) for side in sides]
         if has_pool:
             blocks.append(nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU()))
             sides = [side // 2 for side in sides]

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .network import Layout, map_size
+from .network import Layout, compute_map_size
 
 
 class Residual(nn.Module):
@@ -28,13 +28,13 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        first = _conv_norm(inputs, outputs, 3, stride)
-        second = _conv_norm(outputs, outputs, 3, 1)
+        first = _make_conv_norm(inputs, outputs, 3, stride)
+        second = _make_conv_norm(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), *second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
-            self.shortcut = nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
+            self.shortcut = nn.Sequential(*_make_conv_norm(inputs, outputs, 1, stride))
         self.relu = nn.ReLU()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -49,9 +49,11 @@ def resnet8(input_shape: tuple[int, int, int], width: int) -> Layout:
     here. The pooling is the paper's 4x4 windows at 32x32; at other sizes windows of ceil(side / 2), which overlap where
     the side is odd.
     """
-    stem = nn.Sequential(*_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
+    stem = nn.Sequential(*_make_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
     widths = [width, 2 * width, 4 * width]
-    blocks, sides, channels = _stages(Residual, stem, width, input_shape[1:], widths, repeats=1)
+    blocks, sides, channels = _make_stages(
+        Residual, stem, width, input_shape[1:], widths, repeats=1
+    )
     high, wide = sides
     window = ((high + 1) // 2, (wide + 1) // 2)
     pool = nn.AvgPool2d(window, stride=(high // 2, wide // 2))
@@ -64,23 +66,23 @@ def resnet18(input_shape: tuple[int, int, int], width: int) -> Layout:
     Width 64 is the papers': 11,173,962 parameters for 3 channels and 10 classes. `body` has FuseFL's ten layer indices:
     0 the stem, 1 to 8 the basic blocks, 9 the pool.
     """
-    return _four_stages(input_shape, width, repeats=2)
+    return _build_four_stages(input_shape, width, repeats=2)
 
 
 def resnet10(input_shape: tuple[int, int, int], width: int) -> Layout:
     """ResNet-18 with one basic block a stage (FuseFL's small one): 4,903,242 parameters at 3x32x32, 10 classes."""
-    return _four_stages(input_shape, width, repeats=1)
+    return _build_four_stages(input_shape, width, repeats=1)
 
 
 def resnet26(input_shape: tuple[int, int, int], width: int) -> Layout:
     """ResNet-18 with three basic blocks a stage (FuseFL's large one): 17,444,682 parameters at 3x32x32, 10 classes."""
-    return _four_stages(input_shape, width, repeats=3)
+    return _build_four_stages(input_shape, width, repeats=3)
 
 
-def _four_stages(input_shape: tuple[int, int, int], width: int, repeats: int) -> Layout:
-    stem = nn.Sequential(*_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
+def _build_four_stages(input_shape: tuple[int, int, int], width: int, repeats: int) -> Layout:
+    stem = nn.Sequential(*_make_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
     widths = [width, 2 * width, 4 * width, 8 * width]
-    blocks, _, channels = _stages(Residual, stem, width, input_shape[1:], widths, repeats)
+    blocks, _, channels = _make_stages(Residual, stem, width, input_shape[1:], widths, repeats)
     return [*blocks, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1))], channels
 
 
@@ -91,13 +93,13 @@ class PreActivated(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
-        first = _conv_norm(inputs, outputs, 3, stride)
-        second = _conv(outputs, outputs, 3, 1)
+        first = _make_conv_norm(inputs, outputs, 3, stride)
+        second = _make_conv(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
-            self.shortcut = _conv(inputs, outputs, 1, stride)
+            self.shortcut = _make_conv(inputs, outputs, 1, stride)
 
     @property
     def keeps_shape(self) -> bool:
@@ -114,26 +116,26 @@ def wrn16(input_shape: tuple[int, int, int], width: int) -> Layout:
 
     WRN-16-1 has 175,066 parameters at 3x32x32 with 10 classes, WRN-16-2 691,674. Its dropout is left out.
     """
-    return _wide_resnet(input_shape, width, 16)
+    return _build_wide_resnet(input_shape, width, 16)
 
 
 def wrn40(input_shape: tuple[int, int, int], width: int) -> Layout:
     """WRN-40-k of width 16 k: as WRN-16-k, but six blocks a group. WRN-40-1 has 563,930 parameters at 3x32x32 with 10
     classes, WRN-40-2 2,243,546."""
-    return _wide_resnet(input_shape, width, 40)
+    return _build_wide_resnet(input_shape, width, 40)
 
 
-def _wide_resnet(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
+def _build_wide_resnet(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
     """WRN-`depth`-k, `width` = 16 k: (depth - 4) / 6 blocks in each of three groups."""
-    stem = _conv(input_shape[0], 16, 3, 1)
+    stem = _make_conv(input_shape[0], 16, 3, 1)
     widths = [width, 2 * width, 4 * width]
     repeats = (depth - 4) // 6
-    blocks, _, channels = _stages(PreActivated, stem, 16, input_shape[1:], widths, repeats)
+    blocks, _, channels = _make_stages(PreActivated, stem, 16, input_shape[1:], widths, repeats)
     end = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
     return [*blocks, end], channels
 
 
-def _stages(
+def _make_stages(
     block: type,
     stem: nn.Module,
     channels: int,
@@ -147,23 +149,23 @@ def _stages(
     sides = list(sides)
     for stage, width in enumerate(widths):
         stride = 1 if stage == 0 else 2
-        if min(map_size(side, 3, padding=1, stride=stride) for side in sides) < 2:
+        if min(compute_map_size(side, 3, padding=1, stride=stride) for side in sides) < 2:
             stride = 1
         blocks.append(block(channels, width, stride))
         for _ in range(repeats - 1):
             blocks.append(block(width, width, 1))
         channels = width
-        sides = [map_size(side, 3, padding=1, stride=stride) for side in sides]
+        sides = [compute_map_size(side, 3, padding=1, stride=stride) for side in sides]
     return blocks, sides, channels
 
 
-def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
+def _make_conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
     """Without bias, as the normalisation that follows would remove any bias again."""
     return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
 
 
-def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
-    return [_conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs)]
+def _make_conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
+    return [_make_conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs)]
 
 
 HALVINGS = 5  # of a map, in MobileNetV3 and in ShuffleNetV2

@@ -22,12 +22,12 @@ def parameter_count(model: nn.Module) -> int:
 
 def model_state(model: nn.Module) -> dict[str, torch.Tensor]:
     """Detached copies of all parameters and float buffers, by name, in the order of `state_dict`."""
-    return {name: tensor.clone() for name, tensor in _tensors(model).items()}
+    return {name: tensor.clone() for name, tensor in _view_float_tensors(model).items()}
 
 
 def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
     """Copy `state` into the model, onto its device and dtype; UsageError unless names and shapes fit exactly."""
-    tensors = _tensors(model)
+    tensors = _view_float_tensors(model)
     unmatched = sorted(tensors.keys() ^ state.keys())
     if unmatched:
         place = "the model" if unmatched[0] in tensors else "the state"
@@ -44,7 +44,7 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
         tensor.copy_(state[name])
 
 
-def materialise(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+def allocate_memory(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
     """Give a model from `torch.device("meta")` memory on the CPU, of floating-point type `dtype`; nothing is drawn yet.
 
     What `to_empty` does, without the half second of imports that it costs.
@@ -85,7 +85,7 @@ def copy_model(model: Model) -> Model:
     return twin
 
 
-def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+def _view_float_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     """Detached views into the model, so that copying into them changes it."""
     tensors = model.state_dict().items()
     return {name: tensor.detach() for name, tensor in tensors if tensor.is_floating_point()}

@@ -8,14 +8,14 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..declared import declared
+from ..declared import read_toml
 from ..errors import choose
 from ..methods import METHODS, group_methods
 from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
-from ..plots.words import letter
-from ..symbols import explained
+from ..plots.words import format_letters
+from ..symbols import add_symbol_meanings
 from .theme import make_widget, show_if
 
 LABEL = {"description_width": "128px"}
@@ -82,7 +82,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     tooltip has the help, and what the symbol means to the method with the title `owner`.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = explained(f"{label}: {knob.help}", knob.symbol, owner)
+    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, owner)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
@@ -95,7 +95,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         if knob.default == knob.low == NOBODY:  # a client or none
-            clients = [(f"client {letter(k)}", k) for k in range(MOST_CLIENTS)]
+            clients = [(f"client {format_letters(k)}", k) for k in range(MOST_CLIENTS)]
             return widgets.Dropdown(options=[("nobody", NOBODY), *clients], **same)
         short = high - low <= SLIDER_STEPS
         kind, more = (
@@ -111,7 +111,7 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
 
 def spelled(option: str) -> str:
     """An option of a knob in words: "per_class" -> "per class"."""
-    return declared("panels/options.toml").get(option, option.replace("_", " "))
+    return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
 def on_grid(value: float, low: float) -> bool:

@@ -6,10 +6,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, Federation, find_title, is_name, is_path, load, with_public
+from ..data import DATASETS, RULES, Federation, add_public_part, find_title, is_name, is_path, load
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
-from ..errors import choose, demand, number, several, whole
+from ..errors import UsageError, check_names, check_number, check_whole_number, choose
 from ..methods import METHODS
 from ..plots.style import class_colours
 from ..plots.words import duration
@@ -230,7 +230,7 @@ class Controls:
         self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]
     ) -> None:
         """Put the controls where a panel begins; `fixed` ones stay there. UsageError for a value that cannot be had."""
-        ticked = self.spec.companions if methods is None else several("methods", methods)
+        ticked = self.spec.companions if methods is None else check_names("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
         self.beside = {name: value for name, value in settings.items() if not self.takes(name)}
         for name, value in settings.items():
@@ -257,10 +257,8 @@ class Controls:
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
         path = self.path.value.strip()
-        demand(
-            path,
-            f"No file is named yet: give the path of {ENDINGS}.",
-        )
+        if not path:
+            raise UsageError(f"No file is named yet: give the path of {ENDINGS}.")
         return path if is_path(path) else f"./{path}"
 
     @data.setter
@@ -474,15 +472,16 @@ def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
     """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
-        demand(
-            value in allowed,
-            f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.",
-        )
+        if value not in allowed:
+            options = ", ".join(map(str, allowed))
+            raise UsageError(f"{name} is {value!r}, but it must be one of: {options}.")
     elif hasattr(widget, "min"):
         ends = [
             widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)
         ]
-        value = (whole if isinstance(widget.value, int) else number)(name, value, *ends, hint=hint)
+        value = (check_whole_number if isinstance(widget.value, int) else check_number)(
+            name, value, *ends, hint=hint
+        )
     widget.value = value
 
 
@@ -494,13 +493,13 @@ def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def federate(dataset: str, public: str | float, **options: Any) -> Federation:
     """The federation of a run with these settings; `options`: of `data.federate`."""
-    return deal_out(with_public(load(dataset), public), **options)
+    return deal_out(add_public_part(load(dataset), public), **options)
 
 
 def thumbs(partition: Mapping[str, Any]) -> str:
     """Small pictures of a partition at the values PREVIEWED of α: a column a client, its classes on one another."""
     options, pictures = dict(partition), []
-    data = with_public(load(options.pop("dataset")), options.pop("public"))
+    data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     for alpha in PREVIEWED:
         shares = deal_out(data, **options, alpha=alpha).label_counts[:THUMB].double()
         ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()

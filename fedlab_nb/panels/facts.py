@@ -8,7 +8,7 @@ from functools import lru_cache
 from threading import Lock, RLock, Thread
 from typing import Any
 
-from ..comm.formulas import state_bytes
+from ..comm.formulas import count_state_bytes
 from ..data import Federation
 from ..models import build_from_text, model_state
 from ..plots.words import capitalize, data_size, duration, plural
@@ -150,4 +150,4 @@ def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
 def count_model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
     """Bytes of the state of a `name` or `name:width` in float32."""
     state = model_state(build_from_text(model, input_shape, classes))
-    return state_bytes(sum(tensor.numel() for tensor in state.values()))
+    return count_state_bytes(sum(tensor.numel() for tensor in state.values()))

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ..data import Edits
-from ..errors import UsageError, parsed
+from ..errors import UsageError, parse_number
 
 NAMES = {
     "data": "dataset",
@@ -32,7 +32,7 @@ def read(link: str) -> dict[str, Any]:
     """
     words = dict(parse_qsl(str(link).partition("#")[2]))
     found = {
-        NAMES[name]: text if name in ("data", "moves") else parsed(text)
+        NAMES[name]: text if name in ("data", "moves") else parse_number(text)
         for name, text in words.items()
         if name in NAMES
     }

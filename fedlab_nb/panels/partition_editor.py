@@ -15,7 +15,7 @@ from PIL import Image
 
 from ..data import Edit, Edits, Federation
 from ..plots.kit import make_tile
-from ..plots.words import letter, plural
+from ..plots.words import format_letters, plural
 from .controls import Controls
 from .lab_view import PanelState
 from .theme import Fitting, make_widget, offer, paragraph, show_if
@@ -85,7 +85,7 @@ class PartitionEditor:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         ids = self.state.federation.ids
         if not self._count_movable(client, label):
-            who = letter(ids[client])
+            who = format_letters(ids[client])
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
         target = None if to is None else ids[to]
@@ -165,7 +165,7 @@ class PartitionEditor:
 
     def _fit_buttons(self, state: PanelState) -> None:
         client_id = state.federation.ids[state.client]
-        who = letter(client_id)
+        who = format_letters(client_id)
         what = (
             "all" if state.class_index is None else f"class {state.class_names[state.class_index]}"
         )
@@ -210,7 +210,7 @@ def samples_html(federation: Federation, client: int, label: int) -> str:
     dataset = federation.dataset
     rows = federation.shards[client]
     rows = rows[dataset.y_train[rows] == label]
-    who = letter(federation.ids[client])
+    who = format_letters(federation.ids[client])
     class_name = dataset.class_names[label]
     about = f"{plural(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import DATASETS, Dataset, Federation, federate, find_title, load, with_public
+from ..data import DATASETS, Dataset, Federation, add_public_part, federate, find_title, load
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import describe_flights
@@ -22,7 +22,7 @@ from ..methods import label_of
 from ..plots.identity import look, shorten_title
 from ..plots.style import class_colours
 from ..studies.statistics import band
-from ..torch_switches import usual_switches
+from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
 from .nearest_results import NearestResults
 from .record import Row, Runs
@@ -102,7 +102,7 @@ def deal_partitions(about: Mapping[str, Any], alphas: Sequence[float]) -> Partit
     cannot be dealt out so is left out.
     """
     options = dict(about)
-    dataset = with_public(load(options.pop("dataset")), options.pop("public"))
+    dataset = add_public_part(load(options.pop("dataset")), options.pop("public"))
     samples = len(dataset.y_train)
     if len(alphas) * samples > MOST_OWNERS:
         alphas = PREVIEWED
@@ -359,7 +359,7 @@ class Voices:
             if method in ("local", "ensemble") and self.clients is None:
                 self.clients = model.clients
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def ask(self, x: Tensor) -> Answers:
         """What all say of the prepared samples `x [N, …]`."""

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..plots.style import table_html
-from ..symbols import explained
+from ..symbols import add_symbol_meanings
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
 GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # a Latin letter of a label may be a word
@@ -77,7 +77,7 @@ def make_widget(
     if label:
         traits["description"] = label
     if help:
-        traits["tooltip"] = explained(help, " ".join(GREEK.findall(label)))
+        traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
     if width:
         traits["layout"] = {"width": css_length(width), **traits.get("layout", {})}
     has_label_before_it = kind is not widgets.Button  # a button's label is all of it

@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-from ..declared import declared
+from ..declared import read_toml
 from ..studies.statistics import LEVEL
 from ..studies.text_tables import Grid, Printable, format_html
 from .claims import JUDGED, OUTCOMES, Claim, drop_repeated_claims
@@ -62,7 +62,7 @@ class PaperTables(Printable):
                 *came_out(r),
             ]
         for paper, of in rows.items():
-            for item, (title, why) in declared(f"{FOLDER}/others.toml")[paper].items():
+            for item, (title, why) in read_toml(f"{FOLDER}/others.toml")[paper].items():
                 of[item] = [item, title, f"no: {why}", "", ""]
         return {
             paper: [HEAD, *sorted(of.values(), key=lambda row: in_order(row[0]))]

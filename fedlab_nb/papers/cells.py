@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ..data import DATASETS
-from ..errors import choose, demand, number, parsed
+from ..errors import UsageError, check_number, choose, parse_number
 from ..methods import METHODS
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
@@ -84,12 +84,12 @@ class Wanted:
 
 def scale_of(scale: object) -> str | float:
     """A scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
-    scale = parsed(scale)
+    scale = parse_number(scale)
     if isinstance(scale, int | float):
         return (
             "paper"
             if scale == 1
-            else number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
+            else check_number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
         )
     return choose("scale", scale, SCALES)
 
@@ -204,10 +204,10 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
         *(key for column in table.columns if column.dealt for key, _ in column.values),
     }
     for name in overrides:
-        demand(
-            name not in fixed,
-            f"{table.name} sets {name} itself, so it cannot be set here; leave it out.",
-        )
+        if name in fixed:
+            raise UsageError(
+                f"{table.name} sets {name} itself, so it cannot be set here; leave it out."
+            )
     plans_for(Settings.make(**overrides), [row.method for row in table.rows.values() if row.method])
 
 

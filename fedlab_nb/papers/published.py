@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data import DATASETS
-from ..declared import declared
-from ..errors import choose, parsed
+from ..declared import read_toml
+from ..errors import choose, parse_number
 from ..studies.statistics import Band, difference, welch_width
 
 FOLDER = "papers/tables"
@@ -174,7 +174,7 @@ class PaperTable:
 
 def content_of(name: str) -> dict[str, Any]:
     """A table's file, with what it takes from the one that it is `like`."""
-    own = dict(declared(f"{FOLDER}/{name.replace(':', '-')}.toml"))
+    own = dict(read_toml(f"{FOLDER}/{name.replace(':', '-')}.toml"))
     like = own.pop("like", "")
     return {**content_of(like), **own} if like else own
 
@@ -192,7 +192,9 @@ def paper_table(name: str) -> PaperTable:
                 part.partition(" = ")
                 for part in (setting.split(", ") if " = " in setting else [setting])
             )
-            values = tuple((key, parsed(value) if sign else None) for key, sign, value in pairs)
+            values = tuple(
+                (key, parse_number(value) if sign else None) for key, sign, value in pairs
+            )
             columns.append(
                 Column(dataset, values, {k: n for k, n in numbers.items() if n is not None})
             )
@@ -313,7 +315,7 @@ def tally(of: Iterable[Ordering]) -> str:
 def not_here(paper: str) -> list[str]:
     """'Tables 13, 14: the package ...' of all that is not run of a paper's tables and figures, by reason."""
     reasons: dict[str, list[str]] = {}
-    for item, (_, why) in declared(f"{FOLDER}/others.toml").get(paper, {}).items():
+    for item, (_, why) in read_toml(f"{FOLDER}/others.toml").get(paper, {}).items():
         reasons.setdefault(why, []).append(item)
     for table in (paper_table(name) for name in TABLES if name.startswith(f"{paper}:")):
         absent = [

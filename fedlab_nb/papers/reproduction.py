@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import load
-from ..errors import RunError, parsed, whole
+from ..errors import RunError, check_whole_number, parse_number
 from ..files import check_replaceable, write_file
 from ..studies.engine import check_folder, make_row
 from ..studies.experiment import Event
@@ -246,7 +246,7 @@ def reproduce(
     scale, dataset, count = (
         scale_of(scale),
         str(dataset),
-        whole("workers", parsed(workers), 1, 1024),
+        check_whole_number("workers", parse_number(workers), 1, 1024),
     )
     checked(table, overrides)
     usual = SEEDS if scale == "classroom" else max(table.runs, 1)

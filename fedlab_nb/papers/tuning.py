@@ -13,7 +13,7 @@ from typing import Any
 
 from ..data import Dataset
 from ..data import load as load_data
-from ..declared import declared
+from ..declared import read_toml
 from ..errors import choose
 from ..rng import numpy_rng
 from ..studies.settings import Settings
@@ -25,7 +25,7 @@ DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
 RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all methods; a method only judges it
 # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try.
-STUDY = declared("papers/declared/tuning.toml")
+STUDY = read_toml("papers/declared/tuning.toml")
 Knobs = Mapping[str, Any]
 
 

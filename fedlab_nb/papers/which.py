@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..declared import parse
+from ..declared import parse_toml
 from ..errors import UsageError, choose
 from ..methods import METHODS
 from ..plots import Picture, Series, png
@@ -381,7 +381,7 @@ def describe_study(answers: Answers | None = None) -> str:
 
 def describe_missing() -> list[str]:
     """What the study declares and has not run, with what it takes, a line each; then the command."""
-    declaration = parse(DECLARATION.read_text(encoding="utf-8"))
+    declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
     stored = {row["runs"] for row in read_rows(FOLDER / "which.json")[1]}
     lines = []
     for name, runs in declaration["later"].items():

@@ -9,7 +9,7 @@ from .kit import describe_picture, draw_clients_and_classes, draw_points
 from .series import Series, select_finished
 from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
-from .words import build_table, data_size, join_words, letter, plural
+from .words import build_table, data_size, format_letters, join_words, plural
 
 
 def draw_class_counts(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
@@ -18,7 +18,7 @@ def draw_class_counts(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> 
     with drawing(2, 1, height_ratios=[1, 3], sharex=True) as (figure, (upper, lower)):
         dress(upper, title=f"{code}: training samples of each client", grid="y")
         for k, bar in enumerate(upper.bar(range(clients), sizes, width=0.7, color=QUIET)):
-            mark(bar, f"client {letter(k)}\n{plural(sizes[k], 'sample')}", client=k)
+            mark(bar, f"client {format_letters(k)}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy.max()))
         draw_clients_and_classes(
@@ -27,13 +27,13 @@ def draw_class_counts(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> 
     large = int(np.argmax(sizes))
     small = int(np.argmin(sizes))
     text = (
-        f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, "
-        f"{letter(small)}, {sizes[small]}. The class counts have noise: small numbers may be zero in truth."
+        f"The largest of {clients} clients, {format_letters(large)}, has {sizes[large]} samples, the smallest, "
+        f"{format_letters(small)}, {sizes[small]}. The class counts have noise: small numbers may be zero in truth."
     )
     rows = []
     for k in range(clients):
         counts = " ".join(str(count) for count in noisy[k].tolist())
-        rows.append((letter(k), sizes[k], counts))
+        rows.append((format_letters(k), sizes[k], counts))
     table = build_table("client | samples | noisy class counts", rows)
     return describe_picture(
         figure,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
 
-from ..declared import declared
+from ..declared import read_toml
 from ..methods import METHODS, label_of, shorten_title
 
 LINES, SHAPES, COLOURS = ("-", "--", "-.", ":"), "*hd8H", ("#00808C", "#8A6D00", "#B5487A")
@@ -35,7 +35,7 @@ def look(name: str) -> Look:
     titles = {words: m for m in reversed(METHODS) for title in (label_of(m), METHODS[m].info.title)
               for words in (title, shorten_title(title), m)}  # fmt: skip
     taken = {
-        method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()
+        method: Look(*words.split()) for method, words in read_toml("methods/looks.toml").items()
     }
     name = (
         titles.get(name)

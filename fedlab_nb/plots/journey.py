@@ -14,7 +14,7 @@ from ..methods import METHODS
 from ..methods.base import Info, group_methods, shorten_title
 from .kit import describe_picture
 from .style import ACCENT, FAINT, INK, LEAST, QUIET, SECOND, Picture, current_size, drawing, heading
-from .words import build_table, letter
+from .words import build_table, format_letters
 
 WIDE, TALL, SMALL = 2.6, 1.2, 2.5  # one drawing; and its least width with its edges
 NEAR, FAR = 0.52, 1.7  # where an arrow begins at the clients, and where it ends at the server
@@ -119,7 +119,7 @@ def draw(ax: Axes, scale: float, tile: list[Info], extra: str) -> None:
     for k, low in enumerate((0.9, 0.6, 0.3)):
         box(0, low, 0.44, 0.24)
         ax.text(0.14, low + 0.12, DATA, size=10 * scale, color=QUIET, **middle)
-        say(0.32, low + 0.11, letter(k), **middle)
+        say(0.32, low + 0.11, format_letters(k), **middle)
     own = (
         f"; {extra}"
         if "client" in extra or not info.needs & {"public"} and extra not in ("", "nothing")

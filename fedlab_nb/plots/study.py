@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import choose, demand
+from ..errors import UsageError, choose
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .kit import describe_picture, draw_heat_map, draw_lines, draw_points
@@ -54,7 +54,8 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt text
     UsageError for what the study does not have.
     """
-    demand(results.points(), "The study has no finished cell, so there is nothing to draw.")
+    if not results.points():
+        raise UsageError("The study has no finished cell, so there is nothing to draw.")
     named = {"bytes": against_bytes, "differences": differences}
     if against in named:
         return named[against](results, **options)
@@ -68,10 +69,11 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
 def against_axis(results: Results, axis: str, *, setting: Setting | str = "") -> Picture:
     """`against` an axis of numbers: at each of its values the mean over all points of the other axes."""
     values = tidy(results)[axis].unique().tolist()
-    demand(
-        all(isinstance(value, int | float) for value in values),
-        f"The axis {axis} has values that are no numbers ({values[0]!r}); use the table or the differences.",
-    )
+    if not all(isinstance(value, int | float) for value in values):
+        raise UsageError(
+            f"The axis {axis} has values that are no numbers ({values[0]!r}); "
+            "use the table or the differences."
+        )
     means: dict[str, dict[Any, Mapping[int, float]]] = {}
     for value in values:
         for name, of in by_seed(results.select(**{axis: value})).items():
@@ -199,10 +201,11 @@ def differences(results: Results, *, reference: str = "", setting: Setting | str
         other: of for other, of in means.items() if other != name and set(of) & set(means[name])
     }
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
-    demand(
-        gaps,
-        f"The study has no method other than {name}, so there is no difference to draw; add a method.",
-    )
+    if not gaps:
+        raise UsageError(
+            f"The study has no method other than {name}, so there is no difference to draw; "
+            "add a method."
+        )
     own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")

@@ -55,7 +55,7 @@ from .words import (
     client_letter,
     data_size,
     find_characters,
-    letter,
+    format_letters,
     percent,
     shorten,
 )
@@ -498,7 +498,7 @@ def set_client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
 
 def client_tick(value: float, clients: int) -> str:
     """The letter of the client at a tick; '' where there is none."""
-    return letter(round(value)) if 0 <= round(value) < clients else ""
+    return format_letters(round(value)) if 0 <= round(value) < clients else ""
 
 
 def set_class_ticks(

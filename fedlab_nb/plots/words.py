@@ -23,7 +23,7 @@ from statistics import mean
 from typing import Any
 
 from ..data import Edits, list_present_clients, parse_clients
-from ..data import letter as letter
+from ..data import format_letters as format_letters
 from ..data.registry import find_client_names
 from ..declared import ROOT
 from ..studies.statistics import Band, difference
@@ -304,7 +304,7 @@ def find_given_names(setting: Setting | str) -> dict[int, str]:
     if values.get("partition") == "natural":
         names |= enumerate(find_client_names(dataset_name(values["dataset"]), values["clients"]))
     for number, client in enumerate(edits.doubles):
-        names[values["clients"] + number] = f"double of {letter(client)}"
+        names[values["clients"] + number] = f"double of {format_letters(client)}"
     names |= edits.names
     if not names:
         return {}
@@ -332,7 +332,7 @@ def client_number(place: int, setting: Setting | str) -> int:
 
 def client_letter(client: int, setting: Setting | str) -> str:
     """The letter of the client at a place."""
-    return letter(client_number(client, setting))
+    return format_letters(client_number(client, setting))
 
 
 def plain_client_name(client: int, setting: Setting | str) -> str:
@@ -368,7 +368,7 @@ def short_name(client: int, setting: Setting | str) -> str:
     """A client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
     name = find_characters(setting).get(client)
     if name:
-        return f"{letter(client)} {SYMBOL} {name}"
+        return f"{format_letters(client)} {SYMBOL} {name}"
     return plain_client_name(client, setting)
 
 

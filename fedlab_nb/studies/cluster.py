@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data import add_dataset, find_in_memory
-from ..errors import FedlabError, RunError, UsageError, reason
-from ..installation import install_command
+from ..errors import FedlabError, RunError, UsageError, format_error
+from ..installation import format_install_command
 from ..training.backend import configure_torch
 from .code_version import core_code
 from .experiment import Run, recall, restore_outcome, run_plan
@@ -60,7 +60,7 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         from dask.distributed import Client, LocalCluster
     except ImportError:
         raise UsageError(
-            f"A study on several workers needs Dask: {install_command('cluster')}."
+            f"A study on several workers needs Dask: {format_install_command('cluster')}."
         ) from None
     if scheduler is not None:
         try:
@@ -144,7 +144,7 @@ def check_workers(client: Any, resources: Mapping[str, int] | None) -> None:
         versions = client.run(find_version)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
-            f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there."
+            f"A worker cannot run fedlab_nb ({format_error(error)}); install the same version there."
         ) from None
     for address, version in versions.items():
         if version != version_here:
@@ -218,7 +218,7 @@ def read_result(future: Any) -> tuple[Entry | None, str]:
     try:
         return future.result()
     except Exception as failure:
-        return None, reason(failure)
+        return None, format_error(failure)
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
@@ -257,6 +257,6 @@ def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[E
             outcome = event.outcome
         return outcome.to_entry(), ""  # type: ignore[union-attr]  # the last event has it
     except MemoryError:
-        return None, reason(RunError("The worker has no memory left."))
+        return None, format_error(RunError("The worker has no memory left."))
     except Exception as error:
-        return None, reason(error)
+        return None, format_error(error)

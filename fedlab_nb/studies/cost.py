@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional as F
 
-from ..errors import FedlabError, several
+from ..errors import FedlabError, check_names
 from ..methods.traffic import FLOAT, Sizes, Traffic, triangle
 from ..models import build, model_state, parameter_count
 from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    auto_backend,
+    choose_smallest_stack,
     configure_torch,
     count_cores,
-    smallest_stack,
+    find_fastest_backend,
 )
 from ..training.optim import make_optimizer
 from ..training.stack import Stack
@@ -89,7 +89,7 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
             given = dict(settings)
             given.pop("cache", None)
             seeds = int(given.pop("seeds", 1))
-            for plan in plans_for(Settings.make(**given), several("methods", methods)):
+            for plan in plans_for(Settings.make(**given), check_names("methods", methods)):
                 traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
                 is_exact = is_exact and traffic.is_exact
@@ -325,12 +325,12 @@ def measure_step(architecture: tuple, device: str) -> Step:
     with configure_torch(device, shape):
         seconds = measure_seconds(train_alone, device)
         stacked = 0.0
-        if auto_backend(device, model, shape, 2) == "stacked":
+        if find_fastest_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copy_model(model) for _ in range(STACK)])
             parameters = list(stack.activate(STACK).values())
             stack_optimizer = make_optimizer(stack.parameters.values(), Recipe(), rows=STACK)
             stacked = measure_seconds(train_together, device)
-    least_stack = smallest_stack(model) if device == "cpu" else STACK**9
+    least_stack = choose_smallest_stack(model) if device == "cpu" else STACK**9
     return Step(seconds, stacked, least_stack)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from .. import __version__
-from ..errors import UsageError, parsed, reason, whole
+from ..errors import UsageError, check_whole_number, format_error, parse_number
 from ..files import check_replaceable, expand_path
 from .code_version import torch_version
 from .experiment import Event, run_plans
@@ -69,7 +69,7 @@ def study(
     cells = grid.cells()
     if out is not None:
         check_folder(out, FILES, force=force)
-    workers = whole("workers", parsed(workers), 1, 1024)
+    workers = check_whole_number("workers", parse_number(workers), 1, 1024)
     rows: dict[int, dict[str, Any]] = {}  # by the id of their cell
 
     def make_results() -> Results:
@@ -165,7 +165,7 @@ def run_cells_here(
     for event in run_plans([cell.plan for cell in cells], cache, together):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield next(remaining), event.outcome, reason(event.error)
+            yield next(remaining), event.outcome, format_error(event.error)
 
 
 def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..data import Federation
-from ..errors import RunError, UsageError, parsed, several, whole
+from ..errors import RunError, UsageError, check_names, check_whole_number, parse_number
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.memory import check_memory, explain_allocation
@@ -22,14 +22,14 @@ from ..methods.run_outputs import ClientsAlone, Report, check_report_type
 from ..models import Network, parameter_count
 from ..models.state import all_finite
 from ..rng import numpy_rng
-from ..torch_switches import step_with_usual_switches, usual_switches
+from ..torch_switches import step_with_default_switches, use_default_switches
 from ..training import (
     ClientModels,
     Tick,
     cache_passes,
-    class_accuracy,
-    client_accuracy,
-    group_accuracy,
+    compute_class_accuracies,
+    compute_client_accuracies,
+    compute_group_accuracies,
     train_clients,
 )
 from ..training.backend import choose_backend, configure_torch
@@ -314,7 +314,7 @@ class Run:
         tested = model.tested(x, y)
         check_scores(tested.scores, self.plan.label)
         predictions = tested.scores.argmax(1)
-        per_class = class_accuracy(predictions, y, federation.classes)
+        per_class = compute_class_accuracies(predictions, y, federation.classes)
         points = choose_test_points(len(y))
         report = check_report_type(model.measured(x, y), self.plan.method.report)
         validation_accuracy = None
@@ -371,9 +371,9 @@ class Run:
         federation = self.federation
         owners = federation.dataset.client_test if federation.partition == "natural" else None
         if owners is None:
-            return client_accuracy(per_class, federation.label_counts)
+            return compute_client_accuracies(per_class, federation.label_counts)
         count = len(federation.dataset.client_names)
-        everybody = group_accuracy(predictions == self.y_test, owners, count)
+        everybody = compute_group_accuracies(predictions == self.y_test, owners, count)
         return everybody[list(federation.ids)]
 
     def load_unseen(self) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
@@ -452,7 +452,7 @@ def are_clients_stored(plan: Plan) -> bool:
 
 def rerun(plan: Plan) -> Outcome:
     """A stored run once more, from its stored clients."""
-    with usual_switches():
+    with use_default_switches():
         return run_to_end(Run(plan, _trained_clients, cache=True).steps())
 
 
@@ -485,13 +485,13 @@ def job(
     and the other methods go on. If you close the generator, the work stops after the present step. Finished results
     stay in the store.
     """
-    names = several("methods", methods)
+    names = check_names("methods", methods)
     if names == ["all"]:
         names = list(METHODS)
-    with usual_switches():
+    with use_default_switches():
         base = Settings.make(**settings)
     plans = []
-    for i in range(whole("seeds", parsed(seeds), 1, 1000)):
+    for i in range(check_whole_number("seeds", parse_number(seeds), 1, 1000)):
         plans += plans_for(replace(base, seed=base.seed + i), names)
     return run_plans(plans, cache)
 
@@ -505,7 +505,7 @@ def run_plans(
     for i, plan in enumerate(plans):
         try:
             next_plans = plans[i + 1 :] if together else ()
-            yield from step_with_usual_switches(run_plan(plan, clients, cache, next_plans))
+            yield from step_with_default_switches(run_plan(plan, clients, cache, next_plans))
         except Exception as error:
             yield Event(plan.name, plan.settings.seed, "failed", error=error)
 

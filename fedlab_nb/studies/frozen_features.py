@@ -36,7 +36,7 @@ def compute_features(dataset: Dataset) -> dict[str, np.ndarray]:
     if stored is not None:
         _, features = stored
     else:
-        body = lite0.lite0()
+        body = lite0.load_lite0()
         features = {}
         for part in PARTS:
             images = getattr(dataset, part)
@@ -58,7 +58,7 @@ def replace_images(dataset: Dataset) -> Dataset:
     key = hash_parts(dataset.digest, "lite0")
     standardised, _, _ = scale_samples(compute_features(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
-    weights = parameter_count(lite0.lite0())
+    weights = parameter_count(lite0.load_lite0())
     up, down = tables.count_sums_bytes(lite0.FEATURES)
     note = (
         f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; its {weights} weights "
@@ -76,7 +76,7 @@ def make_federation(
 
     has_body: whether networks read what the frozen body makes of the images;   options: those of `federate`
     """
-    federation = data.federate(data.with_public(data.load(dataset), public), **options)
+    federation = data.federate(data.add_public_part(data.load(dataset), public), **options)
     if not has_body:
         return federation
     return replace(federation, dataset=replace_images(federation.dataset))

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data import to_plain_settings
-from ..declared import parse
-from ..errors import UsageError, choose, parsed, several, whole
+from ..declared import parse_toml
+from ..errors import UsageError, check_names, check_whole_number, choose, parse_number
 from ..files import expand_path
 from ..methods import METHODS
 from .outcome import Outcome
@@ -69,7 +69,7 @@ class Study:
     ) -> Study:
         """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
         empty axis, and for a grid of more than a million cells."""
-        names = several("methods", methods)
+        names = check_names("methods", methods)
         if names == ["all"]:
             names = list(METHODS)
         if not names:
@@ -77,7 +77,7 @@ class Study:
         settings = to_plain_settings(settings)
         for name in names:
             choose("method", name, METHODS)
-        first_seed = whole("seed", parsed(settings.pop("seed", 0)), 0)
+        first_seed = check_whole_number("seed", parse_number(settings.pop("seed", 0)), 0)
         fields = {}
         for name in names:
             fields[name] = {FEATURES, *(knob.name for knob in METHODS[name].fields())}
@@ -104,7 +104,7 @@ class Study:
     def load(cls, path: str | Path) -> Study:
         """The study that a TOML file declares; UsageError where it cannot be read."""
         try:
-            content = parse(expand_path(path).read_text(encoding="utf-8"))
+            content = parse_toml(expand_path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
             raise UsageError(
@@ -187,7 +187,7 @@ def find_owners(name: str, fields: Mapping[str, Iterable[str]]) -> list[str]:
 def parse_axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
     given = value if isinstance(value, list | tuple | range) else (value,)
-    values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
+    values = tuple(parse_number(v) if isinstance(v, str) else v for v in given)
     if not values:
         raise UsageError(
             f"The axis {name} of the study is empty; give it at least one value, or leave it out."
@@ -202,6 +202,8 @@ def parse_axis(name: str, value: Any) -> tuple[Any, ...]:
 def parse_seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
     """The seeds of a list, or so many, counted from `first`."""
     if isinstance(seeds, list | tuple | range):
-        return tuple(whole("seed", parsed(seed), 0) for seed in parse_axis("seeds", seeds))
-    count = whole("seeds", parsed(seeds), 1, 1000)
+        return tuple(
+            check_whole_number("seed", parse_number(seed), 0) for seed in parse_axis("seeds", seeds)
+        )
+    count = check_whole_number("seeds", parse_number(seeds), 1, 1000)
     return tuple(range(first, first + count))

@@ -55,7 +55,7 @@ class Inputs:
             raise UsageError("There are no rows to predict; give one at least.")
         if self.body is None:
             return x
-        return torch.from_numpy(self.body.standardise(lite0.lite0()(x).numpy()))
+        return torch.from_numpy(self.body.standardise(lite0.load_lite0()(x).numpy()))
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it. `from_json` gives an equal one."""

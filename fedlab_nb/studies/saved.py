@@ -40,15 +40,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import RunError, UsageError, reason
+from ..errors import RunError, UsageError, format_error
 from ..files import check_replaceable, expand_path, open_replacement
-from ..installation import install_command
+from ..installation import format_install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..models import build, is_own_model, parse_architecture
-from ..torch_switches import usual_switches
+from ..torch_switches import use_default_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
 from .inputs import Inputs, find_rows
@@ -100,7 +100,7 @@ class Predictor:
             )
         return x.to(self.device, torch.float32)
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def predict(self, rows: Any) -> Any:
         """What `rows` are taken for.
@@ -131,7 +131,7 @@ class Predictor:
         """Whether an array can be nothing but samples that are prepared."""
         return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
-    @usual_switches()
+    @use_default_switches()
     @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
@@ -402,7 +402,7 @@ def check_place(path: str | PathLike, *, force: bool = False) -> Path:
     return place
 
 
-@usual_switches()
+@use_default_switches()
 def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     """Write the outcome's model with all that `describe_outcome` says. UsageError for another ending, or where a file
     of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
@@ -435,7 +435,9 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     except UsageError:
         raise
     except Exception as error:  # safetensors has its own, for a full disk
-        raise RunError(f"The model could not be written to {path}: {reason(error)}.") from None
+        raise RunError(
+            f"The model could not be written to {path}: {format_error(error)}."
+        ) from None
     return path
 
 
@@ -497,7 +499,7 @@ def save_onnx(
     RunError for a model that has no such form, or where there is no room or permission."""
     if not (find_spec("onnx") and find_spec("onnxscript")):
         raise UsageError(
-            f"{path} needs the packages onnx and onnxscript; type {install_command('onnx')}, or save it as "
+            f"{path} needs the packages onnx and onnxscript; type {format_install_command('onnx')}, or save it as "
             ".safetensors."
         )
     try:
@@ -509,12 +511,12 @@ def save_onnx(
         raise
     except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
         raise RunError(
-            f"The model could not be written to {path}: {reason(error)}; save it as .safetensors."
+            f"The model could not be written to {path}: {format_error(error)}; save it as .safetensors."
         ) from None
     return path
 
 
-@usual_switches()
+@use_default_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
     foreign, or of a newer version, and for a `device` that is not here.
@@ -536,7 +538,7 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except Exception as error:  # whatever a foreign file provokes
         raise UsageError(
-            f"{path} is damaged, or no safetensors file ({reason(error)}); save the model again."
+            f"{path} is damaged, or no safetensors file ({format_error(error)}); save the model again."
         ) from None
     form, _, text = header.get(NAME, "").partition(" ")
     if not form.isdecimal():
@@ -559,9 +561,9 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         model = unpack_value(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
-        raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
+        raise UsageError(f"The model in {path} cannot be made: {format_error(error)}.") from None
     except Exception as error:
         raise UsageError(
-            f"The model in {path} cannot be made ({reason(error)}): a layer or a class in it is not known here; "
+            f"The model in {path} cannot be made ({format_error(error)}): a layer or a class in it is not known here; "
             "import the code that defines it first."
         ) from None

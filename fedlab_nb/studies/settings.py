@@ -16,10 +16,10 @@ from typing import Any
 
 from .. import data
 from ..data import Dataset, Description, Federation
-from ..errors import UsageError, choose, number, parsed, whole
+from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
-from ..models import MODELS, default_model, parse_models
+from ..models import MODELS, choose_default_model, parse_models
 from ..models.build import check_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
@@ -129,7 +129,7 @@ class Settings:
                 given[name] = value
         declared = find_declared(given)
         dataset = {"dataset": cls.dataset, **declared, **given}["dataset"]
-        drawing = {name: parsed(given[name]) for name in DRAWING if name in given}
+        drawing = {name: parse_number(given[name]) for name in DRAWING if name in given}
         wishes = {name: v for name, v in drawing.items() if v != UNCHANGED.get(name)}
         partition = data.choose_partition(
             given.get("partition"), dataset, data.describe(dataset).n_clients, wishes
@@ -144,46 +144,62 @@ class Settings:
 
     def check(self) -> Settings:
         """These settings, every value checked and in its one form. UsageError for a wrong one."""
-        alpha = number(
-            "alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew"
+        alpha = check_number(
+            "alpha",
+            parse_number(self.alpha),
+            *ALPHA_RANGE,
+            hint="smaller alpha means more label skew",
         )
         for name, allowed in ALLOWED.items():
             choose(name, getattr(self, name), allowed)
-        holdout = number(
-            "holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training"
+        holdout = check_number(
+            "holdout",
+            parse_number(self.holdout),
+            0,
+            0.9,
+            hint="it is the share kept from local training",
         )
         about = data.describe(self.dataset)
-        public = data.check_public(self.public, about)
-        about = data.describe_with_public(about, public)
+        public = data.check_public_choice(self.public, about)
+        about = data.describe_with_public_part(about, public)
         is_natural = self.partition == "natural"
         if self.partition == "fonts":
             wishes = {
-                "minimum": parsed(self.minimum) or None,
+                "minimum": parse_number(self.minimum) or None,
                 "repair": None if self.repair == "move" else self.repair,
             }
-            data.check_fonts(self.dataset, about.n_fonts, wishes)
-        share = number(
-            "share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples"
+            data.check_font_partition(self.dataset, about.n_fonts, wishes)
+        share = check_number(
+            "share",
+            parse_number(self.share),
+            0,
+            1,
+            open_low=True,
+            hint="1 uses all training samples",
         )
         samples = max(1, round(share * about.n_train))
-        clients = about.n_clients if is_natural else whole("clients", parsed(self.clients), 1)
+        clients = (
+            about.n_clients
+            if is_natural
+            else check_whole_number("clients", parse_number(self.clients), 1)
+        )
         if not is_natural and clients > samples:
             raise UsageError(
                 f"clients is {clients}, but {self.dataset} has only {samples} training samples and "
                 f"each client needs one; choose at most {samples}."
             )
-        minimum = whole(
+        minimum = check_whole_number(
             "minimum",
-            parsed(self.minimum),
+            parse_number(self.minimum),
             0,
             max(1, samples // max(1, clients)),
             hint=f"{clients} clients share {samples} training samples, and 0 leaves the choice to the package",
         )
-        seed = whole("seed", parsed(self.seed), 0)
+        seed = check_whole_number("seed", parse_number(self.seed), 0)
         edits = data.Edits.parse(self.moves).fix_seed(seed)
         count = edits.check(clients, about.classes) if edits.changes else clients
-        size_sigma = number(
-            "size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
+        size_sigma = check_number(
+            "size_sigma", parse_number(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
         if size_sigma != 0 and self.partition not in data.SIZED:
             raise UsageError(
@@ -202,13 +218,15 @@ class Settings:
         return dataclasses.replace(
             self,
             spurious=",".join(str(client) for client in spurious),
-            tint=number("tint", parsed(self.tint), 0, 1),
+            tint=check_number("tint", parse_number(self.tint), 0, 1),
             alpha=alpha,
             clients=clients,
             public=public,
             transform=data.check_transform(self.transform, about.input_shape),
             seed=seed,
-            classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
+            classes_per_client=check_whole_number(
+                "classes_per_client", parse_number(self.classes_per_client), 1
+            ),
             holdout=holdout,
             share=share,
             minimum=minimum,
@@ -228,7 +246,9 @@ class Settings:
         for part in str(self.spurious).split(","):
             if part.strip():
                 hint = "give client ids joined by commas"
-                clients.add(whole("spurious", parsed(part), 0, count - 1, hint=hint))
+                clients.add(
+                    check_whole_number("spurious", parse_number(part), 0, count - 1, hint=hint)
+                )
         return sorted(clients)
 
     def _read_left_out(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -301,7 +321,7 @@ class Settings:
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
-        dataset = data.with_public(data.load(self.dataset), self.public)
+        dataset = data.add_public_part(data.load(self.dataset), self.public)
         return replace_images(dataset) if self.reads_features else dataset
 
     @property
@@ -311,7 +331,7 @@ class Settings:
 
     def describe(self) -> Description:
         """What can be said of it before it is loaded."""
-        about = data.describe_with_public(data.describe(self.dataset), self.public)
+        about = data.describe_with_public_part(data.describe(self.dataset), self.public)
         return describe_features(about) if self.reads_features else about
 
     def keywords(self) -> dict[str, Any]:
@@ -327,7 +347,7 @@ def find_declared(given: Mapping[str, Any]) -> dict[str, Any]:
     setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
     general = {"dataset": Settings.dataset, "alpha": Settings.alpha, **values(setup.block.shared)}
     dataset = given.get("dataset", general["dataset"])
-    alpha = parsed(given.get("alpha", general["alpha"]))
+    alpha = parse_number(given.get("alpha", general["alpha"]))
     shape = data.describe(dataset).input_shape
     names = setting_names() - {"model"}
     if len(shape) != 3:
@@ -396,7 +416,7 @@ class Plan:
     @property
     def scale(self) -> str:
         """What every network's first layer does to images."""
-        return data.find_scale(self.settings.transform)
+        return data.parse_scale(self.settings.transform)
 
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
@@ -542,12 +562,12 @@ def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bo
     else:
         recipe = Recipe()
     changes = values(setup.lines(RECIPE_FIELDS))
-    augmentation = data.find_augmentation(settings.transform)
+    augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation
     for name, value in settings.overrides:
         if name in RECIPE_FIELDS:
-            changes[name] = parsed(value)
+            changes[name] = parse_number(value)
     return dataclasses.replace(recipe, **changes)
 
 
@@ -558,7 +578,7 @@ def choose_model(settings: Settings, setup: Setup, cls: type[Method], about: Any
         return settings.model
     lines = setup.block.shared
     if "model" not in lines or len(about.input_shape) != 3:
-        return default_model(about.input_shape)
+        return choose_default_model(about.input_shape)
     if "one_model" in lines and "one architecture" in cls.info.needs:
         return lines["one_model"].value
     return lines["model"].value

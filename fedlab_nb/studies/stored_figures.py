@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..declared import parse
+from ..declared import parse_toml
 from .statistics import Band, band
 from .stored_rows import Row, read_rows
 from .text_tables import data_size
@@ -31,7 +31,7 @@ Values = dict[int, float]  # by seed
 
 def read_figure(path: Path, figure: str) -> Values:
     """The values of a figure that a TOML file declares, from the rows in the JSON file beside it."""
-    figures = parse(path.read_text(encoding="utf-8"))["figures"]
+    figures = parse_toml(path.read_text(encoding="utf-8"))["figures"]
     _, rows = read_rows(path.with_suffix(".json"))
     return figure_values(figure, figures, rows)
 

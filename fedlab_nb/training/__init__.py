@@ -1,13 +1,13 @@
 """Local training of clients (loop and stacked backends), and evaluation. Knows nothing of methods, widgets or files."""
 
-from .backend import BACKENDS, auto_backend
+from .backend import BACKENDS, find_fastest_backend
 from .clients import ClientModels
 from .evaluate import (
-    accuracy,
     cache_passes,
-    class_accuracy,
-    client_accuracy,
-    group_accuracy,
+    compute_accuracy,
+    compute_class_accuracies,
+    compute_client_accuracies,
+    compute_group_accuracies,
     run_cached,
     run_in_chunks,
 )

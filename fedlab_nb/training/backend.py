@@ -47,12 +47,14 @@ _threads = threading.local()  # `cores`: torch's threads before `configure_torch
 _known_multiply_adds: dict[tuple, int] = {}
 
 
-def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
+def find_fastest_backend(
+    device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
+) -> str:
     """`loop` or `stacked` for `clients` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
     if clients == 1 or not can_stack(model):
         return "loop"
     if device != "cpu":
-        is_small = multiply_adds(model, input_shape) <= CARD_MULTIPLY_ADDS
+        is_small = count_multiply_adds(model, input_shape) <= CARD_MULTIPLY_ADDS
     elif is_convolutional(model):
         has_few_pixels = prod(input_shape[1:]) <= CPU_CONV_PIXELS
         is_small = has_few_pixels and parameter_count(model) <= CPU_CONV_NUMBERS
@@ -67,7 +69,7 @@ def choose_backend(
     """`backend` itself if it names one, else the rule's answer."""
     choose("backend", backend, BACKENDS)
     if backend == "auto":
-        return auto_backend(device, model, input_shape, clients)
+        return find_fastest_backend(device, model, input_shape, clients)
     return backend
 
 
@@ -76,22 +78,22 @@ def is_convolutional(model: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def smallest_stack(model: nn.Module) -> int:
+def choose_smallest_stack(model: nn.Module) -> int:
     """How many clients a stack of networks like `model` should have at least, on a CPU."""
     return SMALLEST_CONV_STACK if is_convolutional(model) else SMALLEST_LINEAR_STACK
 
 
-def multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
+def count_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
     """Multiplications of `model`'s convolutions and linear layers for one sample; counted once for an architecture."""
     key = (getattr(model, "architecture", id(model)), input_shape)
     if key not in _known_multiply_adds:
-        _known_multiply_adds[key] = count_multiply_adds(model, input_shape)
+        _known_multiply_adds[key] = measure_multiply_adds(model, input_shape)
     return _known_multiply_adds[key]
 
 
 @torch.no_grad()
-def count_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
-    """As `multiply_adds`, from the shapes that one sample takes on its way through `model`."""
+def measure_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
+    """As `count_multiply_adds`, from the shapes that one sample takes on its way through `model`."""
     total = 0
 
     def add_layer(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
@@ -128,7 +130,9 @@ def should_use_channels_last(
     return has_batch_norm and prod(input_shape[1:]) > CPU_CONV_PIXELS
 
 
-def count_parts(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> int:
+def choose_part_count(
+    device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
+) -> int:
     """Into how many parts `clients` are split, each trained on a core of its own if there are so many.
 
     Several stacks of clients of similar sizes need less padding than one for all. In the loop each client is a part
@@ -136,8 +140,8 @@ def count_parts(device: str, model: nn.Module, input_shape: tuple[int, ...], cli
     """
     if device != "cpu":
         return 1
-    if auto_backend(device, model, input_shape, clients) == "stacked":
-        return max(1, clients // smallest_stack(model))
+    if find_fastest_backend(device, model, input_shape, clients) == "stacked":
+        return max(1, clients // choose_smallest_stack(model))
     if prod(input_shape) > SMALL_INPUT and count_cores() > 1:
         return clients
     return 1
@@ -154,12 +158,12 @@ def configure_torch(device: str, input_shape: tuple[int, ...]) -> Iterator[None]
         with cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             yield
         return
-    with one_thread() if prod(input_shape) <= SMALL_INPUT else nullcontext():
+    with use_one_thread() if prod(input_shape) <= SMALL_INPUT else nullcontext():
         yield
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Within: torch computes on one thread; `count_cores` still knows how many there were."""
     threads_before = torch.get_num_threads()
     _threads.cores = count_cores()
@@ -177,45 +181,47 @@ def count_cores() -> int:
 
 
 def run_in_parallel(
-    trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int
+    trainings: Sequence[Iterator[int]], meeting_epochs: Sequence[int], workers: int
 ) -> Generator[int, None, None]:
     """Run `trainings`, generators of finished epochs, on `workers` threads; yields how many epochs all have finished.
 
-    `stops` are epochs in ascending order, the last one the end. Trainings wait for each other at each stop, so none
-    has gone beyond epoch e when e is yielded for the first time; between two stops one may be ahead of another. The
-    first ones begin first. Closing the generator stops every training between two of its steps; an error in one stops
-    all and is raised.
+    meeting_epochs: epochs in ascending order, the last one the end. Trainings wait for each other at each of them, so
+    none has gone beyond epoch e when e is yielded for the first time; in between one may be ahead of another
+
+    The first trainings begin first. What stops a run: whoever closes this generator (the Stop button of a panel closes
+    the run's generator, and with it this one) stops every training between two of its steps; an error in one training
+    stops all and is raised.
     """
-    stop = threading.Event()
+    stop_requested = threading.Event()
     threads_before = torch.get_num_threads()
     finished = [0] * len(trainings)
 
-    def advance(i: int, target: int) -> None:
-        while finished[i] < target and not stop.is_set():
+    def advance(i: int, target_epoch: int) -> None:
+        while finished[i] < target_epoch and not stop_requested.is_set():
             finished[i] = next(trainings[i])
 
-    def clean_up(i: int, target: int) -> None:
+    def finish(i: int, target_epoch: int) -> None:
         for _ in trainings[i]:  # no epoch is left, only what follows the last one
             pass
 
-    def run_all(work: Callable[[int, int], None], target: int) -> Iterator[int]:
-        waiting = {pool.submit(work, i, target) for i in range(len(trainings))}
+    def run_all(work: Callable[[int, int], None], target_epoch: int) -> Iterator[int]:
+        waiting = {pool.submit(work, i, target_epoch) for i in range(len(trainings))}
         while waiting:
             ended, waiting = wait(waiting, YIELD_INTERVAL, FIRST_COMPLETED)
             for future in ended:
                 future.result()
-            # `target` itself is yielded when all have stopped there.
-            yield max(0, min(*finished, target - 1))
+            # `target_epoch` itself is yielded when all have arrived there.
+            yield max(0, min(*finished, target_epoch - 1))
 
     pool = ThreadPoolExecutor(workers, "training", initializer=torch.set_num_threads, initargs=(1,))
     try:
-        for target in stops:
+        for target in meeting_epochs:
             yield from run_all(advance, target)
-            if target == stops[-1]:
-                yield from run_all(clean_up, target)
+            if target == meeting_epochs[-1]:
+                yield from run_all(finish, target)
             yield target
     finally:
-        stop.set()
+        stop_requested.set()
         pool.shutdown(wait=True, cancel_futures=True)
         # What the workers chose is also what new threads would begin with.
         torch.set_num_threads(threads_before)

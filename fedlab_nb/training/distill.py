@@ -1,8 +1,8 @@
 """Distillation: one network learns to answer as a teacher does, on samples that need no labels. The only such loop.
 
 In short:
-- `distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a sample.
-  Any function of that form will do (`target` is then whatever the teacher returns, first axis N).
+- `choose_distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a
+  sample. Any function of that form will do (`target` is then whatever the teacher returns, first axis N).
 - `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of
   `Tick`s.
 - `Learner(student, recipe, loss)`: one optimizer kept through many passes, for pools that grow:
@@ -31,7 +31,7 @@ Teacher = Tensor | Callable[[Tensor], Tensor]
 
 
 # ------------------------------------------------------------------------------------------------------------- losses
-def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+def compute_kl_losses(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
     """τ² KL(softmax(teacher/τ) ‖ softmax(student/τ)) of every sample, `[N]`, from logits `[N, C]` (Hinton et al.,
     2015).
 
@@ -39,18 +39,18 @@ def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tenso
     Differentiable with respect to both.
     """
     if temperature != 1:  # no division by 1: a step on small images consists of small operations
-        return temperature**2 * kl_each(teacher / temperature, student / temperature)
+        return temperature**2 * compute_kl_losses(teacher / temperature, student / temperature)
     teacher_logs = teacher.log_softmax(-1)
     student_logs = student.log_softmax(-1)
     return (teacher_logs.exp() * (teacher_logs - student_logs)).sum(-1)
 
 
-def l1_each(teacher: Tensor, student: Tensor) -> Tensor:
+def compute_l1_losses(teacher: Tensor, student: Tensor) -> Tensor:
     """Mean over the classes of |teacher - student| of every sample, `[N]`, from logits `[N, C]` (FedKD)."""
     return (teacher - student).abs().mean(-1)
 
 
-def ce_each(target: Tensor, student: Tensor) -> Tensor:
+def compute_cross_entropies(target: Tensor, student: Tensor) -> Tensor:
     """Cross-entropy of every sample, `[N]`, to labels `[N]` or to the argmax of teacher logits `[N, C]`."""
     labels = target.argmax(-1) if target.dim() > 1 else target
     return F.cross_entropy(student, labels, reduction="none")
@@ -59,14 +59,14 @@ def ce_each(target: Tensor, student: Tensor) -> Tensor:
 LOSSES = ("kl", "l1", "ce")
 
 
-def distillation_loss(name: str, temperature: float = 1.0) -> Loss:
+def choose_distillation_loss(name: str, temperature: float = 1.0) -> Loss:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
     choose("distillation loss", name, LOSSES)
     if name == "kl":
-        return functools.partial(kl_each, temperature=temperature)
+        return functools.partial(compute_kl_losses, temperature=temperature)
     if name == "l1":
-        return l1_each
-    return ce_each
+        return compute_l1_losses
+    return compute_cross_entropies
 
 
 # ---------------------------------------------------------------------------------------------------------------- loop

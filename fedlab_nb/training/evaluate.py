@@ -24,13 +24,13 @@ def choose_chunk_size(function: Callable[[Tensor], Tensor], x: Tensor) -> int:
     """
     if x.dim() < 3 or x.device.type != "cpu":
         return LARGEST_CHUNK
-    channels = max(first_conv_channels(function), x.shape[1])
+    channels = max(count_first_conv_channels(function), x.shape[1])
     fitting = WIDEST_MAP // (channels * prod(x.shape[2:]))
     power_of_two = 1 << max(0, fitting.bit_length() - 1)
     return max(SMALLEST_CHUNK, min(LARGEST_CHUNK, power_of_two))
 
 
-def first_conv_channels(function: Callable[[Tensor], Tensor]) -> int:
+def count_first_conv_channels(function: Callable[[Tensor], Tensor]) -> int:
     """The channels that the first convolution of a network makes, also for one of its methods; 1 if it has none."""
     network: Any = getattr(function, "__self__", function)
     if isinstance(network, nn.Module):
@@ -111,31 +111,31 @@ class CachedFunction:
         return result
 
 
-def accuracy(predictions: Tensor, labels: Tensor) -> float:
+def compute_accuracy(predictions: Tensor, labels: Tensor) -> float:
     """Share of `predictions [N]` that equal `labels [N]`, 0–1."""
     return float((predictions == labels).double().mean())
 
 
-def class_accuracy(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
+def compute_class_accuracies(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    return group_accuracy(predictions == labels, labels, classes)
+    return compute_group_accuracies(predictions == labels, labels, classes)
 
 
-def group_accuracy(right: Tensor, groups: Tensor, count: int) -> Tensor:
+def compute_group_accuracies(is_correct: Tensor, groups: Tensor, count: int) -> Tensor:
     """Share of `right [N]` in each of `count` groups; `groups [N]` says which group a sample is in.
 
     Returns `[count]`, NaN for a group without samples.
     """
     groups = groups.cpu()
-    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, groups, right.double().cpu())
+    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, groups, is_correct.double().cpu())
     return sums / torch.bincount(groups, minlength=count)
 
 
-def client_accuracy(per_class: Tensor, label_counts: Tensor) -> Tensor:
+def compute_client_accuracies(class_accuracies: Tensor, label_counts: Tensor) -> Tensor:
     """The accuracy on each client's own mix of labels, `[M]`: class accuracies `[C]` weighted by `label_counts [M, C]`.
 
     Classes without test samples count as 0.
     """
     weights = label_counts.double()
-    accuracies = torch.nan_to_num(per_class, nan=0.0)
+    accuracies = torch.nan_to_num(class_accuracies, nan=0.0)
     return (weights * accuracies).sum(1) / weights.sum(1)

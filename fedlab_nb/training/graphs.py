@@ -57,7 +57,7 @@ class GradientGraphs:
 
 
 @contextmanager
-def garbage_collection_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Within: Python collects no cycles, so that it frees no graph while another one is recorded."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -80,7 +80,7 @@ class Recording:
         if outside == torch.cuda.default_stream():
             stream = torch.cuda.Stream()
             stream.wait_stream(outside)
-        with torch.cuda.stream(stream), garbage_collection_paused():
+        with torch.cuda.stream(stream), pause_garbage_collection():
             self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 self.outputs = compute(*self.inputs)

@@ -12,8 +12,8 @@ from ..models import Network
 from ..rng import generator
 from .backend import (
     choose_backend,
+    choose_part_count,
     count_cores,
-    count_parts,
     run_in_parallel,
     should_use_channels_last,
 )
@@ -127,7 +127,7 @@ def start_trainings(
     input_shape = tuple(x.shape[1:])
     chosen = choose_backend(backend, device, model, input_shape, len(group))
     is_plain = backend == "auto" and loss is None and adjust is None
-    part_count = count_parts(device, model, input_shape, len(group)) if is_plain else 1
+    part_count = choose_part_count(device, model, input_shape, len(group)) if is_plain else 1
     channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
     trainings: list[Epochs] = []
     for part in split_clients(group, shards, part_count):

@@ -199,14 +199,14 @@ def compute_sam_gradients(
     weights_before = [weight.clone() for weight in weights]
     torch._foreach_add_(weights, ascent)
     try:
-        with frozen_statistics(batch_norms):
+        with freeze_statistics(batch_norms):
             return compute_gradients()
     finally:
         torch._foreach_copy_(weights, weights_before)
 
 
 @contextmanager
-def frozen_statistics(batch_norms: Sequence[Any]) -> Iterator[None]:
+def freeze_statistics(batch_norms: Sequence[Any]) -> Iterator[None]:
     """Within: batches leave the running statistics of these layers as they are."""
     momenta = [layer.momentum for layer in batch_norms]
     for layer in batch_norms:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UsageError, choose, number, whole
+from ..errors import UsageError, check_number, check_whole_number, choose
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
@@ -55,22 +55,22 @@ class Recipe:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        epochs = whole("epochs", self.epochs, 0, 100_000)
-        batch_size = whole("batch_size", self.batch_size, 1, 1_000_000)
+        epochs = check_whole_number("epochs", self.epochs, 0, 100_000)
+        batch_size = check_whole_number("batch_size", self.batch_size, 1, 1_000_000)
         choose("optimizer", self.optimizer, OPTIMIZERS)
         choose("schedule", self.schedule, SCHEDULES)
         choose("augmentation", self.augmentation, AUGMENTATIONS)
         choose("precision", self.precision, PRECISIONS)
-        lr = number("lr", self.lr, 0, 100, open_low=True)
+        lr = check_number("lr", self.lr, 0, 100, open_low=True)
         checked = {
             "epochs": epochs,
             "batch_size": batch_size,
             "lr": lr,
-            "lr_min": number("lr_min", self.lr_min, 0, lr),
-            "momentum": number("momentum", self.momentum, 0, 0.9999),
-            "weight_decay": number("weight_decay", self.weight_decay, 0, 10),
-            "sam_rho": number("sam_rho", self.sam_rho, 0, 10),
-            "clip_norm": number("clip_norm", self.clip_norm, 0, 1e6),
+            "lr_min": check_number("lr_min", self.lr_min, 0, lr),
+            "momentum": check_number("momentum", self.momentum, 0, 0.9999),
+            "weight_decay": check_number("weight_decay", self.weight_decay, 0, 10),
+            "sam_rho": check_number("sam_rho", self.sam_rho, 0, 10),
+            "clip_norm": check_number("clip_norm", self.clip_norm, 0, 1e6),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

@@ -22,7 +22,7 @@ import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
-from fedlab_nb.training.backend import auto_backend, configure_torch
+from fedlab_nb.training.backend import configure_torch, find_fastest_backend
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 DIGITS = [
@@ -93,7 +93,7 @@ def training_row(work: tuple, o: argparse.Namespace) -> str:
         turns.append([seconds_of(lambda v=v, m=m: train(v, m), o.device) for v, m in ready.items()])
     plain, loop, stacked, auto = torch.tensor(turns[1:]).T
     ratios = [f"{(plain / other).median():.1f}×" for other in (loop, stacked, auto)]
-    chosen = auto_backend(o.device, fresh()[0], data.input_shape, clients)
+    chosen = find_fastest_backend(o.device, fresh()[0], data.input_shape, clients)
     cells = [
         f"{name}, {model}, M = {clients}, α = {alpha:g}",
         epochs,

@@ -13,7 +13,12 @@ from urllib.request import urlopen
 import pytest
 from lab_steps import PATIENCE, end_kernels, running, scratch
 
-from fedlab_nb.jupyter import free_port, server_command, server_environment, wait_for
+from fedlab_nb.jupyter import (
+    find_free_port,
+    make_server_command,
+    make_server_environment,
+    wait_for_server,
+)
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TOKEN = "browser-test"
@@ -47,7 +52,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     """Address of a JupyterLab that was started with the very command of `fedlab-nb`, in a scratch home."""
     home = tmp_path_factory.mktemp("home")
-    variables = server_environment(TOKEN) | scratch(home)
+    variables = make_server_environment(TOKEN) | scratch(home)
     # The kernel must be the Python that runs the tests.
     kernel = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
     kernel.mkdir(parents=True)
@@ -62,13 +67,15 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     worker = int(
         os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
     )  # each looks for a port of its own
-    port, log = free_port(18888 + 100 * worker), home / "server.log"
+    port, log = find_free_port(18888 + 100 * worker), home / "server.log"
     address = f"http://127.0.0.1:{port}"
     with (
         log.open("w") as out,
-        running(server_command(port), cwd=course, env=variables, stdout=out, stderr=out) as lab,
+        running(
+            make_server_command(port), cwd=course, env=variables, stdout=out, stderr=out
+        ) as lab,
     ):
-        wait_for(port, lab)
+        wait_for_server(port, lab)
         try:
             urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
         except URLError as error:

@@ -28,7 +28,7 @@ from test_class import PHONE, SHAPES
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 
 from fedlab_nb.data import load
-from fedlab_nb.jupyter import free_port
+from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom.messages import (
     CLASSES,
     build_network,
@@ -69,7 +69,7 @@ class Server:
 
     def __init__(self, folder):
         self.folder = folder
-        self.port = free_port(18400)
+        self.port = find_free_port(18400)
         self.start()
 
     def start(self):

@@ -12,10 +12,10 @@ from fedlab_nb.comm import count_bytes
 from fedlab_nb.comm.codec import (
     dequantise_state,
     from_upper_triangle,
-    pack,
+    pack_bits,
     quantise,
     quantise_state,
-    unpack,
+    unpack_bits,
     upper_triangle,
 )
 from fedlab_nb.errors import UsageError
@@ -43,7 +43,7 @@ def test_symmetric_codes_are_the_papers_rule(array, bits):
     assert count_bytes(quantised) == math.ceil(len(flat) * bits / 8) + 4
     largest = max((abs(w) for w in flat), default=0.0)
     assert step == pytest.approx(max(largest / levels, 2.0**-126), rel=1e-6)
-    codes = unpack(quantised.codes, bits, len(flat)).tolist()
+    codes = unpack_bits(quantised.codes, bits, len(flat)).tolist()
     for code, w, decoded in zip(codes, flat, back.double().flatten().tolist(), strict=True):
         assert -levels <= code - levels <= levels
         # The nearest code, up to float32 in a tie or at the end.
@@ -55,9 +55,9 @@ def test_symmetric_codes_are_the_papers_rule(array, bits):
 @given(st.integers(2, 8), st.data())
 def test_packing_comes_back_and_is_the_binary_number(bits, data):
     codes = data.draw(st.lists(st.integers(0, 2**bits - 1), max_size=40))
-    packed = pack(torch.tensor(codes, dtype=torch.uint8), bits)
+    packed = pack_bits(torch.tensor(codes, dtype=torch.uint8), bits)
     assert packed.numel() == math.ceil(len(codes) * bits / 8)
-    assert unpack(packed, bits, len(codes)).tolist() == codes
+    assert unpack_bits(packed, bits, len(codes)).tolist() == codes
     number = sum(code << (bits * position) for position, code in enumerate(codes))
     assert bytes(packed.tolist()) == number.to_bytes(packed.numel(), "little")
 

@@ -15,7 +15,7 @@ from fedlab_nb.course.capstone import desk
 from fedlab_nb.course.capstone.form import OPEN, luck_of
 from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.guess_book import book_file, load_guesses
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 
@@ -401,7 +401,7 @@ def test_a_damaged_book_of_guesses_is_an_empty_one(store):
 
 def test_a_guess_under_old_words_counts_for_the_new_ones(store):
     """Kept once as "Who is ill? Which approach wins …", it is there under the words of the lesson."""
-    new_words = declared("course/kit/reworded.toml")
+    new_words = read_toml("course/kit/reworded.toml")
     for old, new in new_words.items():
         guess = predict(old, unit="%")
         guess.commit(40), guess.reveal(85)

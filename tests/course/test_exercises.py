@@ -73,7 +73,7 @@ def test_every_lesson_has_exercises():
 @pytest.mark.parametrize(("lesson", "problem"), problems(Problem))
 def test_every_exercise_is_read(lesson, problem):
     assert problem.title.startswith("Exercise ") and problem.hint(2).startswith("Hint ")
-    claim = declared.declared(f"course/{COURSE[lesson]}/exercises.toml")[
+    claim = declared.read_toml(f"course/{COURSE[lesson]}/exercises.toml")[
         f"q{problem.title[9:]}"
     ].get("claim")
     filled = (

@@ -12,7 +12,7 @@ from fedlab_nb.course import Snapshot, predict, score
 from fedlab_nb.course.heterogeneity import lesson as heterogeneity
 from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.view import Card
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.panels import playground
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.kit import BARS, Bars
@@ -315,5 +315,5 @@ def test_run_all_leaves_the_first_playground_to_the_reader():
 
 def test_each_named_sentence_is_used():
     text = "".join(SOURCES.values())
-    assert [name for name in declared("course/kit/reveals.toml") if f'"{name}")' not in text] == []
-    assert set(re.findall(r', "(\w+ \w+)"\)', text)) == set(declared("course/kit/reveals.toml"))
+    assert [name for name in read_toml("course/kit/reveals.toml") if f'"{name}")' not in text] == []
+    assert set(re.findall(r', "(\w+ \w+)"\)', text)) == set(read_toml("course/kit/reveals.toml"))

@@ -15,7 +15,7 @@ from torch import nn
 from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
-from fedlab_nb.data.tables import pool_moments
+from fedlab_nb.data.tables import compute_pooled_moments
 from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
@@ -178,7 +178,7 @@ def by_rows(counts, sums, squares):
         far = np.sqrt((square - total**2 / n) / 2)
         rows += [total / n + far, total / n - far, *[total / n] * (n - 2)]
         owner += [k] * n
-    return pool_moments(np.array(rows), np.array(owner))
+    return compute_pooled_moments(np.array(rows), np.array(owner))
 
 
 def by_all_orders(a, b):

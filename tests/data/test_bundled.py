@@ -11,8 +11,11 @@ import torch
 
 from fedlab_nb.data import DATASETS, cues, describe, digits, federate, glyphs, load, tint_background
 from fedlab_nb.data.dataset import hash_parts
-from fedlab_nb.data.draw_letters import HEIGHT, draw_shapes
+from fedlab_nb.data.draw_letters import HEIGHT, draw_letter_shapes
 from fedlab_nb.errors import RunError, UsageError
+
+IMAGE = torch.zeros(1, 1, 8, 8)
+LABEL = torch.zeros(1, dtype=torch.int64)
 
 
 def test_importing_data_is_light():
@@ -133,7 +136,7 @@ def test_letters_are_ten_and_differ_and_fill_their_cell():
 def test_the_shipped_shapes_are_those_of_the_fonts():
     """Versions of matplotlib differ in a few cells of an outline: at most one cell in fifty of a letter."""
     shipped = glyphs.load_letter_shapes()
-    drawn = draw_shapes()
+    drawn = draw_letter_shapes()
     assert ((shipped != drawn).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
 
@@ -141,7 +144,7 @@ def test_distances_to_the_outline_are_those_of_a_search_over_all_cells():
     inside = np.zeros((2, 9, 9), bool)
     inside[0, 2:6, 3:5] = inside[1, 4, 1:8] = True
     cells = np.argwhere(np.ones((9, 9), bool))
-    for shape, field in zip(inside, glyphs.signed_distance(inside), strict=True):
+    for shape, field in zip(inside, glyphs.compute_signed_distance(inside), strict=True):
         for row, column in cells:
             others = np.argwhere(shape != shape[row, column])
             nearest = np.sqrt(((others - (row, column)) ** 2).sum(axis=1).min())
@@ -265,13 +268,13 @@ def test_untied_tint_says_nothing_of_the_label():
     x = torch.zeros(3000, 1, 8, 8)
     y = torch.arange(3000) % 3
 
-    def seen(agree):
+    def measure_share_of_own_tint(agreement):
         random = torch.Generator().manual_seed(0)
-        out = tint_background(x, y, 1.0, classes=3, agree=agree, generator=random)
+        out = tint_background(x, y, 1.0, classes=3, agreement=agreement, generator=random)
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
-    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03)
-    assert seen(0.4) == pytest.approx(0.4 + 0.6 / 3, abs=0.03)
+    assert measure_share_of_own_tint(0.0) == pytest.approx(1 / 3, abs=0.03)
+    assert measure_share_of_own_tint(0.4) == pytest.approx(0.4 + 0.6 / 3, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -283,8 +286,8 @@ def test_untied_tint_says_nothing_of_the_label():
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
-        (lambda: tint_background(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.int64), 0.5, classes=2, agree=0.5),
-         "agree is below 1: tint_background needs a generator"),
+        (lambda: tint_background(IMAGE, LABEL, 0.5, classes=2, agreement=0.5),
+         "agreement is below 1: tint_background needs a generator"),
     ],
 )  # fmt: skip
 def test_wrong_use(call, message):

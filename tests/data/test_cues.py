@@ -87,7 +87,7 @@ def test_every_class_has_its_own_and_strength_is_opacity():
 
 def test_an_untied_figure_says_nothing_of_the_label():
     areas = {sum(map(sum, draw_figure(name, 30, 96))): c for c, name in enumerate(SHAPES)}
-    x, out = stamp_images([3] * 400, size=96, agree=0)
+    x, out = stamp_images([3] * 400, size=96, agreement=0)
     shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10
     assert all(20 < shown.count(c) < 65 for c in range(10))

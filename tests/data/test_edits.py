@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from javascript import javascript
 
 import fedlab_nb as fl
-from fedlab_nb.data import Edit, Edits, federate, letter
+from fedlab_nb.data import Edit, Edits, federate, format_letters
 from fedlab_nb.data.edits import parse_letters
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings, plans_for
@@ -75,7 +75,7 @@ def test_what_each_move_means_by_hand():
     assert after("A>, B>A") == [[0, 4], [3], [5]]
     assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
     assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
-    assert [parse_letters(letter(k)) for k in range(702)] == list(range(702))
+    assert [parse_letters(format_letters(k)) for k in range(702)] == list(range(702))
 
 
 def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_nothing():

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 from fedlab_nb.data import glyphs, natural, partition
 from fedlab_nb.data.arrays import measure_mean_and_deviation
 from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
-from fedlab_nb.data.cues import INSIDE_TESTS, SHAPES, draw_figure, exponential_decay, make_polygon
+from fedlab_nb.data.cues import (
+    INSIDE_TESTS,
+    SHAPES,
+    compute_exponential_decay,
+    draw_figure,
+    make_polygon,
+)
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.data.tables import pool_moments
+from fedlab_nb.data.tables import compute_pooled_moments
 
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
@@ -73,7 +79,7 @@ def test_mean_and_deviation_are_those_of_numpy(shape):
 
 def test_moments_of_a_table_skip_missing_values():
     x = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0], [6.0, 9.0]])
-    mean, scale = pool_moments(x, np.array([0, 0, 1, 1]))
+    mean, scale = compute_pooled_moments(x, np.array([0, 0, 1, 1]))
     assert mean == pytest.approx([3, 7])
     assert scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
 
@@ -107,12 +113,12 @@ def test_a_rounded_table_hides_the_last_bits_of_the_function(values, steps):
 def test_the_tables_are_the_functions_to_within_half_a_step():
     steps = np.arange(-5000, 5000)
     exact = np.cos(2 * np.pi * steps / glyphs.TURN)
-    assert np.abs(glyphs.cosine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    assert np.abs(glyphs.compute_cosine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
     exact = np.sin(2 * np.pi * steps / glyphs.TURN)
-    assert np.abs(glyphs.sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    assert np.abs(glyphs.compute_sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
     assert np.abs(natural.compute_logarithms(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
     t = np.linspace(0, 20, 1001)
-    assert np.abs(exponential_decay(t) - np.exp(-t)).max() < 1e-5
+    assert np.abs(compute_exponential_decay(t) - np.exp(-t)).max() < 1e-5
 
 
 @pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data import describe, federate, glyphs, load
 from fedlab_nb.data.partition import partition_by_fonts
-from fedlab_nb.data.public import with_public
+from fedlab_nb.data.public import add_public_part
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings
 
@@ -66,11 +66,11 @@ def test_clients_of_glyphs_write_in_fonts_of_their_own():
 
 
 def test_public_letters_that_come_back_are_nobodys():
-    data = with_public(load("glyphs:16g", **SMALL), 0.0)
+    data = add_public_part(load("glyphs:16g", **SMALL), 0.0)
     fed = federate(data, partition="fonts", clients=16)
     assert len(data.y_train) == 360
     assert sorted(torch.cat(fed.shards).tolist()) == list(range(300))
-    assert len(with_public(load("glyphs:16g", **SMALL), 0.1).font_train) == 324
+    assert len(add_public_part(load("glyphs:16g", **SMALL), 0.1).font_train) == 324
 
 
 @pytest.mark.parametrize(

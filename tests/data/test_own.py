@@ -15,7 +15,7 @@ from fedlab_nb.data import (
     registry,
     to_plain_settings,
 )
-from fedlab_nb.data.arrays import from_arrays, hash_content, number_clients, read_owners
+from fedlab_nb.data.arrays import convert_to_owners, encode_clients, from_arrays, hash_content
 from fedlab_nb.errors import UsageError
 
 X = np.linspace(0, 1, 60 * 4).reshape(60, 4).astype("float32")
@@ -159,7 +159,7 @@ def test_wrong_sources(settings, message):
 @given(st.lists(st.one_of(st.integers(-5, 5)), min_size=1, max_size=40), st.booleans())
 def test_natural_clients_are_the_ids(ids, as_text):
     ids = np.array(ids).astype(str) if as_text else np.array(ids)
-    client, names = number_clients(ids, len(ids))
+    client, names = encode_clients(ids, len(ids))
     assert [names[k] for k in client] == [str(i) for i in ids.tolist()]
     assert len(set(names)) == len(names)
     n = len(ids)
@@ -201,7 +201,7 @@ def test_own_indices_are_the_shards(owner, seed):
 )
 def test_wrong_indices(indices, message):
     with pytest.raises(UsageError, match=message):
-        read_owners(indices, 60)
+        convert_to_owners(indices, 60)
     with pytest.raises(UsageError, match=message):
         federate(from_arrays(OWN), indices=indices)
 
@@ -256,13 +256,13 @@ def test_a_share_of_natural_clients_is_a_share_of_each(share):
 
 
 def test_public_shares_leave_natural_clients_their_own():
-    from fedlab_nb.data import with_public
+    from fedlab_nb.data import add_public_part
 
     data = from_arrays({**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]})
-    dataset = with_public(data, 0.0)  # the public part comes back, and belongs to nobody
+    dataset = add_public_part(data, 0.0)  # the public part comes back, and belongs to nobody
     assert len(dataset.y_train) == 66
     assert sum(map(len, federate(dataset).shards)) == 60
-    dataset = with_public(data, 0.3)
+    dataset = add_public_part(data, 0.3)
     place = {
         tuple(row): k
         for row, k in zip(data.x_train.tolist(), data.client_train.tolist(), strict=True)
@@ -276,4 +276,4 @@ def test_public_shares_leave_natural_clients_their_own():
     assert all(k in (-1, before) for before, k in known)
     assert sum(k >= 0 for _, k in known) >= 40
     with pytest.raises(UsageError, match="which leaves client 'a' without a training sample"):
-        with_public(from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)
+        add_public_part(from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)

@@ -14,7 +14,7 @@ from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
 from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
 from fedlab_nb.data.kinds import MOST_CATEGORIES
-from fedlab_nb.data.tables import count_sums_bytes, pool_moments, sum_columns
+from fedlab_nb.data.tables import compute_column_sums, compute_pooled_moments, count_sums_bytes
 from fedlab_nb.errors import UsageError
 
 HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
@@ -100,11 +100,11 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     draw = np.random.default_rng(1)
     x = draw.normal(3, 2, (200, 4)) * [1, 1e4, 1e-4, 0] + [0, 1e5, 0, 4]
     x[draw.random(x.shape) < 0.2] = np.nan
-    mean, scale = pool_moments(x, np.arange(200) % clients)
+    mean, scale = compute_pooled_moments(x, np.arange(200) % clients)
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
     assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8)
     assert scale[3] == 1
-    assert sum_columns(x).nbytes == count_sums_bytes(4)[0]
+    assert compute_column_sums(x).nbytes == count_sums_bytes(4)[0]
     assert mean.nbytes + scale.nbytes == count_sums_bytes(4)[1]
 
 

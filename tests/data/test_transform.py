@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import check_transform, find_scale_constants, load
+from fedlab_nb.data import check_transform, find_normalisation, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.rng import generator
@@ -21,14 +21,14 @@ QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 def test_the_constants_are_those_of_numpy():
     x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
-    mean, std = find_scale_constants("standardise", x)
+    mean, std = find_normalisation("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
     assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
-    assert find_scale_constants("none", x) is None
-    blank_mean, blank_std = find_scale_constants("standardise", torch.full((5, 1, 8, 8), 0.3))
+    assert find_normalisation("none", x) is None
+    blank_mean, blank_std = find_normalisation("standardise", torch.full((5, 1, 8, 8), 0.3))
     assert blank_std.tolist() == [1.0]
     assert float(blank_mean) == pytest.approx(0.3)
-    mean, std = find_scale_constants("symmetric", x)
+    mean, std = find_normalisation("symmetric", x)
     assert ((torch.tensor([0.0, 1.0]) - mean[0]) / std[0]).tolist() == [-1, 1]
 
 
@@ -40,7 +40,7 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
         for n in (40, 25)
     ]
-    mean, std = find_scale_constants("standardise", shards[0][0])
+    mean, std = find_normalisation("standardise", shards[0][0])
     plain = [
         build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
         for k in range(2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from javascript import javascript
 
-from fedlab_nb.data import Edits, federate, letter, load
+from fedlab_nb.data import Edits, federate, format_letters, load
 from fedlab_nb.errors import SAMPLES
 from fedlab_nb.front.vocabulary import describe_people
 
@@ -133,7 +133,7 @@ def test_what_a_link_cannot_say_is_left_out():
 
 def test_letters_are_pythons():
     shown = javascript("text", "return numbers.map(letter)", numbers=[*range(120)])
-    assert shown == [letter(k) for k in range(120)]
+    assert shown == [format_letters(k) for k in range(120)]
 
 
 def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clients():

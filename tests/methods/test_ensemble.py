@@ -5,7 +5,7 @@ import torch
 from byte_formulas import beta_bytes, ensemble_selection_bytes
 from fens_runs import C, M, context, x_test
 
-from fedlab_nb.cli import line
+from fedlab_nb.cli import format_outcome
 from fedlab_nb.data import federate
 from fedlab_nb.methods import label_of
 from fedlab_nb.methods.ensemble import (
@@ -62,9 +62,9 @@ def test_comparisons_show_the_other_mean():
     outcomes = compare(["ensemble", "fedavg"], **quick)
     first = outcomes[0]
     other = first.report.others()["mean of probabilities"]
-    assert f"mean of probabilities {other:.1%}" in line(first) and "mean of" not in line(
-        outcomes[1]
-    )
+    assert f"mean of probabilities {other:.1%}" in format_outcome(
+        first
+    ) and "mean of" not in format_outcome(outcomes[1])
     row = Row(
         1,
         "ensemble",

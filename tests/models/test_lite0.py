@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlab_nb.models import lite0, parameter_count
-from fedlab_nb.models.lite0 import Block, convolution_layers
+from fedlab_nb.models.lite0 import Block, make_convolution_layers
 
 
 def images(n=5, channels=1, side=12, seed=0):
@@ -21,7 +21,7 @@ def empty_cache(monkeypatch):
 
 def test_it_has_the_numbers_of_the_papers_table():
     """716,928 with batch norm's four numbers a channel, as it was trained; folded, one of them is left."""
-    body = lite0.lite0()
+    body = lite0.load_lite0()
     channels = sum(layer.out_channels for layer in body.modules() if isinstance(layer, nn.Conv2d))
     assert parameter_count(body) + 3 * channels == 716_928
     assert not any(p.requires_grad for p in body.parameters()) and not body.training
@@ -34,7 +34,7 @@ def test_it_has_the_numbers_of_the_papers_table():
 @pytest.mark.parametrize("stride", [1, 2])
 def test_padding_is_tensorflows(side, stride):
     """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
-    pad, x = nn.Sequential(*convolution_layers(1, 1, side, stride)), images(1, 1, 8).double()
+    pad, x = nn.Sequential(*make_convolution_layers(1, 1, side, stride)), images(1, 1, 8).double()
     pad.double().requires_grad_(False)
     whole = max((8 // stride - 1) * stride + side - 8, 0)
     wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
@@ -57,7 +57,7 @@ def test_a_block_adds_its_input_where_the_shape_stays():
 
 @torch.no_grad()
 def test_an_image_is_scaled_as_in_training():
-    body, x = lite0.lite0(), images(3, 1, 64)
+    body, x = lite0.load_lite0(), images(3, 1, 64)
     expected = body.body(((x * 255 - 127) / 128).repeat(1, 3, 1, 1))
     torch.testing.assert_close(body(x), expected)
     large = F.interpolate(images(3), (64, 64), mode="bilinear")
@@ -66,7 +66,7 @@ def test_an_image_is_scaled_as_in_training():
 
 
 def test_an_image_is_read_once_whoever_asks(monkeypatch):
-    body, x = lite0.lite0(), images(6)
+    body, x = lite0.load_lite0(), images(6)
     first = body(x)
     assert first.shape == (6, 112) and len(lite0._cache) == 6
     torch.testing.assert_close(
@@ -83,5 +83,5 @@ def test_an_image_is_read_once_whoever_asks(monkeypatch):
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(lite0, "MOST", 4)
-    body, x = lite0.lite0(), images(6)
+    body, x = lite0.load_lite0(), images(6)
     assert torch.equal(body(x), body(x)) and len(lite0._cache) == 4

@@ -12,7 +12,7 @@ from fedlab_nb.models import (
     MODELS,
     add_model,
     build,
-    default_model,
+    choose_default_model,
     load_state,
     model_state,
     parameter_count,
@@ -229,9 +229,10 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
 
 def test_default_model():
     assert {
-        default_model(shape) for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))
+        choose_default_model(shape)
+        for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))
     } == {"mlp"}
-    assert {default_model(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
+    assert {choose_default_model(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fisher_merge import diagonal_fisher
 from fedlab_nb.methods.parts.kronecker import factor_layers
 from fedlab_nb.models import MENU, MODELS, build, parameter_count, parse_models, plain
-from fedlab_nb.models.resnet import _wide_resnet
+from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_to_end
 from fedlab_nb.training.stack import can_stack
@@ -76,7 +76,7 @@ def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
 def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
     """WRN-28-10 and WRN-16-8 (36.5 and 11.0 million in the paper), without their weights."""
     with torch.device("meta"):
-        blocks, features = _wide_resnet((3, 32, 32), width, depth)
+        blocks, features = _build_wide_resnet((3, 32, 32), width, depth)
     assert parameter_count(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
 
 

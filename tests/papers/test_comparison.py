@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fedlab_nb.declared import declared, parse
+from fedlab_nb.declared import parse_toml, read_toml
 from fedlab_nb.papers import TABLES, paper_table, paper_tables, reproduce
 from fedlab_nb.papers.cells import checked, numbers_to_target, stored_runs, wanted
 from fedlab_nb.papers.claims import JUDGED
@@ -22,14 +22,14 @@ from fedlab_nb.studies.stored_rows import make_row_key, read_rows
 
 def raw_table(name):
     """A table's file with what it is `like`."""
-    content = dict(declared(f"{FOLDER}/{name.replace(':', '-')}.toml"))
+    content = dict(read_toml(f"{FOLDER}/{name.replace(':', '-')}.toml"))
     like = content.pop("like", "")
     return {**raw_table(like), **content} if like else content
 
 
 @functools.cache
 def raw_setup(preset):
-    return parse((SETUPS_FOLDER / f"{preset}.toml").read_text(encoding="utf-8"))
+    return parse_toml((SETUPS_FOLDER / f"{preset}.toml").read_text(encoding="utf-8"))
 
 
 def raw_lines(preset, dataset, alpha, method=""):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.papers.published import FOLDER, PAPERS, TABLES, paper_table
 
 TEXTS = {
@@ -177,7 +177,7 @@ def test_the_numbers_stand_in_the_text_in_their_order(name):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_and_figure_of_a_paper_is_named(paper):
     here = {paper_table(name).item for name in TABLES if name.startswith(f"{paper}:")}
-    others = set(declared(f"{FOLDER}/others.toml")[paper])
+    others = set(read_toml(f"{FOLDER}/others.toml")[paper])
     assert not here & others
     there = set(windows(text_of(paper)))
     assert there <= here | others

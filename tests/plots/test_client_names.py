@@ -12,7 +12,7 @@ from fedlab_nb.plots.words import (
     axis_label,
     client_name,
     describe_shared_setting,
-    letter,
+    format_letters,
     make_setting,
     plain_client_name,
     row_name,
@@ -50,15 +50,16 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
     assert sorted(names) == sorted(WARDS)
     assert find_client_names("wards", 4) == find_client_names("others", 3) == ()
     assert (
-        client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
+        client_name(names.index("north"), wards)
+        == f"client {format_letters(names.index('north'))} (north)"
     )
     assert (
         row_name(names.index("east"), own("wards", 3, "seed 1"))
-        == f"{letter(names.index('east'))} (east)"
+        == f"{format_letters(names.index('east'))} (east)"
     )
     assert row_name(0, own("others", 3)) == "client A" == client_name(0, str(wards) + " ")
     at = names.index(WARDS[1])
-    assert client_name(at, wards) == f"client {letter(at)} (Saint Mary's Ge…)"
+    assert client_name(at, wards) == f"client {format_letters(at)} (Saint Mary's Ge…)"
 
 
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
@@ -78,12 +79,12 @@ def test_who_holds_what_says_the_names(wards):
     held = federate("wards", partition="natural")
     picture = partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
-    assert picture.table[at]["client"] == f"{letter(at)} (north)" and "north" in picture.alt
-    assert f"Client {letter(at)} (north)" in str(
+    assert picture.table[at]["client"] == f"{format_letters(at)} (north)" and "north" in picture.alt
+    assert f"Client {format_letters(at)} (north)" in str(
         get_marks(picture.figure)
     )  # what hovering over it says
     assert sentence(held, at, None, wards).startswith(
-        f"Client {letter(at)} (north) holds 20 samples"
+        f"Client {format_letters(at)} (north) holds 20 samples"
     )
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
     assert f"client {plain_client_name(most, wards)} holds" in sentence(held, None, 0, wards)
@@ -109,5 +110,5 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )
     assert [row_name(place, unseen)[:6] for place in range(3)] == [
-        f"{letter(k)} ({names[k][:3]}" for k in (1, 2, 0)
+        f"{format_letters(k)} ({names[k][:3]}" for k in (1, 2, 0)
     ]

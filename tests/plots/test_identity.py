@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from fedlab_nb import plots
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.methods.afl import OWN_FITS
 from fedlab_nb.plots import Series
@@ -41,7 +41,7 @@ def test_every_method_has_a_look_of_its_own():
     package = {
         name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
     }  # no test's method
-    assert set(declared("methods/looks.toml")) - {"FedENS", OWN_FITS} <= package
+    assert set(read_toml("methods/looks.toml")) - {"FedENS", OWN_FITS} <= package
     assert len(set(every.values())) == len(every) >= 26
     assert len({every[name].colour for name in OWN}) == len(OWN)
     for a, b in combinations(OWN, 2):
@@ -84,7 +84,7 @@ def test_the_two_ensembles_are_never_drawn_alike():
 
 
 def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
-    for name in set(METHODS) - set(declared("methods/looks.toml")):
+    for name in set(METHODS) - set(read_toml("methods/looks.toml")):
         monkeypatch.delitem(METHODS, name)
     before = {name: look(name) for name in METHODS}
     package = {one.colour for one in before.values()}

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from fedlab_nb.data import federate
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import read_toml
 from fedlab_nb.plots import Partition
 from fedlab_nb.plots.identity import COLOURS
 from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, use_size
@@ -20,7 +20,7 @@ from fedlab_nb.plots.vector import (
     light_dark_colour,
     to_oklch,
 )
-from fedlab_nb.plots.words import letter
+from fedlab_nb.plots.words import format_letters
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
@@ -45,9 +45,9 @@ def test_colours_there_and_back(colour):
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
-    methods = {words.split()[0].lower() for words in declared("methods/looks.toml").values()} | set(
-        COLOURS
-    )
+    methods = {
+        words.split()[0].lower() for words in read_toml("methods/looks.toml").values()
+    } | set(COLOURS)
     assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
     for page in PAGES:
         assert (
@@ -110,6 +110,6 @@ def test_marks_are_where_their_ids_say():
         dots["says"], dots["client"], dots["class_index"], strict=True
     ):
         assert (
-            f"Client {letter(client)}, class {class_index}\n{counts[client, class_index]} sample"
+            f"Client {format_letters(client)}, class {class_index}\n{counts[client, class_index]} sample"
             in says
         )

@@ -15,7 +15,7 @@ import pytest
 
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.jupyter import free_port
+from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.papers import overview
 from fedlab_nb.studies import Study, engine, store
@@ -288,7 +288,7 @@ def cluster(tmp_path, monkeypatch):
         processes.append(subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.DEVNULL))
         return processes[-1]
 
-    address = f"tcp://127.0.0.1:{free_port(8786)}"
+    address = f"tcp://127.0.0.1:{find_free_port(8786)}"
     start("scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
 
     def worker(**options) -> subprocess.Popen:

@@ -26,13 +26,13 @@ def tiny(forget_names):
 
 def test_the_data_are_the_bodys_features_standardised_and_kept(monkeypatch):
     made, images = Settings.make(**SMALL, transform="lite0").data(), load("tiny")
-    plain = lite0.lite0()(images.x_train)
-    expected = lite0.lite0()(images.x_test) - plain.mean(0)
+    plain = lite0.load_lite0()(images.x_train)
+    expected = lite0.load_lite0()(images.x_test) - plain.mean(0)
     torch.testing.assert_close(
         made.x_test, expected / plain.std(0, correction=0), rtol=1e-4, atol=1e-4
     )
     assert torch.equal(made.y_train, images.y_train) and made.digest != images.digest
-    assert str(parameter_count(lite0.lite0())) in made.note
+    assert str(parameter_count(lite0.load_lite0())) in made.note
     kept = Store("features")
     monkeypatch.setattr(lite0.Lite0, "forward", lambda self, x: pytest.fail("read again"))
     assert kept.has(made.digest) and torch.equal(

@@ -149,19 +149,23 @@ def test_a_step_by_hand():
 
 
 def test_auto_is_a_rule_not_a_race():
-    from fedlab_nb.training import auto_backend
+    from fedlab_nb.training import find_fastest_backend
 
     mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 28, 28), 10)
-    assert auto_backend("cpu", mlp, (1, 8, 8), 10) == "stacked"
-    assert auto_backend("cpu", mlp, (1, 8, 8), 1) == "loop"
-    assert auto_backend("cpu", build("mlp", (1, 28, 28), 10), (1, 28, 28), 10) == "loop"
-    assert auto_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
-    assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
+    assert find_fastest_backend("cpu", mlp, (1, 8, 8), 10) == "stacked"
+    assert find_fastest_backend("cpu", mlp, (1, 8, 8), 1) == "loop"
+    assert find_fastest_backend("cpu", build("mlp", (1, 28, 28), 10), (1, 28, 28), 10) == "loop"
+    assert find_fastest_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
+    assert find_fastest_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
     large = build("resnet18", (3, 32, 32), 10)
-    assert auto_backend("cuda", large, (3, 32, 32), 5) == "loop"  # its convolutions fill a card
-    assert auto_backend("cpu", build("vgg9", (1, 8, 8), 10), (1, 8, 8), 10) == "loop"
+    assert (
+        find_fastest_backend("cuda", large, (3, 32, 32), 5) == "loop"
+    )  # its convolutions fill a card
+    assert find_fastest_backend("cpu", build("vgg9", (1, 8, 8), 10), (1, 8, 8), 10) == "loop"
     cnn.body.append(torch.nn.Dropout())
-    assert auto_backend("cuda", cnn, (1, 28, 28), 10) == "loop"  # a layer that has no stacked form
+    assert (
+        find_fastest_backend("cuda", cnn, (1, 28, 28), 10) == "loop"
+    )  # a layer that has no stacked form
 
 
 def test_zero_epochs_leave_the_models_as_they_were():
@@ -174,25 +178,25 @@ def test_zero_epochs_leave_the_models_as_they_were():
 
 def test_multiplications_of_a_sample_by_hand():
     """Two layers of an mlp; LeNet-5 on 1x8x8: weights times the places where they are used."""
-    from fedlab_nb.training.backend import multiply_adds
+    from fedlab_nb.training.backend import count_multiply_adds
 
     mlp = build("mlp", (1, 8, 8), 10, width=32)
     matrices = [p.numel() for name, p in mlp.named_parameters() if name.endswith("weight")]
-    assert multiply_adds(mlp, (1, 8, 8)) == sum(matrices)
+    assert count_multiply_adds(mlp, (1, 8, 8)) == sum(matrices)
     # ResNet-18 at 3x32x32: the 0.56 billion multiplications that its readers know.
     resnet = build("resnet18", (3, 32, 32), 10)
     stem = 3 * 64 * 9 * 32 * 32
     first = 4 * (64 * 64 * 9 * 32 * 32)
     later = 3 * (64 * 128 * 9 * 256 + 3 * (128 * 128 * 9 * 256) + 64 * 128 * 256)
-    assert multiply_adds(resnet, (3, 32, 32)) == stem + first + later + 512 * 10
+    assert count_multiply_adds(resnet, (3, 32, 32)) == stem + first + later + 512 * 10
     assert resnet.training == build("resnet18", (3, 32, 32), 10).training
 
 
 def test_a_hook_is_gone_after_counting():
-    from fedlab_nb.training.backend import count_multiply_adds
+    from fedlab_nb.training.backend import measure_multiply_adds
 
     model = build("cnn", (1, 8, 8), 10)
-    count_multiply_adds(model, (1, 8, 8))
+    measure_multiply_adds(model, (1, 8, 8))
     assert not any(module._forward_hooks for module in model.modules())
 
 

@@ -11,7 +11,14 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, model_state
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.distill import Learner, ce_each, distil, distillation_loss, kl_each, l1_each
+from fedlab_nb.training.distill import (
+    Learner,
+    choose_distillation_loss,
+    compute_cross_entropies,
+    compute_kl_losses,
+    compute_l1_losses,
+    distil,
+)
 
 N, C = 12, 4
 
@@ -34,10 +41,10 @@ def test_kl_of_hand_made_distributions():
     teacher = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
     student = torch.tensor([[0.25, 0.75], [0.75, 0.25]], dtype=torch.float64).log()
     by_hand = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
-    assert kl_each(teacher, student).tolist() == pytest.approx([by_hand, 0.0], abs=1e-15)
+    assert compute_kl_losses(teacher, student).tolist() == pytest.approx([by_hand, 0.0], abs=1e-15)
     # The teacher comes first: the other way round is another number.
     exchanged = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
-    assert float(kl_each(student, teacher)[0]) == pytest.approx(exchanged, abs=1e-15)
+    assert float(compute_kl_losses(student, teacher)[0]) == pytest.approx(exchanged, abs=1e-15)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
@@ -45,7 +52,7 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
     """d/ds τ² KL(p‖q) = τ (q - p), p = softmax(t/τ), q = softmax(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
     teacher = draw(N, C).requires_grad_()
     student = draw(N, C, seed=1).requires_grad_()
-    divergence = kl_each(teacher, student, temperature).sum()
+    divergence = compute_kl_losses(teacher, student, temperature).sum()
     to_teacher, to_student = torch.autograd.grad(divergence, (teacher, student))
     p = (teacher / temperature).softmax(1)
     q = (student / temperature).softmax(1)
@@ -58,12 +65,12 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
 def test_l1_and_pseudo_labels():
     t = torch.tensor([[1.0, -1.0], [0.0, 2.0]], dtype=torch.float64)
     s = torch.tensor([[0.5, 1.0], [0.0, 2.0]], dtype=torch.float64)
-    assert l1_each(t, s).tolist() == [1.25, 0.0]
+    assert compute_l1_losses(t, s).tolist() == [1.25, 0.0]
     expected = F.cross_entropy(s, torch.tensor([0, 1]), reduction="none")
-    assert torch.equal(ce_each(t, s), expected)  # from logits
-    assert torch.equal(ce_each(torch.tensor([0, 1]), s), expected)  # from labels
+    assert torch.equal(compute_cross_entropies(t, s), expected)  # from logits
+    assert torch.equal(compute_cross_entropies(torch.tensor([0, 1]), s), expected)  # from labels
     with pytest.raises(UsageError, match="did you mean 'l1'"):
-        distillation_loss("L1")
+        choose_distillation_loss("L1")
 
 
 # ------------------------------------------------------------------------------------------------ loop
@@ -74,7 +81,7 @@ def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
     targets = draw(N, C, seed=2)
     recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
     mine = copy.deepcopy(student)
-    loss = distillation_loss(name, 2.0)
+    loss = choose_distillation_loss(name, 2.0)
     ticks = list(distil(mine, x, targets, recipe, loss, seeded(5), clip=0.5))
     assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[-1].fresh
 
@@ -109,7 +116,7 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     x = draw(N, 5)
     weights = draw(5, C, seed=3)
     recipe = Recipe(2, 4, lr=0.1)
-    loss = distillation_loss("kl")
+    loss = choose_distillation_loss("kl")
     twin = copy.deepcopy(student)
 
     def teach(batch):
@@ -124,7 +131,7 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
 
     def noted_loss(target, logits):
         targets.append(target)
-        return kl_each(target, logits)
+        return compute_kl_losses(target, logits)
 
     learner = Learner(twin, recipe, noted_loss)
     list(learner.train_one_pass(x, teach, seeded(), epoch=0, prepare=lambda batch: 2 * batch))
@@ -136,7 +143,7 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     student = build("resnet8", (1, 8, 8), C, width=2, generator=seeded(1))
     x = torch.rand(20, 1, 8, 8)
     targets = torch.randn(20, C)
-    learner = Learner(student, Recipe(1, 4), distillation_loss("kl"))
+    learner = Learner(student, Recipe(1, 4), choose_distillation_loss("kl"))
     stream = seeded()
     assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
     steps = learner.train_one_pass(x, targets, stream, epoch=0)
@@ -149,7 +156,7 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
 def test_no_global_random_state_and_no_epochs(student):
     state = torch.get_rng_state()
     before = model_state(student)
-    loss = distillation_loss("kl")
+    loss = choose_distillation_loss("kl")
     ticks = distil(student, draw(N, 5), draw(N, C), Recipe(0, 4), loss, torch.Generator())
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())

@@ -8,7 +8,12 @@ import torch
 
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe, train_clients, train_to_end
-from fedlab_nb.training.backend import configure_torch, count_cores, count_parts, run_in_parallel
+from fedlab_nb.training.backend import (
+    choose_part_count,
+    configure_torch,
+    count_cores,
+    run_in_parallel,
+)
 from fedlab_nb.training.local import split_clients
 from tests.training.test_backends import clients, largest_difference
 
@@ -37,7 +42,7 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     torch.set_num_threads(count)
     models, shards = clients("cnn", (1, side, side), sizes=sizes)
     expected_parts = 1 if count == 1 and side == 20 else parts
-    assert count_parts("cpu", models[0], (1, side, side), len(models)) == expected_parts
+    assert choose_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
@@ -100,10 +105,10 @@ def test_how_many_parts(two_cores):
     cnn = build("cnn", (1, 8, 8), 10)
     large_cnn = build("cnn", (1, 28, 28), 10)
     # The steps of an mlp are short.
-    assert [count_parts("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
-    assert [count_parts("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
-    assert [count_parts("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
-    assert count_parts("cuda", cnn, (1, 28, 28), 20) == 1
+    assert [choose_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
+    assert [choose_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
+    assert [choose_part_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
+    assert choose_part_count("cuda", cnn, (1, 28, 28), 20) == 1
     with configure_torch("cpu", (1, 8, 8)):
         assert torch.get_num_threads() == 1 and count_cores() == 2
     assert count_cores() == torch.get_num_threads() == 2

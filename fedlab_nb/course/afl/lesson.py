@@ -13,7 +13,7 @@ from ...plots import Picture
 from ...plots.kit import describe_picture, draw_image_rows
 from ...plots.study import against
 from ...plots.style import drawing
-from ...plots.words import letter
+from ...plots.words import format_letters
 from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
@@ -110,7 +110,7 @@ def two_images(outcome: Outcome) -> Picture:
     with drawing(size=(6.5, 2.6)) as (figure, ax):
         draw_image_rows(ax, rows)
     sentence = (
-        f"Office {letter(client)} has two images of the digit {digit}. From what it sends both can be "
+        f"Office {format_letters(client)} has two images of the digit {digit}. From what it sends both can be "
         f"computed: no pixel is off by more than {'a millionth' if gap < 1e-6 else f'{gap:.0e}'} of the range."
     )
     return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)

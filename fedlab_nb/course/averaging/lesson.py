@@ -11,7 +11,7 @@ from scipy.special import softmax
 from ...data import load
 from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
-from ...training.distill import kl_each
+from ...training.distill import compute_kl_losses
 from ..kit import Build, Card, exercises, worked
 from ..kit.claims import figures_of
 
@@ -35,7 +35,7 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
         shares = (logits / tau).softmax(-1)
         return ", ".join(f"“{c}” {shares[c]:.2f}" for c in favourites)
 
-    loss = float(kl_each(teacher_logits[None], student_logits[None], temperature))
+    loss = float(compute_kl_losses(teacher_logits[None], student_logits[None], temperature))
     return worked(
         f"Public image {image}, the ensemble's three favourites (α = {alpha:g}, seed {seed}).",
         f"Teacher, τ = 1: {describe(teacher_logits, 1)}",

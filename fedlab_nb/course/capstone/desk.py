@@ -32,11 +32,11 @@ from ...data.dataset import hash_parts
 from ...data.federation import assign_clients
 from ...errors import UsageError, choose
 from ...methods import METHODS
-from ...models import build_from_text, default_model, parameter_count
+from ...models import build_from_text, choose_default_model, parameter_count
 from ...plots import Picture
 from ...plots.capstone import draw_class_counts, draw_tries
 from ...plots.series import Series
-from ...plots.words import data_size, format_share, letter
+from ...plots.words import data_size, format_letters, format_share
 from ...rng import numpy_rng, seed_for
 from ...studies import compare
 from ...studies.settings import RECIPE_FIELDS
@@ -93,7 +93,7 @@ class Hidden:
         return [
             f"{self.clients} clients, {self.trial.classes} classes, "
             f"{inputs} numbers for each sample.",
-            f"Training samples of clients A to {letter(self.clients - 1)}: {sizes}.",
+            f"Training samples of clients A to {format_letters(self.clients - 1)}: {sizes}.",
             f"The server has {len(self.trial.x_public)} samples without labels.",
             f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
             f"Budget of a client, up and down together: {self.budget} bytes.",
@@ -134,7 +134,7 @@ def draw_federation(code: str) -> Hidden:
     )
     counts = federation.label_counts.numpy()
     noise = numpy_rng(seed, "noise").laplace(0, NOISE, counts.shape)
-    model = default_model(trial.input_shape)
+    model = choose_default_model(trial.input_shape)
     network = build_from_text(model, trial.input_shape, trial.classes)
     numbers = parameter_count(network)
     return Hidden(

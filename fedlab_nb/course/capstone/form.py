@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
 
-from ...errors import FedlabError, UsageError, assigned, reason
+from ...errors import FedlabError, UsageError, format_error, parse_assignments
 from ...methods import METHODS
 from ...plots import png
 from ...plots.words import data_size, describe_gap, format_share
@@ -136,7 +136,7 @@ class CaseForm(Form):
         except FedlabError as error:
             card = Card("wrong", str(error))
         except Exception as error:  # in a callback nobody would see it
-            card = Card("wrong", f"Unexpected {reason(error)}")
+            card = Card("wrong", f"Unexpected {format_error(error)}")
         note.value = "" if card is None else card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
@@ -145,7 +145,9 @@ class CaseForm(Form):
     def _try(self) -> Card:
         parts = self.knobs.value.replace(";", ",").split(",")
         settings = [part.strip() for part in parts if part.strip()]
-        knobs = assigned(settings, "write NAME=VALUE, such as rounds=20, with commas between them")
+        knobs = parse_assignments(
+            settings, "write NAME=VALUE, such as rounds=20, with commas between them"
+        )
         card = self.case.trial(self.method.value, **knobs)
         self._was_try_pressed = True
         return card

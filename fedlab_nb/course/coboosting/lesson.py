@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ...labs.coboosting.votes import class_accuracies, client_logits
-from ...plots.words import letter
+from ...plots.words import format_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
@@ -60,7 +60,7 @@ def one_class(o: Outcome) -> Card:
     for k in np.argsort(-held):
         if held[k] > 0.1 * held.sum():
             share = (logits[:, k].argmax(1) == c).mean()
-            alone.append(f"client {letter(int(k))} {100 * share:.0f} %")
+            alone.append(f"client {format_letters(int(k))} {100 * share:.0f} %")
     without = int((held == 0).sum())
     return worked(
         f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. Those who "

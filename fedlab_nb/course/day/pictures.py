@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon, Rectangle
 
 from ...data import Federation, federate
-from ...declared import declared
+from ...declared import read_toml
 from ...errors import choose
 from ...plots import Picture
 from ...plots.accuracy import draw_one_seed
@@ -20,8 +20,8 @@ from ...plots.words import (
     FEDERATION,
     build_table,
     data_size,
+    format_letters,
     join_words,
-    letter,
     make_setting,
     percent,
 )
@@ -109,7 +109,7 @@ def make_federation() -> Federation:
 
 def office_name(client: int) -> str:
     """'Elm Court' for 4."""
-    return declared("course/day/names.toml")[letter(client)]
+    return read_toml("course/day/names.toml")[format_letters(client)]
 
 
 def offices() -> Picture:
@@ -121,7 +121,9 @@ def offices() -> Picture:
             counts = federation.label_counts[client].numpy()
             images = choose_images(federation, client)
             draw_house(ax, client, counts, images)
-            table.append((letter(client), office_name(client), int(counts.sum()), describe(counts)))
+            table.append(
+                (format_letters(client), office_name(client), int(counts.sum()), describe(counts))
+            )
     lonely = [row for row in table if row[3].startswith("only")]
     names = join_words([f"{name} ({letter})" for letter, name, _, _ in lonely])
     sentence = f"Ten post offices. {names} have seen only eights."
@@ -163,7 +165,7 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
     ax.text(
         1.5,
         -0.33,
-        letter(client),
+        format_letters(client),
         ha="center",
         va="center",
         color="white",

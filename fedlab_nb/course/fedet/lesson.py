@@ -13,7 +13,7 @@ from scipy.special import softmax
 from ...labs.fedet import SIZES
 from ...labs.fedet.votes import vote_on_test_samples
 from ...methods.fedet.consensus import consensus as fedet_consensus
-from ...plots.words import letter, percent
+from ...plots.words import format_letters, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
@@ -38,7 +38,7 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
     for k in clients:
         squares = float(p[k].square().sum())
         lines.append(
-            f"client {letter(k)} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = "
+            f"client {format_letters(k)} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = "
             f"({squares:.3f} − 0.1) / 10 = {float(spread[k]):.4f}, "
             f"ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
         )

@@ -12,7 +12,7 @@ from ...methods.fens import Fens
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
-from ...plots.words import letter
+from ...plots.words import format_letters
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
@@ -83,10 +83,10 @@ def bill(panel: Panel) -> Card:
             f"{models:,} for {many} models of 8 bits + {rounds:,} for the rounds = "
             f"{own + models + rounds:,}, which is {ratio(panel, many)} times one-shot learning."
         )
-    d = counted[OWN] // formulas.one_shot_bytes(1)
+    d = counted[OWN] // formulas.count_one_shot_bytes(1)
     q = Fens(aggregator="nn").byte_terms(clients, classes, ())["q"]
     paper_rounds = PAPER["rounds"]
-    multiple = formulas.fens_ratio(d, clients, q, paper_rounds)
+    multiple = formulas.compute_fens_ratio(d, clients, q, paper_rounds)
     return worked(
         *lines,
         f"The paper's setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
@@ -135,7 +135,7 @@ def sum_for_one(panel: Panel) -> Card:
         terms = weights[:, c] * logits[i, :, c]
         k = int(terms.abs().argmax())
         lines.append(
-            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {letter(k)}'s, "
+            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {format_letters(k)}'s, "
             f"λ · f = {weights[k, c]:.2f} · {logits[i, k, c]:.1f} = {terms[k]:.1f}"
         )
     return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")

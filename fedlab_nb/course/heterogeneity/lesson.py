@@ -10,7 +10,7 @@ from ...data import federate
 from ...plots import Picture
 from ...plots.kit import describe_picture, draw_heat_map
 from ...plots.style import drawing, dress
-from ...plots.words import build_table, letter
+from ...plots.words import build_table, format_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
@@ -52,13 +52,13 @@ def partitions(
             skew = federation.skew
             draw_heat_map(ax, (counts / counts.sum(0)).T)
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
-            ax.set_xticks(range(clients), [letter(k) for k in range(clients)])
+            ax.set_xticks(range(clients), [format_letters(k) for k in range(clients)])
             ax.set_yticks(range(federation.classes))
             sentences.append(
                 f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes."
             )
             for k, row in enumerate(counts.tolist()):
-                rows.append((alpha, letter(k), *row))
+                rows.append((alpha, format_letters(k), *row))
     columns = ["α", "client", *(f"class {c}" for c in range(federation.classes))]
     return describe_picture(
         figure,

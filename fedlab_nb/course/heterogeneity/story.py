@@ -10,7 +10,14 @@ from ...data import load
 from ...plots import Picture
 from ...plots.kit import describe_picture, draw_heat_map, draw_stacked_bars
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
-from ...plots.words import FEDERATION, build_table, join_words, letter, make_setting, percent
+from ...plots.words import (
+    FEDERATION,
+    build_table,
+    format_letters,
+    join_words,
+    make_setting,
+    percent,
+)
 from ...studies import Outcome
 from ...studies.lesson_runs import CLIENTS
 
@@ -62,7 +69,7 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
 
 def office(client: int, counts: np.ndarray) -> str:
     """'office E: only “8”' where a client has images of one digit, else 'office D'."""
-    name = f"office {letter(client)}"
+    name = f"office {format_letters(client)}"
     held = np.flatnonzero(counts)
     if len(held) == 1:
         name += f": only “{held[0]}”"

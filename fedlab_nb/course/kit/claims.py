@@ -16,7 +16,7 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
-from ...declared import ROOT, declared
+from ...declared import ROOT, read_toml
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
@@ -310,7 +310,7 @@ def stored_bars(module: str, name: str) -> Picture:
     does not get a tenth right.
     """
     file = "/".join([*lesson_folder(module), "figures.toml"])
-    rows = dict(declared(file)["bars"][name])
+    rows = dict(read_toml(file)["bars"][name])
     setting = rows.pop("setting")
     chance = rows.pop("chance", CHANCE)
     series = []

@@ -39,7 +39,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...declared import declared
+from ...declared import read_toml
 from ...errors import UsageError, choose
 from .problem import Build, BuildProblem, NumberProblem, Problem, RecordProblem, Verdict
 from .view import ProblemView
@@ -66,7 +66,7 @@ def read_tables(module: str) -> tuple[str, dict[str, Any]]:
     folders = module.split(".")[1:-1]
     file = "/".join([*folders, "exercises.toml"])
     try:
-        return file, declared(file)
+        return file, read_toml(file)
     except ValueError as error:
         raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
 

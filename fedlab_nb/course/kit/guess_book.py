@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from ...declared import declared
+from ...declared import read_toml
 from ...files import store_folder
 from ...plots.guesses import Guess
 
@@ -26,7 +26,7 @@ def load_guesses() -> list[Guess]:
     A question that is worded otherwise by now has its new words; of two guesses at it the later one counts.
     """
     guesses: dict[str, Guess] = {}
-    new_words = declared("course/kit/reworded.toml")
+    new_words = read_toml("course/kit/reworded.toml")
     try:
         rows = json.loads(book_file().read_text(encoding="utf-8"))
         for row in rows:

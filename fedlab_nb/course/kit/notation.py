@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from IPython.display import Markdown
 
-from ...symbols import Symbol, find, plain, symbols, table
+from ...symbols import Symbol, find_symbols, read_symbols, read_table_text, replace_formulas
 
 # What the box does at each letter: it hides the rows that do not have what is typed.
 FILTER_SCRIPT = (
@@ -26,7 +26,7 @@ class Notation(Markdown):
     """
 
     def __init__(self, rows: Sequence[Symbol], has_filter: bool) -> None:
-        text = table()
+        text = read_table_text()
         if not has_filter:
             header = [line for line in text.splitlines() if line.startswith("|")][:2]
             text = "\n".join(header + [row.line for row in rows])
@@ -35,7 +35,7 @@ class Notation(Markdown):
         self.has_filter = has_filter
 
     def __repr__(self) -> str:
-        return "\n".join(f"{row.name}: {plain(row.meaning)}" for row in self.rows)
+        return "\n".join(f"{row.name}: {replace_formulas(row.meaning)}" for row in self.rows)
 
     def _repr_html_(self) -> str:
         header = "".join(f"<th>{name}</th>" for name in COLUMNS)
@@ -53,7 +53,7 @@ def row_html(row: Symbol) -> str:
         escaped = html.escape(text, quote=False)
         content = re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped)
         cells.append(f"<td style=text-align:left>{content}</td>")
-    words = [row.name, row.latex, *row.also, plain(row.meaning), row.papers]
+    words = [row.name, row.latex, *row.also, replace_formulas(row.meaning), row.papers]
     searched = html.escape(" ".join(words).lower())
     return f'<tr data-find="{searched}">{"".join(cells)}</tr>'
 
@@ -69,5 +69,5 @@ def notation(symbol: str = "") -> Notation:
     α: concentration of the Dirichlet distribution that divides the samples; smaller is more skewed
     """
     if symbol:
-        return Notation(find(symbol), has_filter=False)
-    return Notation(symbols(), has_filter=True)
+        return Notation(find_symbols(symbol), has_filter=False)
+    return Notation(read_symbols(), has_filter=True)

@@ -17,8 +17,8 @@ import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
 
-from ...declared import declared
-from ...errors import UsageError, choose, number
+from ...declared import read_toml
+from ...errors import UsageError, check_number, choose
 from ...plots import Picture, png
 from ...plots.accuracy import mark_guess
 from ...plots.guesses import Guess, guesses
@@ -26,7 +26,7 @@ from ...plots.words import describe_gap, plural
 from .guess_book import keep_guess
 from .problem import BuildProblem, NumberProblem, Problem
 
-STYLES = declared("course/kit/styles.toml")  # {style: (label, colour)}
+STYLES = read_toml("course/kit/styles.toml")  # {style: (label, colour)}
 # What this kernel has asked so far, for the score.
 PREDICTIONS: dict[str, Prediction] = {}  # {question: its last form}
 EXERCISES: dict[str, bool] = {}  # {question of an exercise that was shown: whether it was solved}
@@ -287,7 +287,7 @@ class Prediction:
         if self.options:
             self.guess = choose("guess", guess, self.options)
         else:
-            self.guess = number("The guess", guess, self.low, self.high)
+            self.guess = check_number("The guess", guess, self.low, self.high)
         return self._settle(f"Noted: {self._format(self.guess)}. Read on and see.")
 
     def skip(self) -> str:
@@ -309,7 +309,7 @@ class Prediction:
         the answer away
         """
         self._answer = value
-        self._reason = declared("course/kit/reveals.toml").get(why, why)
+        self._reason = read_toml("course/kit/reveals.toml").get(why, why)
         self._is_revealed = True
         self._keep()
         card = Card("reveal", self.describe_answer())

@@ -21,7 +21,7 @@ from ...panels.views import LEAST, MOST, Chores, View
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
 from ...plots.style import use_size
-from ...plots.words import join_words, letter, percent, plural
+from ...plots.words import format_letters, join_words, percent, plural
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, STARTS, Predictor, Toy, islands, toy_at
 
 EDGE = 3.2  # the squares reach from -EDGE to EDGE
@@ -88,7 +88,7 @@ def client_square(toy: Toy, k: int) -> Square:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
     remark = f"\nhas {join_words(held)}"
-    return square(toy, f"Client {letter(k)}", toy.client(k), remark, **dots)
+    return square(toy, f"Client {format_letters(k)}", toy.client(k), remark, **dots)
 
 
 def square(toy: Toy, title: str, predictor: Predictor, remark: str = "", **dots: object) -> Square:
@@ -101,7 +101,7 @@ def square(toy: Toy, title: str, predictor: Predictor, remark: str = "", **dots:
 
 def describe_toy(toy: Toy, averages: Sequence[Square]) -> str:
     """Who holds how many classes, and how often each predictor is right."""
-    names = [letter(k) for k in range(CLIENTS)]
+    names = [format_letters(k) for k in range(CLIENTS)]
     classes = []
     accuracies = []
     for k in range(CLIENTS):

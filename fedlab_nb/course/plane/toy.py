@@ -21,7 +21,7 @@ from ...methods.base import weighted_mean
 from ...methods.run_outputs import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator
-from ...training import ClientModels, Recipe, accuracy, run_cached, train_to_end
+from ...training import ClientModels, Recipe, compute_accuracy, run_cached, train_to_end
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `class_colours`; the clients are A to C
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
@@ -134,4 +134,4 @@ class Toy:
     def accuracy(self, predictor: Predictor) -> float:
         """Share of the test points whose class is named."""
         data = self.federation.dataset
-        return accuracy(predictor(data.x_test).argmax(1), data.y_test)
+        return compute_accuracy(predictor(data.x_test).argmax(1), data.y_test)

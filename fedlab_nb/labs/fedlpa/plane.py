@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.style import INK, SERIES, is_narrow, look, set_row_axis
-from ...plots.words import letter
+from ...plots.words import format_letters
 from .two_weights import TwoWeights, two_weights
 
 # Places of the plane and of the distances beside it (in a narrow frame: below it).
@@ -145,7 +145,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
         halo = withStroke(linewidth=3, foreground="white")  # the name stands on lines
         style = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
-        ax.text(*(mean + 0.12), f"client {letter(k)}", path_effects=[halo], **style)
+        ax.text(*(mean + 0.12), f"client {format_letters(k)}", path_effects=[halo], **style)
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 

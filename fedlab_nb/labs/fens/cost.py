@@ -48,7 +48,7 @@ COLOURS = {
     OTHER: "#E69F00",
     FEDAVG: look("fedavg_multi").colour,
 }
-PAPER_RATIO = formulas.fens_ratio(PAPER_D, **PAPER)
+PAPER_RATIO = formulas.compute_fens_ratio(PAPER_D, PAPER["clients"], PAPER["q"], PAPER["rounds"])
 # {what costs it: {part: bytes of one client}}; the first entry is one-shot learning
 Bars = Mapping[str, Mapping[str, float]]
 
@@ -74,13 +74,15 @@ def compute_bars(size: Size, terms: Mapping[str, int], rounds: int) -> Bars:
 
     terms: of FENS, see `Fens.terms`;   rounds: of FedAvg
     """
-    one_shot = formulas.one_shot_bytes(size.d)
-    aggregator = 2 * formulas.state_bytes(terms["q"]) * terms["rounds"]
+    one_shot = formulas.count_one_shot_bytes(size.d)
+    aggregator = 2 * formulas.count_state_bytes(terms["q"]) * terms["rounds"]
     ensemble = client_bytes(size, **terms) - one_shot - aggregator
     return {
         "one-shot": {OWN: one_shot},
         "FENS": {OWN: one_shot, ENSEMBLE: ensemble, ROUNDS: aggregator},
-        f"{plural(rounds, 'round')} of FedAvg": {FEDAVG: formulas.iterative_bytes(size.d, rounds)},
+        f"{plural(rounds, 'round')} of FedAvg": {
+            FEDAVG: formulas.count_iterative_bytes(size.d, rounds)
+        },
     }
 
 

@@ -41,7 +41,7 @@ from ...plots.style import (
 )
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
-from ...training import accuracy
+from ...training import compute_accuracy
 from ..runs import Steps, describe_setting, get_ensemble
 
 TESTS = {
@@ -95,7 +95,7 @@ class SpuriousCue(LabView):
         outside = {}
         for name, x in tests.items():
             predictions = clients.logits(x).argmax(-1)
-            outside[name] = [accuracy(labels, y_test) for labels in predictions]
+            outside[name] = [compute_accuracy(labels, y_test) for labels in predictions]
 
         home = []
         bare = []
@@ -104,7 +104,7 @@ class SpuriousCue(LabView):
             y = data.y_train[rows[:MAX_SAMPLES]].to(settings.device)
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
-                accuracies.append(accuracy(clients.logits(x)[m].argmax(1), y))
+                accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
             shown = choose_varied(rows, data.y_train)
             images.append((plain_data.x_train[shown].numpy(), data.x_train[shown].numpy()))
             yield
@@ -166,7 +166,7 @@ def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> 
 
     def with_cue(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return add_cue(x, y, strength, classes=data.classes, agree=agreement, generator=stream)
+        return add_cue(x, y, strength, classes=data.classes, agreement=agreement, generator=stream)
 
     return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
 

@@ -49,7 +49,7 @@ from ...plots.kit import draw_lines
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_ticks, set_percent_axis
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
-from ...training import Recipe, accuracy, run_in_chunks
+from ...training import Recipe, compute_accuracy, run_in_chunks
 from ...training.loop import train_loop
 from ..runs import Steps, describe_setting, rerun
 
@@ -216,7 +216,7 @@ def read_labels(h: Tensor, h_test: Tensor, y: Tensor, y_test: Tensor) -> tuple[f
     shares = torch.bincount(y_test).double() / len(y_test)
     entropy = torch.special.entr(shares).sum()
     bits = (entropy - F.cross_entropy(logits.double(), y_test)) / math.log(2)
-    return accuracy(logits.argmax(1), y_test), max(0.0, float(bits))
+    return compute_accuracy(logits.argmax(1), y_test), max(0.0, float(bits))
 
 
 def read_images(h: Tensor, h_test: Tensor, x: Tensor, x_test: Tensor) -> float:

@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import UsageError, parsed, whole
+from ...errors import UsageError, check_whole_number, parse_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
-from ...voila import show
+from ...voila import open_in_browser
 from .messages import Message, read
 from .page_file import read_page
 from .rehearse import rehearse
@@ -69,8 +69,8 @@ def open_class(
     rehearsed: how many simulated students come, two in a second
     partition: alpha, drawings and seed of the `Room`
     """
-    number = None if port is None else whole("port", parsed(port), 0, 65535)
-    count = whole("rehearse", parsed(rehearsed), 0, 300)
+    number = None if port is None else check_whole_number("port", parse_number(port), 0, 65535)
+    count = check_whole_number("rehearse", parse_number(rehearsed), 0, 300)
     file = None if keep is None else choose_file(keep)
     room = Room(**partition, file=file)
     address = None if lan is None else own_address(lan)
@@ -152,7 +152,7 @@ async def hold(room: Room, lan: str | None, port: int | None, count: int, browse
     print(REMINDERS["phones" if lan else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
-            show(served.teacher, Path(folder))
+            open_in_browser(served.teacher, Path(folder))
         students = asyncio.create_task(rehearse(room, count))
         try:
             await wait_for_end(room)

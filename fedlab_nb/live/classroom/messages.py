@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data.edits import letter
+from ...data.edits import format_letters
 from ...errors import UsageError
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector
@@ -65,7 +65,7 @@ class Message:
     @property
     def office(self) -> str:
         """The letters of the seat, such as "K": everybody has others."""
-        return letter(self.seat)
+        return format_letters(self.seat)
 
     @property
     def name(self) -> str:

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...data.edits import letter
+from ...data.edits import format_letters
 from ...data.partition import draw_dirichlet
-from ...errors import UsageError, number, whole
+from ...errors import UsageError, check_number, check_whole_number
 from ...files import open_replacement
 from ...rng import numpy_rng
 from ...training.evaluate import cache_passes
@@ -76,9 +76,9 @@ class Room:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.about = {
-            "alpha": number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
-            "drawings": whole("drawings", drawings, 5, MOST_DRAWINGS),
-            "seed": whole("seed", seed),
+            "alpha": check_number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
+            "drawings": check_whole_number("drawings", drawings, 5, MOST_DRAWINGS),
+            "seed": check_whole_number("seed", seed),
             "token": secrets.token_hex(4),
             "secret": secrets.token_hex(16),
         }
@@ -194,7 +194,7 @@ class Room:
             "kept": self.storage_notice,
             "keeps": self.file is not None,
             "seat": seat,
-            "office": letter(seat),
+            "office": format_letters(seat),
             "key": self.make_key(seat),
             "labels": self.choose_labels(seat),
         }
@@ -267,7 +267,7 @@ class Room:
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # what they learnt is of this student, too
         kept = ("way", "with_it", "without_it", "images")
-        self.effect = {"office": letter(seat), **{name: share[name] for name in kept}}
+        self.effect = {"office": format_letters(seat), **{name: share[name] for name in kept}}
         self._note_change()
         return self.effect
 
@@ -406,7 +406,7 @@ class Room:
             shown.append(
                 {
                     "seat": seat,
-                    "office": letter(seat),
+                    "office": format_letters(seat),
                     "drawn": presence.drawn if presence else 0,
                     "sleeps": presence is not None and now - presence.seen > ASLEEP,
                     "stays": seat in staying,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...comm.codec import Quantised, dequantise_state, quantise_state
-from ...data.edits import letter
+from ...data.edits import format_letters
 from ...errors import UsageError
 from ...methods import METHODS
 from ...methods.parts.averages import initial_state, mean_change, server_step
@@ -188,17 +188,17 @@ def describe_need(
         digits = list_words([str(c) for c in missing])
         sentence = f"{count_phones(len(stay))}, and none of them has drawn {digits}."
         if ask:
-            sentence += f" Needed: {list_words([letter(seat) for seat in ask])}."
+            sentence += f" Needed: {list_words([format_letters(seat) for seat in ask])}."
     else:
         sentence = f"{count_phones(len(stay))}: enough, they have drawn every digit."
     if loud:
-        names = list_words([letter(seat) for seat in loud])
+        names = list_words([format_letters(seat) for seat in loud])
         sentence += f" Office {names} shouts {max(loudness.values()):,.0f} times as loud: take it out first."
     return {
         "phones": len(stay),
         "missing": missing,
-        "ask": [letter(seat) for seat in ask],
-        "loud": [letter(seat) for seat in loud],
+        "ask": [format_letters(seat) for seat in ask],
+        "loud": [format_letters(seat) for seat in loud],
         "is_enough": bool(stay) and not missing and not loud,
         "sentence": sentence,
     }
@@ -211,7 +211,7 @@ def explain_result(
     loud = [seat for seat, times in loudness.items() if times > LOUD]
     missing = find_missing(known, list(rounds.taught.values()))
     if loud:
-        names = list_words([letter(seat) for seat in loud])
+        names = list_words([format_letters(seat) for seat in loud])
         return f"Office {names} shouts: small steps cannot turn it down. Take it out, start again."
     if missing:
         digits = list_words([str(c) for c in missing])

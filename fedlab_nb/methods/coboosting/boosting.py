@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import choose
-from ...training.distill import kl_each
+from ...training.distill import compute_kl_losses
 from ..parts.frozen_ensemble import combine
 
 PERTURBATIONS = ("sign", "literal")
@@ -46,7 +46,7 @@ def adversarial_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0)
 
     DENSE's `boundary_loss` without its mask. Gradients flow through both.
     """
-    return -kl_each(teacher, student, temperature).mean()
+    return -compute_kl_losses(teacher, student, temperature).mean()
 
 
 # ------------------------------------------------------------------------------------------------------------------ DHS

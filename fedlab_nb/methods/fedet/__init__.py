@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models import MODELS, Network, load_state, model_state, parameter_count
-from ...models.build import default_width
+from ...models.build import choose_default_width
 from ...models.plain import MLP_SMALL_INPUT
 from ...training import ClientModels, Recipe, Tick, train_clients
 from ...training.distill import Learner
@@ -130,7 +130,7 @@ def larger_architecture(
     if not width and width_text:
         width = int(width_text)
     if not width:
-        usual_width = default_width(name, ctx.input_shape)
+        usual_width = choose_default_width(name, ctx.input_shape)
         if name == largest_name and largest_width:
             usual_width = largest_width
         is_small_mlp = name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from ...errors import choose
 from ...models import Network
 from ...models.build import initialise
-from ...models.state import materialise
+from ...models.state import allocate_memory
 from ..base import weighted_mean
 
 # What ω and s are computed from: probabilities (the paper); the variance of raw logits as weight of probabilities; raw
@@ -150,7 +150,7 @@ class CommonHeadNetwork(Network):
         self.adapter = adapter
         self.hidden = hidden
         for module in (self.adapter, self.hidden, self.classifier):
-            materialise(module, like.dtype)
+            allocate_memory(module, like.dtype)
             initialise(module.to(like.device), generator)
 
     def features(self, x: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ from ...comm import dequantise_state, formulas, quantise_state
 from ...models import Network, model_state
 from ...models.state import copy_model
 from ...training import ClientModels, Recipe
-from ...training.distill import distil, distillation_loss
-from ...training.evaluate import CachedFunction, accuracy, run_in_chunks
+from ...training.distill import choose_distillation_loss, distil
+from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.byzantine import choose_lie_logit, replace_answers
 from .aggregators import PHASE, Aggregator
@@ -233,7 +233,7 @@ class FensModel(GlobalModel):
         alone = (z.argmax(2) == y[:, None]).double().mean(0)
         return replace(
             self.report,
-            average_accuracy=accuracy(z.mean(1).argmax(1), y),
+            average_accuracy=compute_accuracy(z.mean(1).argmax(1), y),
             member_accuracy=alone.tolist(),
         )
 
@@ -256,7 +256,7 @@ class Student(NetworkModel):
     def __init__(self, module: Network, teacher: FensModel, images: Tensor) -> None:
         super().__init__(module)
         self.teacher = teacher
-        agreement = accuracy(self.predict(images), teacher.predict(images))
+        agreement = compute_accuracy(self.predict(images), teacher.predict(images))
         self.report = teacher.report = replace(
             teacher.report, public_images=len(images), agreement=agreement
         )
@@ -273,7 +273,10 @@ def distil_student(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     student = ctx.build(ctx.architectures[0], ctx.generator("fens", "student"))
     a_pass = -(-len(x) // DISTIL_BATCH)
     recipe = Recipe(-(-steps // a_pass), DISTIL_BATCH, "adam", 1e-3, weight_decay=0)
-    loss, stream = distillation_loss("kl", TEMPERATURE), ctx.generator("fens", "distillation")
+    loss, stream = (
+        choose_distillation_loss("kl", TEMPERATURE),
+        ctx.generator("fens", "distillation"),
+    )
     ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
     yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
@@ -302,11 +305,13 @@ class Size(NamedTuple):
 
 
 def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0) -> int:
-    """`formulas.fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
+    """`formulas.count_fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
     ranges: numbers of a model's activation ranges"""
     if bits > 8:
-        return formulas.fens_bytes(size.d, clients, q, rounds, 32, ranges=ranges)
-    return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges)
+        return formulas.count_fens_bytes(size.d, clients, q, rounds, 32, ranges=ranges)
+    return formulas.count_fens_bytes(
+        size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges
+    )
 
 
 def compare_bytes(
@@ -325,7 +330,7 @@ def compare_bytes(
     formula = None
     if len(set(ctx.architectures)) == 1:
         start = (
-            0 if ctx.init == "same" else formulas.state_bytes(size.d)
+            0 if ctx.init == "same" else formulas.count_state_bytes(size.d)
         )  # clients that draw their own get none
         own = [
             int(r["messages"])
@@ -346,5 +351,5 @@ def compare_bytes(
     return {
         "measured": measured,
         "formula": formula,
-        "ratio": measured / formulas.one_shot_bytes(size.d),
+        "ratio": measured / formulas.count_one_shot_bytes(size.d),
     }

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ...errors import UsageError, whole
+from ...errors import UsageError, check_whole_number
 from ...models import MODELS, Network
-from ...models.build import default_width, initialise, make_layer
+from ...models.build import choose_default_width, initialise, make_layer
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -46,7 +46,7 @@ def narrow_architecture(architecture: tuple, clients: int) -> tuple:
     """
     name, input_shape, classes, width = architecture
     if width is None:
-        width = default_width(name, input_shape)
+        width = choose_default_width(name, input_shape)
     narrow_width = round(width / math.sqrt(clients))
     if width == 64:
         narrow_width = PAPER_WIDTHS.get(clients, narrow_width)
@@ -63,7 +63,7 @@ def cut_into_blocks(network: Network, blocks: int) -> list[list[nn.Module]]:
     layers = list(network.body)
     name = network.architecture[0]
     hint = f"{name} has {len(layers)} layers to cut between"
-    blocks = whole("blocks", blocks, 1, len(layers), hint=hint)
+    blocks = check_whole_number("blocks", blocks, 1, len(layers), hint=hint)
     if blocks in CUTS.get(name, {}):
         ends = [last + 1 for last in CUTS[name][blocks]]
     else:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network, load_state, parameter_count
-from ...training import ClientModels, accuracy, run_in_chunks
+from ...training import ClientModels, compute_accuracy, run_in_chunks
 from ...training.evaluate import CachedFunction, choose_chunk_size
 from ..base import NetworkModel, Report
 from .blocks import join, sum_tensors
@@ -286,7 +286,7 @@ class RoundCopies:
         self.models.append(copies)
         accuracies = []
         for model, (x, y) in zip(copies.modules, inputs.shards, strict=True):
-            accuracies.append(accuracy(run_in_chunks(model, x).argmax(1), y))
+            accuracies.append(compute_accuracy(run_in_chunks(model, x).argmax(1), y))
         self.home.append(accuracies)
 
 
@@ -329,8 +329,8 @@ class FusedModel(NetworkModel):
         heads = {}
         for name, layers in self.heads.items():
             logits = self.module.with_heads(layers).classify(features)
-            heads[name] = accuracy(logits.argmax(1), y)
+            heads[name] = compute_accuracy(logits.argmax(1), y)
         outside = []
         for models in self.rounds:
-            outside.append([accuracy(logits.argmax(1), y) for logits in models.logits(x)])
+            outside.append([compute_accuracy(logits.argmax(1), y) for logits in models.logits(x)])
         return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

@@ -179,7 +179,7 @@ def make_common_features(
     if kind == "client":
         return (yield from _train_largest_client(ctx))
     if kind == "lite0":
-        body = lite0.lite0(ctx.device)
+        body = lite0.load_lite0(ctx.device)
         if send_body:
             half_precision = [parameter.half() for parameter in body.parameters()]
             ctx.link.broadcast(half_precision, phase="features")

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ...comm import Link
-from ...errors import RunError, number
+from ...errors import RunError, check_number
 from ...rng import generator
 
 
@@ -45,8 +45,8 @@ def smallest_sigma(
     """
     if epsilon == math.inf:
         return 0.0
-    number("epsilon", epsilon, 0, open_low=True)
-    number("delta", delta, 1e-300, 1 - 1e-9)
+    check_number("epsilon", epsilon, 0, open_low=True)
+    check_number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
     while smallest_delta(high, epsilon) > delta:
         low, high = high, 2 * high

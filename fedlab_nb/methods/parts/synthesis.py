@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from ...models import Network
 from ...models.generators import build_generator, initialise_generator
 from ...training import ClientModels
-from ...training.distill import Learner, distillation_loss
+from ...training.distill import Learner, choose_distillation_loss
 from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, server_model_knob
 from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, new_student, search, snapshot, student_recipe
@@ -133,7 +133,7 @@ class ServerKnobs(Method):
     def learner(self, student: Network) -> Learner:
         """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
         recipe = student_recipe(self.epochs, self.batch, self.server_lr)
-        return Learner(student, recipe, distillation_loss("kl", self.temperature), clip=CLIP)
+        return Learner(student, recipe, choose_distillation_loss("kl", self.temperature), clip=CLIP)
 
     def first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
         """w `[M]` of the clients in the teacher, device and dtype of `like`; None: all alike."""

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...declared import parse
+from ...declared import parse_toml
 from ...studies.grid import Study
 from ...studies.outcome import Outcome
 from ...studies.statistics import band
@@ -186,7 +186,7 @@ def without_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:
 def load(path: Path) -> Figures:
     """The study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
     lesson's beside its declaration."""
-    content = parse(path.read_text(encoding="utf-8"))
+    content = parse_toml(path.read_text(encoding="utf-8"))
     content.pop("bars", None)  # of a lesson's pictures
     results = path.with_suffix(".json")
     if path.parent == DECLARATIONS:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...declared import declared
+from ...declared import read_toml
 
 CLASSROOM = "classroom"
 
@@ -95,7 +95,7 @@ class Setup:
     @classmethod
     def read(cls, name: str) -> Setup:
         """The set-up of that name, from its file."""
-        content = declared(f"studies/setups/{name}.toml")
+        content = read_toml(f"studies/setups/{name}.toml")
         return cls(
             name,
             title=content["title"],

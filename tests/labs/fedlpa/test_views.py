@@ -11,7 +11,7 @@ from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
 from fedlab_nb.labs.fedlpa.replay import format_number
 from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
-from fedlab_nb.plots.words import letter
+from fedlab_nb.plots.words import format_letters
 
 SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
@@ -37,7 +37,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
         look_at(ran, client=client)
-        start = f"Client {letter(client)} holds mostly {counts[client].argmax()} "
+        start = f"Client {format_letters(client)} holds mostly {counts[client].argmax()} "
         assert sentence_of(ran, "factors").startswith(start)
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence

@@ -7,7 +7,7 @@ from fedlab_nb.comm import formulas
 from fedlab_nb.data import load
 from fedlab_nb.labs.fens.cost import network_size
 from fedlab_nb.labs.fens.sample import Sample
-from fedlab_nb.plots.words import letter
+from fedlab_nb.plots.words import format_letters
 
 SYSTEM = "fens"
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
@@ -124,7 +124,7 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     rows = ran.set("cost", rounds=1).table
     fens_rows = [row for row in rows if row["what"] == "FENS"]
     (paper,) = [row for row in fens_rows if row["network"] == "4.9 million"]
-    formula = float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}")
+    formula = float(f"{formulas.compute_fens_ratio(4_932_344, 20, 8450, 500):.3g}")
     assert paper["× one-shot"] == formula == 4.36
     ran.set("cost", whose="as set here")
 
@@ -138,7 +138,7 @@ def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
     view = panel.lab_views["forget"]
     for client in (0, 2):
         view.who.value = client
-        start = f"Without client {letter(client)}, accuracy goes from"
+        start = f"Without client {format_letters(client)}, accuracy goes from"
         assert start in sentence_of(panel, "forget")
     panel.controls.clients.value = 2
     panel.run(wait=True)  # what the button found belongs to the run before

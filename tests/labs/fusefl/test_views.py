@@ -10,7 +10,7 @@ from fedlab_nb.labs.fusefl.fusion_calibration import draw_fusion_calibration
 from fedlab_nb.labs.fusefl.probes import ProbeResults, Reading, draw_probes
 from fedlab_nb.labs.fusefl.steps import Replay, draw_step, list_shown_clients, list_steps
 from fedlab_nb.methods.fusefl.network import FuseFLReport
-from fedlab_nb.plots.words import data_size, letter
+from fedlab_nb.plots.words import data_size, format_letters
 
 SYSTEM = "fusefl"
 RAN = {"spurious": "0", "seeds": 2}
@@ -155,7 +155,10 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
         picture = made(draw_step(data, i, client=clients - 1))
         assert len(picture.table) == len(list_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
-    assert f"Client {letter(clients - 1)} after round {blocks}: 100 % at home" in picture.sentence
+    assert (
+        f"Client {format_letters(clients - 1)} after round {blocks}: 100 % at home"
+        in picture.sentence
+    )
 
 
 def test_a_run_that_goes_on_is_drawn_without_accuracies():

@@ -7,7 +7,7 @@ from lab_views import picture_of
 from fedlab_nb.labs.gauss.class_pictures import draw_classes
 from fedlab_nb.methods.gauss import GaussReport
 from fedlab_nb.plots import png
-from fedlab_nb.plots.words import letter
+from fedlab_nb.plots.words import format_letters
 
 SYSTEM = "gauss"
 SHORT = {"clients": 3, "seeds": 1, "methods": []}
@@ -27,7 +27,7 @@ def test_classes_and_what_a_client_sends(ran):
     for client in range(3):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
-        assert f"Client {letter(client)} holds" in picture.sentence
+        assert f"Client {format_letters(client)} holds" in picture.sentence
         held = counts[client][counts[client] > 0]
         assert [row["images"] for row in picture.table] == held.tolist()
         for row in picture.table:

@@ -15,7 +15,7 @@ from class_fixtures import a_message, a_room
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 
 from fedlab_nb.cli import main
-from fedlab_nb.jupyter import free_port
+from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom import server
 from fedlab_nb.live.classroom.messages import build_network
 from fedlab_nb.live.classroom.server import Served
@@ -247,7 +247,7 @@ def command(folder, *options):
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False])
 def test_killed_and_started_again(tmp_path, keep):
-    options = ["--port", str(free_port(18200)), *(["--keep"] if keep else [])]
+    options = ["--port", str(find_free_port(18200)), *(["--keep"] if keep else [])]
     with command(tmp_path, *options) as lines:
         first = lines[0].split()[-1]  # the address
         seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())

@@ -72,7 +72,7 @@ def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
         run_to_end(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
         images().float(),
     )
-    assert torch.equal(frozen(x), lite0.lite0()(x)) and (frozen.size, frozen.parameters) == (
+    assert torch.equal(frozen(x), lite0.load_lite0()(x)) and (frozen.size, frozen.parameters) == (
         112,
         692_688,
     )
