@@ -213,7 +213,8 @@ def differences(results: Results, *, reference: str = "", setting: Setting | str
         draw_level_line(ax, 0, axis="x")
         set_row_axis(ax, list(gaps), least=3)
     rows = (
-        (other, f"{format_share(of, 1)} points", of.verdict, of.n) for other, of in gaps.items()
+        (other, f"{format_share(of, 1, few_seeds=True)} points", of.verdict, of.n)
+        for other, of in gaps.items()
     )
     table = build_table("method | difference | verdict | seeds", rows)
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
@@ -247,7 +248,7 @@ def by_seed(results: Results) -> dict[str, dict[int, float]]:
 
 def wide(of: Band) -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{format_share(of, 1)} %"
+    return f"{format_share(of, 1, few_seeds=True)} %"
 
 
 def written(value: Any) -> str:

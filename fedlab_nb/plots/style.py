@@ -123,9 +123,10 @@ CIVIDIS = matplotlib.colormaps["cividis"]
 class Picture:
     """A figure with the same content in words and numbers.
 
-    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
-    dict a row. Without a figure the table is what is shown; `tabled`: it is always shown, below the figure. waits: it
-    only says what to do so that there will be one.
+    alt: what is drawn and for which setting, for who cannot see it;   sentence: what it shows, plainly
+    detail: the exact numbers behind the sentence, for who hovers over it;   table: its numbers, one dict a row
+    tabled: the table is always shown, below the figure; without a figure it is what is shown
+    waits: it only says what to do so that there will be one
     """
 
     figure: Figure | None
@@ -134,6 +135,7 @@ class Picture:
     table: list[dict[str, Any]] = field(default_factory=list)
     tabled: bool = False
     waits: bool = False
+    detail: str = ""
 
     def __repr__(self) -> str:
         return self.sentence

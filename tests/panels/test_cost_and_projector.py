@@ -137,5 +137,5 @@ def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make)
     assert panel.state("accuracy").stored is not None
     panel.run(wait=True)
     assert not panel.views.reveal.value  # the next guess
-    panel.views.larger.value = False
+    panel.views.projector.value = False
     assert make(hide=["stored"]).state("accuracy").stored is None

@@ -45,8 +45,14 @@ class Target(LabView):
             step=0.05,
         )
 
+        self._run = 0  # of the last drawing
+
     def adapt(self, state: PanelState) -> None:
+        """A new run is shown with its own weight."""
         self.at.max = state.report.logits.shape[1] - 1
+        if state.number != self._run:
+            self._run = state.number
+            self.strength.value = current_options(state)["diversity"]
 
     def draw(self, state: PanelState) -> Picture:
         options = current_options(state)
