@@ -14,10 +14,15 @@ def picture_of(panel, name, setting="digits, α = 0.1"):
 
 
 def sentence_of(panel, name, setting="digits, α = 0.1"):
-    """The sentence of a view that has a table, too."""
+    """The sentence of a view that has a table, too, and its exact numbers."""
     picture = picture_of(panel, name, setting)
     assert picture.table
-    return picture.sentence
+    return words_of(picture)
+
+
+def words_of(picture):
+    """The sentence of a picture, and what is read on hover."""
+    return f"{picture.sentence} {picture.detail}".strip()
 
 
 def look_at(panel, client=-1, class_index=-1):
@@ -26,15 +31,18 @@ def look_at(panel, client=-1, class_index=-1):
 
 
 def sound(picture, setting, *words):
-    """The picture: it can be drawn, names its setting, has numbers, and its sentence has `words`."""
+    """The picture: it can be drawn, names its setting, has numbers, and its sentence, or the exact numbers that one
+    reads on hover, have `words`.
+    """
     assert (
         png(picture).startswith(b"\x89PNG")
         and setting in picture.alt
         and picture.sentence in picture.alt
     )
-    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    assert picture.table and "nan" not in words_of(picture) + str(picture.table)
+    assert picture.detail in picture.alt
     for word in words:
-        assert word in picture.sentence, picture.sentence
+        assert word in words_of(picture), words_of(picture)
     return picture
 
 

@@ -254,10 +254,10 @@ class Views:
         )
         menu = {"help": "It is marked in every view", "options": [NONE]}
         self.client = make_widget(
-            widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **menu
+            widgets.Dropdown, "fl-client", label="Look at client", width=158, label_width=92, **menu
         )
         self.class_index = make_widget(
-            widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **menu
+            widgets.Dropdown, "fl-class", label="class", width=118, label_width=36, **menu
         )
         buttons = [self.tables, self.enlarge, self.projector, self.reveal]
         parts = [self.client, self.class_index, *buttons]

@@ -81,13 +81,13 @@ def against_axis(results: Results, axis: str, *, setting: Setting | str = "") ->
 
 def against(
     accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: Setting | str, chance: float | None = None,
-    methods: Mapping[str, str | Look] | None = None, sentence: str = "",
+    methods: Mapping[str, str | Look] | None = None, sentence: str = "", detail: str = "",
 ) -> Picture:  # fmt: skip
     """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
 
     axis, label: its name in the table, and under it;   chance: accuracy of guessing
     methods: {what a line is called: its method, or its look}, for lines with names of their own
-    sentence: what the picture shows, where that is more than the lines' ends
+    sentence: what the picture shows, where that is more than the lines' ends;   detail: of `Picture`
     """
     known = {line: sorted(of.items()) for line, of in accuracies.items()}
     bands = {
@@ -121,7 +121,12 @@ def against(
     )
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
     return describe_picture(
-        figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table
+        figure,
+        f"Lines of test accuracy against {axis}, with 95 % bands",
+        setting,
+        sentence,
+        table,
+        detail=detail,
     )
 
 

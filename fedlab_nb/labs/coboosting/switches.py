@@ -14,6 +14,7 @@ from ...plots import (
     Series,
     build_table,
     describe_picture,
+    describe_seeds,
     drawing,
     mean_percent,
 )
@@ -175,7 +176,11 @@ def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:
         for variant in others:
             gap = difference(getattr(variant, model), getattr(whole, model))
             if not gap.is_noise:
-                verb = "loses" if gap.mean < 0 else "gains"
-                losses.append(f"{verb} {abs(100 * gap.mean):.0f} points with {variant.words}")
-        parts.append(f"the {name} {join_words(losses) or 'is as good without any of them'}")
-    return f"Against all three ideas {'; '.join(parts)}."
+                sign = "" if gap.mean < 0 else "+"
+                losses.append(f"{sign}{abs(100 * gap.mean):.0f} points with {variant.words}")
+        if losses:
+            parts.append(f"the {name} loses {join_words(losses)}")
+        else:
+            parts.append(f"the {name} is as good without any of them")
+    seeds = describe_seeds(whole.ensemble)
+    return f"Against all three ideas ({seeds}) {'; '.join(parts)}."

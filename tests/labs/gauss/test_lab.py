@@ -27,7 +27,9 @@ def test_classes_and_what_a_client_sends(ran):
     for client in range(3):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
-        assert f"Client {letter(client)} holds" in picture.sentence
+        assert (
+            f"Client {letter(client)} holds" in picture.sentence and "secure sum" in picture.detail
+        )
         held = counts[client][counts[client] > 0]
         assert [row["images"] for row in picture.table] == held.tolist()
         for row in picture.table:
