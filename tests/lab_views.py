@@ -2,12 +2,15 @@
 
 from fedlab_nb.plots import png
 
+MOST_LETTERS = 240  # of a sentence: two lines and a half on a laptop
+
 
 def picture_of(panel, name, setting="digits, α = 0.1"):
     """The picture of a view; `setting`: words of its alternative text, "" of one that stands for no run."""
     picture = panel.show(name)
     assert panel.error == "" and picture is not None, (name, panel.error[-400:])
     assert setting in picture.alt and picture.sentence.endswith("."), picture
+    assert len(picture.sentence) <= MOST_LETTERS, picture.sentence
     assert "nan" not in picture.sentence + str(picture.table), picture
     assert panel.views[name].frame.value.startswith("<div" if picture.waits else "<svg")
     return picture

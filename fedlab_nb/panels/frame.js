@@ -182,7 +182,7 @@ function render({ model, el }) {
     waiting = setTimeout(() => {
       const [width, height] = [Math.round(el.clientWidth), Math.round(el.clientHeight)];
       const [w, h] = model.get("size");
-      if (el.querySelector(".fl-todo") || width < 80 || height < 80 || (Math.abs(width - w) < 3 && Math.abs(height - h) < 3)) return;
+      if (el.querySelector(".fl-todo, .fl-words") || width < 80 || height < 80 || (Math.abs(width - w) < 3 && Math.abs(height - h) < 3)) return;
       model.set("size", [width, height]);
       model.save_changes();
     }, model.get("size")[0] ? 120 : 0);

@@ -146,6 +146,7 @@ class View:
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
             value = WORDS.format(image + numbers_html(picture.table))
         self.box.remove_class("fl-waits")
+        toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
         self.sentence.value = paragraph(picture.sentence, "status", picture.detail)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
@@ -157,6 +158,7 @@ class View:
     def show_message(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = None
+        self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
@@ -254,10 +256,10 @@ class Views:
         )
         menu = {"help": "It is marked in every view", "options": [NONE]}
         self.client = make_widget(
-            widgets.Dropdown, "fl-client", label="Look at client", width=158, label_width=92, **menu
+            widgets.Dropdown, "fl-client", label="Look at client", width=172, label_width=92, **menu
         )
         self.class_index = make_widget(
-            widgets.Dropdown, "fl-class", label="class", width=118, label_width=36, **menu
+            widgets.Dropdown, "fl-class", label="class", width=134, label_width=36, **menu
         )
         buttons = [self.tables, self.enlarge, self.projector, self.reveal]
         parts = [self.client, self.class_index, *buttons]

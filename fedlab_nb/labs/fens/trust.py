@@ -223,7 +223,7 @@ def draw_trust(
         rows.append((who, "samples", *(int(count) for count in held)))
         rows.append((who, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in names)]
-    begin = f"After {when}" if when else "Here"
+    begin = f"After {when}," if when else "Here"
     description = describe_weights(counts, weights, names, setting, client, class_index)
     return describe_picture(
         figure,
