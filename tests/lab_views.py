@@ -2,22 +2,30 @@
 
 from fedlab_nb.plots import png
 
+MOST_LETTERS = 240  # of a sentence: two lines and a half on a laptop
+
 
 def picture_of(panel, name, setting="digits, α = 0.1"):
     """The picture of a view; `setting`: words of its alternative text, "" of one that stands for no run."""
     picture = panel.show(name)
     assert panel.error == "" and picture is not None, (name, panel.error[-400:])
     assert setting in picture.alt and picture.sentence.endswith("."), picture
+    assert len(picture.sentence) <= MOST_LETTERS, picture.sentence
     assert "nan" not in picture.sentence + str(picture.table), picture
     assert panel.views[name].frame.value.startswith("<div" if picture.waits else "<svg")
     return picture
 
 
 def sentence_of(panel, name, setting="digits, α = 0.1"):
-    """The sentence of a view that has a table, too."""
+    """The sentence of a view that has a table, too, and its exact numbers."""
     picture = picture_of(panel, name, setting)
     assert picture.table
-    return picture.sentence
+    return words_of(picture)
+
+
+def words_of(picture):
+    """The sentence of a picture, and what is read on hover."""
+    return f"{picture.sentence} {picture.detail}".strip()
 
 
 def look_at(panel, client=-1, class_index=-1):
@@ -26,15 +34,18 @@ def look_at(panel, client=-1, class_index=-1):
 
 
 def sound(picture, setting, *words):
-    """The picture: it can be drawn, names its setting, has numbers, and its sentence has `words`."""
+    """The picture: it can be drawn, names its setting, has numbers, and its sentence, or the exact numbers that one
+    reads on hover, have `words`.
+    """
     assert (
         png(picture).startswith(b"\x89PNG")
         and setting in picture.alt
         and picture.sentence in picture.alt
     )
-    assert picture.table and "nan" not in picture.sentence + str(picture.table)
+    assert picture.table and "nan" not in words_of(picture) + str(picture.table)
+    assert picture.detail in picture.alt
     for word in words:
-        assert word in picture.sentence, picture.sentence
+        assert word in words_of(picture), words_of(picture)
     return picture
 
 

@@ -137,6 +137,7 @@ def draw_pairs(
     *,
     setting: Setting | str,
     class_index: int | None = None,
+    detail: str = "",
 ) -> Picture:
     """At most MAX_PAIRS of the images sent, each above the nearest own one.
 
@@ -165,6 +166,7 @@ def draw_pairs(
         setting,
         sentence,
         make_table(neighbours, names),
+        detail=detail,
     )
 
 

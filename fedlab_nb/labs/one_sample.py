@@ -119,7 +119,7 @@ WIDE_LAYOUT = Layout((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785)
 NARROW_LAYOUT = Layout((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72)
 
 
-def draw_one_sample(sample: OneSample, title: str, sentence: str) -> Picture:
+def draw_one_sample(sample: OneSample, title: str, sentence: str, detail: str = "") -> Picture:
     """A row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
     """
@@ -132,7 +132,12 @@ def draw_one_sample(sample: OneSample, title: str, sentence: str) -> Picture:
         right = figure.add_axes((0.675, layout.bottom, 0.15, layout.height), sharey=left)
         draw_client_numbers(right, sample)
     return describe_picture(
-        figure, f"{title}: {sample.name}", sample.setting, sentence, sample.table
+        figure,
+        f"{title}: {sample.name}",
+        sample.setting,
+        sentence,
+        sample.table,
+        detail=detail,
     )
 
 

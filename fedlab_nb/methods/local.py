@@ -1,9 +1,9 @@
 """The two references. Local models alone: what a client gets without any federation, and no bound: methods can fall
 below it. Below, centralized training.
 
-Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is
-named too; it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict`
-uses.
+Reported accuracy is the mean over the clients of each one's accuracy on the global test set, for each class and over
+all of them; a client's own accuracy is that of its own model on its own samples. The best single client is named too;
+it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict` uses.
 """
 
 from dataclasses import dataclass
@@ -58,10 +58,10 @@ class LocalModels(NetworkModel):
         return (self.client_logits(x).argmax(-1) == y).double().mean(1).tolist()
 
     def tested(self, x: Tensor, y: Tensor) -> Tested:
-        """The scores of the best model; accuracy and calibration over the predictions of all of them."""
+        """The scores of the best model; all else over the predictions of all of them."""
         logits = self.client_logits(x)
         calibrated = measure_calibration(logits, y, self.score_kind)
-        return Tested(logits[self.best], self.accuracy(x, y), calibrated)
+        return Tested(logits[self.best], self.accuracy(x, y), calibrated, logits.argmax(-1))
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         accuracies = self.client_accuracies(x, y)

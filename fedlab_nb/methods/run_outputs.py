@@ -107,11 +107,15 @@ def has_curve_point(done: int, total: int, frames: int = 20) -> bool:
 
 @dataclass(frozen=True)
 class Tested:
-    """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the calibration."""
+    """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the calibration.
+
+    client_predictions: `[M, N]`, what each client says with a model of its own; None where all have the same model
+    """
 
     scores: Tensor
     accuracy: float
     calibration: Calibration
+    client_predictions: Tensor | None = None
 
 
 class GlobalModel:

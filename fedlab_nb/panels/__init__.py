@@ -29,7 +29,7 @@ def playground(*, methods: Iterable[str] | None = None, link: str = "", **option
     fixed:    for teachers: values that cannot be changed
     inline:   work in the calling thread. This is for notebooks that do not show what threads do, such as Colab, which
     the panel notices by itself. Stop has no effect then
-    projector: True begins with larger controls and letters, as the button "Larger" under the picture
+    projector: True begins as the button "Projector: guess first" makes it: larger letters, and each result is covered
     job:      another source of events than `study.job`
 
     Raises UsageError for a name or value that no control takes.

@@ -24,6 +24,8 @@ STEP = 0.01
 HUGE = 10**9
 NOBODY, MOST_CLIENTS = -1, 50
 NO_POISON = "none"
+# What a chip says where the title does not say which bars its method gives.
+CHIPS = {"ensemble": "Ensemble: both means"}
 POISONS = (
     ("no client is poisoned", NO_POISON), ("flipped labels", "labels"), ("change turned round", "sign"),
     ("change blown up", "scaled"), ("false answers", "lie"),
@@ -134,7 +136,10 @@ class MethodBox:
                 False, description=info.title, indent=False, tooltip=tip
             )
             self._chips[name] = make_widget(
-                widgets.Button, "fl-chip", label=info.title, help=f"Take {info.title} out"
+                widgets.Button,
+                "fl-chip",
+                label=CHIPS.get(name, info.title),
+                help=f"Remove {info.title}",
             )
             self._chips[name].on_click(lambda _, name=name: self._take_out(name))
             self.boxes[name].observe(lambda _: self._chosen(), "value")

@@ -33,11 +33,20 @@ function sentences(root) {
     if (one.clientHeight) put(one, { tabIndex: reach });
   }
 }
+/** A lab's own tabs stand in a row of their own, over those that every panel has: fl-split-4 says that four are its own. */
+function group(row, buttons) {
+  const split = Number([...row.classList].find((one) => one.startsWith("fl-split-"))?.slice(9));
+  if (!split || row.querySelector(".fl-group-name")) return;
+  const named = (textContent) => Object.assign(document.createElement("span"), { className: "fl-group-name", textContent });
+  buttons[0].before(named("This method"));
+  buttons[split].before(Object.assign(document.createElement("i"), { className: "fl-break" }), named("Compare"));
+}
 /** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
 function tabs(root) {
   for (const row of root.querySelectorAll(".fl-tabs")) {
     const buttons = [...row.querySelectorAll("button")];
     buttons[0]?.parentElement.setAttribute("role", "tablist");
+    group(row, buttons);
     for (const button of buttons) {
       const on = button.classList.contains("mod-active");
       put(button, { role: "tab", ariaSelected: String(on), tabIndex: on ? 0 : -1 });
@@ -61,16 +70,21 @@ function arrows(event) {
 /** A view whose picture is that of now is seen at once; before any other the kernel draws the new one. */
 function turn({ target, currentTarget }) {
   const button = target.closest?.(".fl-main > .fl-tabs button"), views = [...currentTarget.querySelectorAll(".fl-main > .fl-view")];
-  const seen = button && views[[...button.parentElement.children].indexOf(button)];
+  const seen = button && views[[...button.parentElement.querySelectorAll("button")].indexOf(button)];
   if (seen && !seen.matches(".fl-old")) for (const view of views) view.style.display = view === seen ? "" : "none";
 }
 /** The keys of a classroom: P for a projector, G once everybody has guessed. */
 function keys(event) {
-  const button = { p: ".fl-larger", g: ".fl-reveal" }[event.key?.toLowerCase()];
+  const button = { p: ".fl-to-guess", g: ".fl-reveal" }[event.key?.toLowerCase()];
   if (!button || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(FIELDS)) return;
   event.currentTarget.querySelector(button)?.click();
   event.preventDefault();
   event.stopPropagation();
+}
+/** A click on a covered picture is the guess's end: it uncovers the results. */
+function uncover({ target, currentTarget }) {
+  if (!currentTarget.matches(".fl-covering")) return;
+  if (target.closest?.(".fl-view:not(.fl-view-partition) .fl-frame")) currentTarget.querySelector(".fl-reveal")?.click();
 }
 /** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */
 function follow(kernel, mark) {
@@ -108,7 +122,7 @@ function render({ model, el }) {
     if (!root) return requestAnimationFrame(start);
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
-    for (const [kind, heard] of Object.entries({ keydown: keys, focusin: focused, click: turn })) root.addEventListener(kind, heard, { signal });
+    for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", turn], ["click", uncover]]) root.addEventListener(kind, heard, { signal });
     watch = new MutationObserver(changed);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();

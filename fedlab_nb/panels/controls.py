@@ -183,6 +183,7 @@ class Controls:
             width="auto",
         )
         self._fixed: set[str] = set()
+        self._chosen_clients: int | None = None  # before a data set's own clients were used
         self._asked, self._agreed = ((), {}, 0), False
         self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
@@ -381,8 +382,8 @@ class Controls:
         if self.named_clients and not known:
             self.dealing.value = "natural"
         show_if(ways[0][1] == "natural" or ways[-1][1] == "fonts", self.dealing)
-        self._deal()
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
+        self._deal()
         before, self.preset_epochs = (
             self.preset_epochs,
             classroom_epochs(self.data, len(data.y_train)),
@@ -406,6 +407,21 @@ class Controls:
         for name, widget in (("alpha", self.alpha), ("clients", self.clients)):
             nothing = self.own_clients or (name == "alpha" and self.dealing.value == "fonts")
             widget.disabled = bool(nothing) or name in self._fixed
+        self._show_client_count()
+
+    def _show_client_count(self) -> None:
+        """The slider of the clients says how many the data name where these are used; where samples are dealt out
+        again it goes back to what it said before.
+        """
+        own = self.own_clients
+        if own and self._chosen_clients is None:
+            self._chosen_clients = self.clients.value
+        if own:
+            self.clients.max = max(own, self.clients.max)
+            self.clients.value = own
+        elif self._chosen_clients is not None:
+            self.clients.value = min(self._chosen_clients, self.clients.max)
+            self._chosen_clients = None
 
     def busy(self, is_busy: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""

@@ -1,4 +1,4 @@
-"""What the controls say before a run: how skewed the data are, what an upload and the whole run will cost; and
+"""What the controls say before a run: what an upload and the whole run will cost, and how skewed the data are; and
 `Debouncer`, by which slow updates wait until a hand is off the controls.
 """
 
@@ -112,19 +112,27 @@ def describe_cost(cost: Cost | None) -> str:
 
 
 def describe_federation(state: PanelState) -> str:
-    """Skew and upload in a sentence, before a training; '' without data."""
+    """What the upload of the models costs, before a training; '' without data."""
+    federation = state.federation
+    if federation is None:
+        return ""
+    text = describe_upload(federation, state.settings)
+    if federation.partition in ("natural", "fonts", "own"):
+        return f"{federation.note} {text}"
+    return text
+
+
+def describe_skew_exactly(state: PanelState) -> str:
+    """The numbers behind "different clients", for who hovers; '' without data."""
     federation = state.federation
     if federation is None:
         return ""
     skew = federation.skew
-    classes = federation.dataset.classes
-    text = (
-        f"A client effectively sees {skew.effective_classes:.1f} of {classes} classes (skew "
-        f"{skew.jensen_shannon:.2f}). {describe_upload(federation, state.settings)}"
+    return (
+        f"A client effectively sees {skew.effective_classes:.1f} of {federation.dataset.classes} "
+        f"classes. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the same mix, at 1 "
+        "no two clients share a class."
     )
-    if federation.partition in ("natural", "fonts", "own"):
-        return f"{federation.note} {text}"
-    return text
 
 
 def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
@@ -138,7 +146,7 @@ def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
         sizes.append(count_model_bytes(model, dataset.input_shape, dataset.classes))
     smallest = data_size(min(sizes))
     largest = data_size(max(sizes))
-    text = f"Uploading its model once costs it {smallest}"
+    text = f"Uploading its model once costs a client {smallest}"
     if largest != smallest:
         text += f" to {largest}"
     if clients > 1:

@@ -5,13 +5,14 @@ remembered.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
 
 from .. import plots
-from ..data import describe
+from ..data import Dataset, describe, load
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.accuracy import table
@@ -28,10 +29,13 @@ from ..plots.words import (
     percent,
     plain_client_name,
     plural,
+    setting_values,
 )
+from ..studies.experiment import choose_test_points
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, describe_settings
 from .record import Runs
+from .stage_data import make_sheet
 from .theme import make_player, make_widget, offer, show_if
 
 MOST_MAPS = 60  # remembered
@@ -46,7 +50,7 @@ WHAT_TO_DO = (
 
 
 class WhoHoldsWhat(LabView):
-    """The partition; before the first run with the stored results beside it."""
+    """The partition, with the stored results beside it."""
 
     name, title, ready = "partition", "Who holds what", "data"
     needs = ("federation", "stored", "client", "class_index", "frame")
@@ -74,8 +78,6 @@ class WhoHoldsWhat(LabView):
         text = f"{describe_partition(state)}."
         if "α" in text:
             text += " Smaller α is more skewed."
-        if state.stored:
-            text += f" At the right {state.stored.table.label}."
         return text
 
 
@@ -91,7 +93,7 @@ class ResultView(LabView):
 class Accuracy(ResultView):
     """Accuracy, the best first once all is done; before the first run of the stored results."""
 
-    name, title, needs = "accuracy", "Accuracy", ("runs", "stored", "frame", "running")
+    name, title, needs = "accuracy", "Accuracy", ("runs", "placeholder", "frame", "running")
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,21 +106,21 @@ class Accuracy(ResultView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        show_if(state.stored is None, self.keeps_order)
+        show_if(state.placeholder is None, self.keeps_order)
 
     def is_ready(self, state: PanelState) -> bool:
-        return super().is_ready(state) or state.stored is not None
+        return super().is_ready(state) or state.placeholder is not None
 
     def draw(self, state: PanelState) -> plots.Picture:
-        if state.stored is not None:
-            return state.stored.draw(self._stored)
+        if state.placeholder is not None:
+            return state.placeholder.draw(self._stored)
         rows = state.runs.series(others=True)
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
         return plots.accuracy(rows, chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
-        if state.stored is not None:
+        if state.placeholder is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
         return caption(state)
 
@@ -153,12 +155,9 @@ class Features(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         bright_classes, remark = self._choose_bright_classes(state)
-        maps = []
-        for s in with_features(state.runs):
-            known = self._find_map(s)
-            kind = "t-SNE" if "tsne" in known else "PCA"
-            points = known.get("tsne", known["pca"])
-            maps.append(plots.Map(s.lines, points, s.labels[:POINTS], known["score"], kind))
+        settings = state.runs.current[0].settings
+        sheet = find_sheet(settings)
+        maps = [self._make_map(s, sheet, settings) for s in with_features(state.runs)]
         return plots.features(
             maps,
             state.class_names,
@@ -166,6 +165,26 @@ class Features(ResultView):
             bright=bright_classes,
             remark=remark,
             first=self.maps.value,
+            sheet=sheet,
+        )
+
+    def _make_map(
+        self, s: plots.Series, sheet: Mapping[str, Any] | None, settings: Mapping[str, Any]
+    ) -> plots.Map:
+        """The map of a row. sheet: the images of the present run's samples;   settings: of that run"""
+        known = self._find_map(s)
+        points = known.get("tsne", known["pca"])
+        has_images = sheet is not None
+        has_images = has_images and setting_values(s.setting).get("dataset") == settings["dataset"]
+        below = ", ".join(words for words in (s.detail, s.features_of) if words)
+        return plots.Map(
+            f"{s.label}\n{below}" if below else s.label,
+            points,
+            s.labels[:POINTS],
+            known["score"],
+            "t-SNE" if "tsne" in known else "PCA",
+            None if s.answers is None else s.answers[:POINTS],
+            np.arange(len(points)) if has_images else None,
         )
 
     def _choose_bright_classes(self, state: PanelState) -> tuple[list[bool] | None, str]:
@@ -362,6 +381,21 @@ class Track(LabView):
 
 
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
+
+
+def find_sheet(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The sheet of the test samples that the maps show; None where samples are no images, or are not at hand."""
+    try:
+        return make_sheet_once(load(str(settings["dataset"])))
+    except FedlabError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def make_sheet_once(dataset: Dataset) -> dict[str, Any] | None:
+    """The sheet of a data set's first POINTS fixed test points."""
+    points = choose_test_points(len(dataset.y_test))[:POINTS]
+    return make_sheet(dataset.x_test[points])
 
 
 def describe_partition(state: PanelState) -> Setting:

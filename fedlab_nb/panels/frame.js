@@ -11,6 +11,7 @@ const STYLE = `
 const DARK_IMAGES = "image:not([id^=photos] *) { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const STILL_REST = 600; // milliseconds without another picture after which one is shown where motion is unwanted
+const THUMBNAIL = 64; // pixels of the longer side of an image that a mark shows
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 /** Set attributes, those alone that say something else: what is left alone costs a page nothing. */
@@ -46,7 +47,8 @@ function marksOf(svg, marks) {
 
 function render({ model, el }) {
   const box = (className) => Object.assign(document.createElement("div"), { className });
-  const [words, picture, tip] = ["fl-said", "fl-picture", "fl-tip"].map(box);
+  const [words, picture, tip, text, thumbnail] = ["fl-said", "fl-picture", "fl-tip", "fl-tip-text", "fl-thumbnail"].map(box);
+  tip.append(thumbnail, text);
   tip.hidden = true;
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
@@ -94,13 +96,30 @@ function render({ model, el }) {
 
   // ------------------------------------------------------------------------------------------------ pointer and keys
   function showTip(mark, pointer) {
-    tip.textContent = mark.says;
+    text.textContent = mark.says;
+    showThumbnail(mark.thumbnail);
     tip.hidden = false;
     const [frame, box] = [el.getBoundingClientRect(), mark.element.getBoundingClientRect()];
     const at = pointer ? { x: pointer.clientX, y: pointer.clientY } : { x: box.right, y: box.top + box.height / 2 };
     const x = at.x - frame.left + (at.x + 20 + tip.offsetWidth > Math.min(frame.right, innerWidth) ? -14 - tip.offsetWidth : 14);
     const y = Math.min(at.y - frame.top + 12, frame.height - tip.offsetHeight);
     tip.style.transform = `translate(${Math.round(Math.max(0, x))}px, ${Math.round(Math.max(0, y))}px)`;
+  }
+  /** The image of what a mark stands for, from the sheet that all share. */
+  function showThumbnail(number) {
+    const { image, width, height, columns, rows } = model.get("thumbnails");
+    thumbnail.hidden = number === undefined || image === undefined;
+    if (thumbnail.hidden) return;
+    const shownWidth = THUMBNAIL * Math.min(1, width / height);
+    const shownHeight = THUMBNAIL * Math.min(1, height / width);
+    const [left, top] = [(number % columns) * shownWidth, Math.floor(number / columns) * shownHeight];
+    Object.assign(thumbnail.style, {
+      width: `${shownWidth}px`,
+      height: `${shownHeight}px`,
+      backgroundImage: `url("${image}")`,
+      backgroundSize: `${columns * shownWidth}px ${rows * shownHeight}px`,
+      backgroundPosition: `-${left}px -${top}px`,
+    });
   }
   /** The mark under the pointer, or the nearest one within a few pixels. */
   function under(event) {
@@ -163,7 +182,7 @@ function render({ model, el }) {
     waiting = setTimeout(() => {
       const [width, height] = [Math.round(el.clientWidth), Math.round(el.clientHeight)];
       const [w, h] = model.get("size");
-      if (el.querySelector(".fl-todo") || width < 80 || height < 80 || (Math.abs(width - w) < 3 && Math.abs(height - h) < 3)) return;
+      if (el.querySelector(".fl-todo, .fl-words") || width < 80 || height < 80 || (Math.abs(width - w) < 3 && Math.abs(height - h) < 3)) return;
       model.set("size", [width, height]);
       model.save_changes();
     }, model.get("size")[0] ? 120 : 0);

@@ -59,7 +59,8 @@ class PanelState:
     view, client, class_index: what is looked at; None for no client and no class in particular; every view marks them
     prepared, worked: what the view's own `prepare` and `work` returned; None before, and after another run
     running:  whether a job runs
-    stored:   the stored results that a panel shows before its first run; None: they say nothing
+    stored:   the stored results nearest to the settings; None: they say nothing of these
+    placeholder: the same as long as nothing was run here
     """
 
     federation: Any = None
@@ -87,6 +88,7 @@ class PanelState:
     running: bool = False
     shows_stored: bool = True
     stored: NearestResults | None = None
+    placeholder: NearestResults | None = None
     view_states: Mapping[str, ViewState] = field(default_factory=dict)
 
     @property
@@ -144,7 +146,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     elif new.federation is not None:
         class_names = tuple(new.federation.dataset.class_names)
     stored = None
-    if new.shows_stored and not new.runs.number and new.federation is not None:
+    if new.shows_stored and new.federation is not None:
         stored = find_nearest_results(new.methods, new.settings)
     return replace(
         new,
@@ -156,6 +158,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         class_names=class_names,
         others={other.method: other.outcomes for other in current if other is not row},
         stored=stored,
+        placeholder=None if new.runs.number else stored,
     )
 
 
@@ -316,7 +319,9 @@ def draw_picture(kind: LabView, state: PanelState) -> Picture:
         cost = estimate_work(kind, state)
         if cost is not None and cost.seconds is not None:
             sentence += f" It takes {duration(cost.seconds)}."
-    return replace(picture, alt=adapt_sample_words(picture.alt, samples), sentence=sentence)
+    alt = adapt_sample_words(picture.alt, samples)
+    detail = adapt_sample_words(picture.detail, samples)
+    return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 
 def estimate_work(kind: LabView, state: PanelState) -> Cost | None:

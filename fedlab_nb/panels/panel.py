@@ -23,7 +23,7 @@ from ..plots.kit import make_blank_picture
 from ..plots.words import make_setting, plain_client_name
 from . import export, saved, theme
 from .controls import Controls, put
-from .facts import Debouncer, describe_federation
+from .facts import Debouncer, describe_federation, describe_skew_exactly
 from .figures import COMMON, summary
 from .lab_view import READY, LabSpec, LabView, PanelState, apply_event, next_state
 from .link import write as write_link
@@ -79,7 +79,7 @@ class Panel(saved.Saved):
             **self._tab_options(),
         )
         self.views.allows_stored = "stored" not in hide
-        self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
+        self.views.projector.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pin_row, spec.name)
         style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         parts = [
@@ -118,7 +118,7 @@ class Panel(saved.Saved):
 
     def _tab_options(self) -> dict[str, Any]:
         """Further arguments of `Views`."""
-        return {}
+        return {"groups_tabs": bool(self.spec.method) and not self.spec.last}
 
     def _make_editor(self) -> PartitionEditor | None:
         """The buttons that change the partition by hand."""
@@ -141,8 +141,9 @@ class Panel(saved.Saved):
         observe((controls.dataset, controls.path), self._load_data)
         observe(controls.choices, self._apply_controls)
         controls.card.on_choice = self._choose_column
-        observe((self.views.larger, self.views.reveal), self._toggle_projector)
+        observe((self.views.projector, self.views.reveal), self._toggle_projector)
         self._toggle_projector()
+        observe((self.views.enlarge,), self._toggle_enlarged)
         self.views.on_look(self._apply_look)
         for name, view in self.views.views.items():
             observe(view.kind.controls, partial(self._redraw_view, name))
@@ -286,16 +287,20 @@ class Panel(saved.Saved):
         self.runs_panel.show(state.runs)
         # A hand does not wait for it.
         self.controls.debouncer.request(
-            "words", lambda: (describe_federation(state), self.code()), self._show_words
+            "words",
+            lambda: (describe_federation(state), describe_skew_exactly(state), self.code()),
+            self._show_words,
         )
         if not self._worker.busy:
             methods = state.methods if state.federation else ()
             self.controls.tell((methods, state.settings, state.number))
 
-    def _show_words(self, words: tuple[str, str]) -> None:
-        """What the controls say of the federation, and the Python lines."""
-        facts, code = words
+    def _show_words(self, words: tuple[str, str, str]) -> None:
+        """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
+        facts, skew, code = words
         self.controls.facts.value = theme.paragraph(facts)
+        for part in (self.controls.facts, self.controls.ends):
+            part.tooltip = skew
         self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
         if self._state.partition is not None:
             self.controls.preview(self._state.partition)
@@ -338,9 +343,13 @@ class Panel(saved.Saved):
 
     def _toggle_projector(self) -> None:
         """Toggle projector mode: as classes of this widget, since a page asks each change for what it `:has`."""
-        is_large = self.views.larger.value
-        theme.toggle_class(self, "fl-projector", is_large)
-        theme.toggle_class(self, "fl-covering", is_large and not self.views.reveal.value)
+        is_on = self.views.projector.value
+        theme.toggle_class(self, "fl-projector", is_on)
+        theme.toggle_class(self, "fl-covering", is_on and not self.views.reveal.value)
+
+    def _toggle_enlarged(self) -> None:
+        """Give the picture the place of the controls, or give it back."""
+        theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
     @guarded
     def _redraw_view(self, view: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import label_of
 from ..plots import Series
-from ..plots.words import dataset_name, make_setting
+from ..plots.words import Setting, dataset_name, make_setting, plain_client_name
 
 BOUNDS = ("local", "centralized")  # references, not competitors
 # Settings that `make_setting` names, or that a row says elsewhere.
@@ -256,10 +256,18 @@ def make_series(row: Row, detail: str = "") -> Series:
         calibration={seed: outcome.calibration for seed, outcome in outcomes.items()},
         features=None if first is None else first.test_features,
         labels=None if first is None else first.test_labels,
+        answers=None if first is None else getattr(first, "test_predictions", None),
+        features_of=describe_features_owner(first, row.setting),
         method=label_of(row.method, row.settings, row.method),
         pinned=bool(detail),
         bound=row.method in BOUNDS,
     )
+
+
+def describe_features_owner(outcome: Any, setting: Setting) -> str:
+    """Whose features an outcome has, where each client has a model of its own: 'client G'; else ''."""
+    best = getattr(getattr(outcome, "report", None), "best_client", None)
+    return "" if best is None else f"client {plain_client_name(best, setting)}"
 
 
 def average_phases(outcomes: Sequence[Any]) -> dict[str, tuple[float, float]]:

@@ -5,12 +5,15 @@ Plain values and arrays in, plain values and bytes out: nothing here knows a wid
 
 from __future__ import annotations
 
+import io
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from ..data import DATASETS, Dataset, Federation, add_public_part, federate, find_title, load
@@ -34,7 +37,6 @@ SQUARE = 4  # pixels of a side of a sample without a picture
 MOST_BYTES = 4_000_000  # of all training images in full size
 MOST_TEST_IMAGES = 1000  # that can be looked at
 NOBODY = 2**16 - 1  # the owner of a sample that no client holds
-LEAST_SEEDS_OF_A_BAND = 5
 LIVE_SECONDS = 1.0  # a method that is forecast to take longer waits for Run
 FREE = ("seed", "seeds", "device")  # settings that do not make a result one of another setting
 
@@ -77,6 +79,25 @@ def make_images(x: Tensor, side: int | None) -> np.ndarray | None:
         x = torch.nn.functional.interpolate(x, size=side, mode="area")
     pixels = (255 * x.clamp(0, 1)).round().to(torch.uint8)
     return pixels.permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def make_sheet(x: Tensor, columns: int = 20) -> dict[str, Any] | None:
+    """Images `x [N, C, H, W]` as one PNG, `columns` of them in a row, as `plots.vector.attach_thumbnails` takes it;
+    None for what is no image. Large ones are made smaller."""
+    pixels = make_images(x, THUMBNAIL)
+    if pixels is None:
+        return None
+    count, side = pixels.shape[:2]
+    rows = -(-count // columns)
+    page = np.zeros((rows * side, columns * side, pixels.shape[3]), dtype=np.uint8)
+    for number, image in enumerate(pixels):
+        top = number // columns * side
+        left = number % columns * side
+        page[top : top + side, left : left + side] = image
+    out = io.BytesIO()
+    Image.fromarray(page.squeeze()).save(out, "png")
+    address = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
+    return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
 
 
 def find_owners(federation: Federation) -> np.ndarray:
@@ -315,7 +336,7 @@ def add_result(
     found = band(shares)
     described["accuracies"][name] = found.mean
     described["seeds"][name] = len(shares)
-    if len(shares) >= LEAST_SEEDS_OF_A_BAND:
+    if found.is_shown:
         described["bands"][name] = found.half_width
     if is_old:
         described["older"].append(name)

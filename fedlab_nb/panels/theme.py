@@ -23,9 +23,14 @@ SAVED_STYLE = (
 )
 
 
-def paragraph(text: str, role: str = "") -> str:
-    attribute = f' role="{role}"' if role else ""
-    return f"<p{attribute}>{html.escape(text)}</p>" if text else ""
+def paragraph(text: str, role: str = "", detail: str = "") -> str:
+    """A text as HTML, nothing of none. detail: what is read on hover"""
+    if not text:
+        return ""
+    attributes = f' role="{role}"' if role else ""
+    if detail:
+        attributes += f' class="fl-exact" title="{html.escape(detail)}"'
+    return f"<p{attributes}>{html.escape(text)}</p>"
 
 
 def numbers_html(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -19,7 +19,7 @@ from ..front import HERE as FRONT
 from ..front import join_modules
 from ..plots import Picture
 from ..plots.style import SIZE, use_size
-from ..plots.vector import draw_svg, get_marks
+from ..plots.vector import draw_svg, get_marks, get_thumbnails
 from .figures import COMMON
 from .lab_view import LabView, PanelState, draw_picture, estimate_work
 from .theme import (
@@ -38,15 +38,15 @@ from .worker import Worker, on_thread
 
 HERE = Path(__file__).parent
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
-# Pixels of an inch of a picture: a laptop's frame shows 4.15 inches of height, a projector's the same ones larger. A
-# telephone's has fewer pixels, and there pictures put below each other what else stands side by side.
-LEAST, MOST = 72, 125
+# Pixels of an inch of a picture, so that its letters are as large as those of the panel in every window: a larger frame
+# has more room, and no larger letters. A telephone has few pixels: there they are a little smaller.
+PIXELS_AN_INCH = 96
+SMALL_PIXELS_AN_INCH = 76
+SMALL_FRAME = 480  # pixels of width
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
 SOON = 2.0  # seconds of work that begins by itself, at most
-PROJECTOR = (
-    "For a projector, key P: larger letters, few controls, and no result before it is guessed"
-)
+PROJECTOR = "For a class, key P: larger letters, few controls, and every result is covered until it is guessed"
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
@@ -64,6 +64,7 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
+    thumbnails: the sheet of small images that marks show (`plots.vector.attach_thumbnails`), or {}
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
@@ -73,6 +74,7 @@ class Frame(anywidget.AnyWidget):
     _esm = (HERE / "frame.js").read_text(encoding="utf-8")
     value = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
+    thumbnails: Any = traitlets.Dict().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
@@ -134,24 +136,29 @@ class View:
         self.picture = picture
         figure = picture.figure
         marks = {}
+        thumbnails = {}
         if figure is not None:
             svg = svg or draw_svg(figure)
             marks = get_marks(figure)
+            thumbnails = get_thumbnails(figure)
         value = svg
         if figure is None or picture.tabled:
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
             value = WORDS.format(image + numbers_html(picture.table))
         self.box.remove_class("fl-waits")
+        toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
-        self.sentence.value = paragraph(picture.sentence, "status")
+        self.sentence.value = paragraph(picture.sentence, "status", picture.detail)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt = picture.alt
+            self.frame.thumbnails = thumbnails
             self.frame.marks = marks
             self.frame.value = value
 
     def show_message(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = None
+        self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
@@ -174,6 +181,7 @@ class Views:
     lock:  held while something is shown;   fitting: held while a view fits its own controls
     prepare(kind, state): begins a view's slow work
     without_tab: names of views that are drawn only when they are asked for;   titles: of tabs, in place of the views'
+    groups_tabs: whether a lab's own views, which come first, have a row of tabs of their own
     """
 
     def __init__(
@@ -184,7 +192,9 @@ class Views:
         prepare: Callable,
         without_tab: Sequence[str] = (),
         titles: Mapping[str, str] | None = None,
+        groups_tabs: bool = False,
     ) -> None:
+        self.groups_tabs = groups_tabs
         self._lock = lock
         self._fitting = fitting
         self._prepare = prepare
@@ -217,6 +227,9 @@ class Views:
         if first in self.without_tab:
             first = next(iter(options.values()))
         self.tabs = make_tabs(options, first)
+        own = [kind for kind in kinds if type(kind) not in COMMON]
+        if self.groups_tabs and own:
+            self.tabs.add_class(f"fl-split-{len(own)}")
 
     def _make_foot(self) -> None:
         """The row under the pictures: the table, and what is looked at."""
@@ -226,21 +239,30 @@ class Views:
             label="Numbers as a table",
             help="The numbers of this picture",
         )
-        self.larger = make_widget(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
+        self.enlarge = make_widget(
+            widgets.ToggleButton,
+            "fl-enlarge",
+            label="Enlarge",
+            help="The picture over the whole width; the controls come back with a second click",
+        )
+        self.projector = make_widget(
+            widgets.ToggleButton, "fl-to-guess", label="Projector: guess first", help=PROJECTOR
+        )
         self.reveal = make_widget(
             widgets.ToggleButton,
             "fl-reveal",
             label="Show the result",
-            help="Once it is guessed: key G",
+            help="Once it is guessed: key G, or a click on the covered picture",
         )
         menu = {"help": "It is marked in every view", "options": [NONE]}
         self.client = make_widget(
-            widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **menu
+            widgets.Dropdown, "fl-client", label="Look at client", width=172, label_width=92, **menu
         )
         self.class_index = make_widget(
-            widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **menu
+            widgets.Dropdown, "fl-class", label="class", width=134, label_width=36, **menu
         )
-        parts = [self.tables, self.client, self.class_index, self.reveal, self.larger]
+        buttons = [self.tables, self.enlarge, self.projector, self.reveal]
+        parts = [self.client, self.class_index, *buttons]
         self._foot = make_widget(widgets.HBox, "fl-foot", children=parts)
 
     @property
@@ -271,7 +293,7 @@ class Views:
                 call()
 
         self.tabs.observe(show_tab, "value")
-        for choice in (self.client, self.class_index, self.larger, self.reveal):
+        for choice in (self.client, self.class_index, self.projector, self.reveal):
             choice.observe(lambda _: call(), "value")
         for view in self.views.values():
             view.frame.observe(resize, "size")
@@ -287,7 +309,7 @@ class Views:
     def look(self) -> dict[str, Any]:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
         results are not where a class still guesses."""
-        is_revealed = self.reveal.value or not self.larger.value
+        is_revealed = self.reveal.value or not self.projector.value
         return {
             "view": self.visible,
             "frame": self.frame,
@@ -302,8 +324,7 @@ class Views:
         width, height = self.frame
         if not width or not height:
             return SIZE
-        pixels_an_inch = min(height / SIZE[1], width / SIZE[0])
-        pixels_an_inch = min(max(pixels_an_inch, LEAST), MOST)
+        pixels_an_inch = PIXELS_AN_INCH if width > SMALL_FRAME else SMALL_PIXELS_AN_INCH
         return width / pixels_an_inch, height / pixels_an_inch
 
     def _pick(self, mark: Mapping[str, Any]) -> None:

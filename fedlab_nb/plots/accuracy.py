@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
 from .identity import shorten_title
-from .kit import BARS, Bars, describe_picture
+from .kit import BARS, DOTS, Bars, describe_picture
 from .series import Series, join_settings, select_finished
 from .style import (
     FAINT,
@@ -76,7 +76,7 @@ def mark_guess(figure: Figure | None, share: float) -> None:
     if figure is None:
         return
     for ax in figure.axes:
-        if ax.get_xlabel() == BARS:
+        if ax.get_xlabel() in (DOTS, BARS):
             draw_level_line(ax, share, axis="x", colour=SECOND, lw=1.8, ls="--")
             heading(ax, "Test accuracy (dashed: your guess)")
 

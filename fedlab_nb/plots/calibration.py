@@ -11,7 +11,7 @@ from .kit import describe_picture
 from .series import Series, join_settings, select_finished
 from .style import DOTS, FIFTHS, QUIET, Picture, drawing, dress, is_narrow, legend, set_percent_axis
 from .vector import mark
-from .words import build_table, join_words, percent
+from .words import build_table, capitalize, join_words, percent
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 FEWEST_ANSWERS = 5  # in a bin, below which no point is drawn
@@ -39,7 +39,10 @@ def calibration(series: Sequence[Series]) -> Picture:
             draw_legend(ax)
     title = "Reliability diagrams: the share of right answers against the confidence"
     text = sentence(done, unknown)
-    return describe_picture(figure, title, join_settings(series), text, table(done, unknown))
+    rows = table(done, unknown)
+    detail = "; ".join(describe_errors(s) for s in done)
+    setting = join_settings(series)
+    return describe_picture(figure, title, setting, text, rows, detail=f"{detail}." if done else "")
 
 
 def draw_reliability(ax: Axes, s: Series) -> None:
@@ -99,7 +102,7 @@ def sentence(done: Sequence[Series], unknown: Sequence[Series]) -> str:
         ranked = sorted(rivals, key=lambda s: average_measures(s)[1])
         best = ranked[0]
         worst = ranked[-1]
-        text = f"{best.name} is calibrated best: {describe_calibration(best)}"
+        text = f"{capitalize(best.name)} is calibrated best: {describe_calibration(best)}"
         if len(ranked) > 1:
             is_too_sure = average_measures(worst)[0] > worst.mean
             fault = "too sure" if is_too_sure else "not sure enough"
@@ -111,12 +114,15 @@ def sentence(done: Sequence[Series], unknown: Sequence[Series]) -> str:
 
 
 def describe_calibration(s: Series) -> str:
-    """'it says 62 % on average and is correct on 60 % (ECE 5 %, NLL 1.08)'."""
-    confidence, ece, nll = average_measures(s)
-    measures = f"ECE {percent(ece)}, NLL {nll:.2f}"
-    return (
-        f"it says {percent(confidence)} on average and is correct on {percent(s.mean)} ({measures})"
-    )
+    """'it says 62 % on average and is correct on 60 %'."""
+    confidence, _, _ = average_measures(s)
+    return f"it says {percent(confidence)} on average and is correct on {percent(s.mean)}"
+
+
+def describe_errors(s: Series) -> str:
+    """'FENS: ECE 5 %, NLL 1.08'."""
+    _, ece, nll = average_measures(s)
+    return f"{s.name}: ECE {percent(ece)}, NLL {nll:.2f}"
 
 
 def table(done: Sequence[Series], unknown: Sequence[Series]) -> list[dict]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from ..studies.statistics import difference
+from ..studies.statistics import Band, difference
 from .kit import describe_picture, draw_points
 from .series import Series, join_settings, select_finished
 from .style import (
@@ -20,8 +20,16 @@ from .style import (
     set_bytes_axis,
     set_row_axis,
 )
-from .words import build_table, capitalize, data_size, describe_significance, format_points
+from .words import (
+    build_table,
+    capitalize,
+    data_size,
+    describe_significance,
+    format_share,
+    join_words,
+)
 
+MOST_NAMED = 2  # methods beside the cheapest one that cost the same, in the sentence
 MOST_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
@@ -86,23 +94,35 @@ def sentence(series: Sequence[Series]) -> str:
     cheap = min(rivals, key=lambda s: (s.total, -s.mean))
     dear = max(rivals, key=lambda s: (s.total, s.mean))
     sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
-    others = sum(s.total == cheap.total for s in rivals) - 1
+    others = [s.name for s in rivals if s.total == cheap.total and s is not cheap]
     subject = f"{capitalize(cheap.name)} costs"
-    if others == 1:
-        subject = f"{capitalize(cheap.name)} and one other cost"
-    elif others > 1:
-        subject = f"{capitalize(cheap.name)} and {others} others cost"
+    if 0 < len(others) <= MOST_NAMED:
+        subject = f"{capitalize(join_words([cheap.name, *others]))} cost"
+    elif others:
+        subject = f"{capitalize(cheap.name)} and {len(others)} others cost"
     if cheap.total == dear.total:
         same = "the same, " if others else ""
         return f"{subject} {same}{sent}."
-    ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
-    verdict = describe_significance(
-        ahead, clear="clear", one_seed="with one seed nobody can tell whether that is noise"
-    )
     times = dear.total / max(cheap.total, 1)
     return (
-        f"{subject} least, {sent}; {dear.name} costs {times:.1f} times as much, for "
-        f"{format_points(ahead)} of accuracy ({verdict})."
+        f"{subject} least, {sent}; {dear.name} costs {times:.1f} times as much "
+        f"{describe_gain(dear, cheap)}."
+    )
+
+
+def describe_gain(dear: Series, cheap: Series) -> str:
+    """What the dearer method brings: 'and gets 57 points more'."""
+    ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
+    points = format_share(Band(abs(ahead.mean), ahead.half_width, ahead.n))
+    if points == "0":
+        return "and gets the same accuracy"
+    more = "more" if ahead.mean > 0 else "less"
+    unit = "point" if points == "1" else "points"
+    return describe_significance(
+        ahead,
+        noise=f"for {points} {unit} {more}, which is within the noise",
+        clear=f"and gets {points} {unit} {more}",
+        one_seed=f"and gets {points} {unit} {more} (one seed: nobody can tell whether by chance)",
     )
 
 

@@ -57,7 +57,8 @@ from .style import (
 from .vector import mark
 from .words import Setting, describe_known_clients, percent
 
-BARS = "dots: seeds; line: 95 % band of the mean"
+DOTS = "dots: seeds"
+BARS = f"{DOTS}; line: 95 % band of the mean"  # where there are seeds enough for one
 MOST_WRITTEN = 12  # clients or classes whose numbers are written into the cells of a table
 MOST_READ_CELLS = 60  # of a table that an alt text reads out
 STRIP = 0.2  # height of the strip of seeds under a bar, where the place of a row is 1
@@ -75,15 +76,18 @@ def describe_picture(
     setting: Setting | str,
     sentence: str,
     table: Sequence[Mapping[str, Any]] = (),
+    *,
+    detail: str = "",
 ) -> Picture:
     """The picture of a figure. Its alt text: the title (what is drawn), the setting and whom it knows by name, the
-    sentence, and the table row by row, where that is short enough to be listened to.
+    sentence, its detail, and the table row by row, where that is short enough to be listened to.
     """
     rows = [dict(row) for row in table]
     about = f"{title} ({setting})." if setting else f"{title}."
     about += describe_known_clients(setting)
-    parts = [about, sentence, read_table_aloud(rows)]
-    return Picture(figure, " ".join(part for part in parts if part), sentence, rows)
+    parts = [about, sentence, detail, read_table_aloud(rows)]
+    alt = " ".join(part for part in parts if part)
+    return Picture(figure, alt, sentence, rows, detail=detail)
 
 
 def read_table_aloud(table: Sequence[Mapping[str, Any]]) -> str:
@@ -126,7 +130,7 @@ class Bars:
     ) -> None:
         self.ax = ax
         self.seed = seed
-        dress(ax, x=BARS if seed is None else f"bar: seed {seed}; {BARS}", grid="x", size=9)
+        dress(ax, x=self._describe_marks(rows), grid="x", size=9)
         size = row_font_size(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
@@ -148,6 +152,7 @@ class Bars:
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
         """Show the numbers of these rows, which are as many as before."""
         heading(self.ax, title)
+        self.ax.xaxis.label.set_text(self._describe_marks(rows))
         for place, (s, parts) in enumerate(zip(rows, self.parts, strict=True)):
             bar, span, dots, text = parts
             number = s.number if s.accuracies else "…"
@@ -160,6 +165,11 @@ class Bars:
             dots.set_data(values, [place + 0.25 + STRIP / 2] * len(values))
             mark(bar, s.hover_text, method=s.highlight_key)
             text.set_text(number if self.seed is None else f"{percent(accuracy)}  ({number})")
+
+    def _describe_marks(self, rows: Sequence[Series]) -> str:
+        """What the dots and lines are, and the bar where it is none of the mean."""
+        text = BARS if any(s.ends for s in rows) else DOTS
+        return text if self.seed is None else f"bar: seed {self.seed}; {text}"
 
 
 def draw_stacked_bars(
@@ -187,7 +197,8 @@ def draw_lines(
     own_looks: Mapping[str, Look] | None = None,
     top: float | None = 1,
 ) -> list[tuple[float, str, str]]:
-    """Means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands.
+    """Means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands, where there are seeds
+    enough for one.
 
     own_looks: of labels whose look does not follow from their name;   top: the largest value that there is. Returns
     (last y, label, colour), for `draw_end_labels`.
@@ -198,7 +209,7 @@ def draw_lines(
         values = [curves[label][place] for place in x]
         bands = [value if isinstance(value, Band) else band(value) for value in values]
         mean = np.array([b.mean for b in bands])
-        half_width = np.nan_to_num(np.array([b.half_width for b in bands]))
+        half_width = np.array([b.half_width if b.is_shown else 0.0 for b in bands])
         low = (mean - half_width).clip(0)
         high = np.minimum(mean + half_width, np.inf if top is None else top)
         ax.fill_between(x, low, high, color=colour, alpha=0.17, lw=0)

@@ -50,6 +50,9 @@ NOBODY = -1  # the client of a mark that stands for none to look at
 SMALLEST_DOT = 2.5  # area in square points
 ROUND_ENDS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)  # of an axis, times a power of ten
 NAMED_CLASSES = 4  # of a client, in the sentence
+FEW_CLASSES = 4  # of a data set; a client's share of them is then said with a decimal
+# The least share of all classes that a client effectively sees, and how unlike clients then are.
+DEGREES = ((0.9, "alike"), (0.45, "fairly similar"), (0.25, "different"), (0, "very different"))
 ABOUT = "Who holds what: a dot for each client and class, its area the number of training samples"
 
 
@@ -306,17 +309,18 @@ def describe_client(row: np.ndarray, names: Sequence[str], who: str) -> str:
 
 
 def describe_all_clients(federation: Federation, counts: np.ndarray, classes: int) -> str:
-    """How skewed the partition is. counts: samples `[M, C]`"""
-    skew = federation.skew
+    """How unlike the clients are. counts: samples `[M, C]`"""
     smallest = int(counts.sum(1).min())
     largest = int(counts.sum(1).max())
     sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
-    text = (
-        f"A client effectively sees {skew.effective_classes:.1f} of {classes} classes. Knowing who "
-        f"holds a sample gives {percent(skew.jensen_shannon)} of the information about its label "
-        f"(skew {skew.jensen_shannon:.2f} between 0 and 1). A client has {sizes} samples. "
-    )
-    return (text + federation.note).strip()
+    seen = federation.skew.effective_classes
+    about = f"{seen:.0f}" if classes > FEW_CLASSES else f"{seen:.1f}"
+    text = f"A client sees about {about} of {classes} classes and has {sizes} samples."
+    if len(counts) > 1:
+        share = seen / classes
+        degree = next(words for least, words in DEGREES if share >= least)
+        text = f"The clients are {degree}: each sees about {about} of {classes} classes and has {sizes} samples."
+    return f"{text} {federation.note}".strip()
 
 
 def quote_class_names(dataset: Dataset) -> tuple[str, ...]:

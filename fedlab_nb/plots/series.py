@@ -24,6 +24,8 @@ class Series:
     per_class, per_client: {seed: accuracies, None where a class has no test sample}
     calibration: {seed: what has `nll`, `ece`, `counts`, `right` and `confidence` of a reliability diagram}
     features, labels: of the fixed test points, for the first seed; None where there are none
+    features_of: whose network these are of, where each client has its own: "client G"
+    answers:    `[N]`, what the method takes these points for
     method:     whose look it has, if it is not the label's;   pinned: drawn hatched or hollow, as something from before
     """
 
@@ -40,6 +42,8 @@ class Series:
     calibration: Mapping[int, Any] = field(default_factory=dict)
     features: np.ndarray | None = None
     labels: np.ndarray | None = None
+    features_of: str = ""
+    answers: np.ndarray | None = None
     method: str = ""
     pinned: bool = False
     bound: bool = False
@@ -65,14 +69,14 @@ class Series:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """Both ends of the band, within 0 and 1; none for one seed or none."""
-        return (
-            () if len(self.accuracies) < 2 else (max(0.0, self.band.low), min(1.0, self.band.high))
-        )
+        """Both ends of the band, within 0 and 1; none where there are too few seeds for one."""
+        if not self.accuracies or not self.band.is_shown:
+            return ()
+        return (max(0.0, self.band.low), min(1.0, self.band.high))
 
     @property
     def number(self) -> str:
-        """'84 ± 2', in percent."""
+        """'84 ± 2', in percent; of few seeds '84'."""
         return format_share(self.band)
 
     @property
@@ -89,11 +93,9 @@ class Series:
         """What a mark of it answers: its name, accuracy with its band, each seed's, and bytes."""
         if not self.accuracies:
             return f"{self.name}\nno result yet"
-        wide = (
-            ""
-            if len(self.accuracies) < 2
-            else f" ± {100 * self.band.half_width:.1f} points (95 % band)"
-        )
+        wide = ""
+        if self.band.is_shown:
+            wide = f" ± {100 * self.band.half_width:.1f} points (95 % band)"
         seeds = ", ".join(f"{seed}: {100 * value:.1f} %" for seed, value in self.accuracies.items())
         lines = [self.name, f"{100 * self.mean:.1f} %{wide}", f"seeds {seeds}"]
         if self.total:

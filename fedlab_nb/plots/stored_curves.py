@@ -81,9 +81,10 @@ class StoredPlot:
             self._place_rings(stored_alpha)
         remark = describe_distance(alpha, stored_alpha, clients, wanted)
         results_text = verdict(select_finished(rows))
-        text = f"{capitalize(source)}, at {place}{remark}: {results_text} {note}".strip()
+        text = f"Stored results at {place}{remark}: {results_text} {note}".strip()
         title = "Bars of test accuracy, and lines of it against α"
-        return describe_picture(self.figure, title, setting, text, self._table)
+        detail = f"{capitalize(source)}."
+        return describe_picture(self.figure, title, setting, text, self._table, detail=detail)
 
     def _place_rings(self, alpha: float) -> None:
         """Put each method's ring on its line at a stored α."""

@@ -83,13 +83,13 @@ def against_axis(results: Results, axis: str, *, setting: Setting | str = "") ->
 
 def against(
     accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: Setting | str, chance: float | None = None,
-    methods: Mapping[str, str | Look] | None = None, sentence: str = "",
+    methods: Mapping[str, str | Look] | None = None, sentence: str = "", detail: str = "",
 ) -> Picture:  # fmt: skip
     """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
 
     axis, label: its name in the table, and under it;   chance: accuracy of guessing
     methods: {what a line is called: its method, or its look}, for lines with names of their own
-    sentence: what the picture shows, where that is more than the lines' ends
+    sentence: what the picture shows, where that is more than the lines' ends;   detail: of `Picture`
     """
     known = {line: sorted(of.items()) for line, of in accuracies.items()}
     bands = {
@@ -123,7 +123,12 @@ def against(
     )
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
     return describe_picture(
-        figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table
+        figure,
+        f"Lines of test accuracy against {axis}, with 95 % bands",
+        setting,
+        sentence,
+        table,
+        detail=detail,
     )
 
 
@@ -216,7 +221,8 @@ def differences(results: Results, *, reference: str = "", setting: Setting | str
         draw_level_line(ax, 0, axis="x")
         set_row_axis(ax, list(gaps), least=3)
     rows = (
-        (other, f"{format_share(of, 1)} points", of.verdict, of.n) for other, of in gaps.items()
+        (other, f"{format_share(of, 1, few_seeds=True)} points", of.verdict, of.n)
+        for other, of in gaps.items()
     )
     table = build_table("method | difference | verdict | seeds", rows)
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
@@ -250,7 +256,7 @@ def by_seed(results: Results) -> dict[str, dict[int, float]]:
 
 def wide(of: Band) -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{format_share(of, 1)} %"
+    return f"{format_share(of, 1, few_seeds=True)} %"
 
 
 def written(value: Any) -> str:

@@ -123,9 +123,10 @@ CIVIDIS = matplotlib.colormaps["cividis"]
 class Picture:
     """A figure with the same content in words and numbers.
 
-    alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
-    dict a row. Without a figure the table is what is shown; `tabled`: it is always shown, below the figure. waits: it
-    only says what to do so that there will be one.
+    alt: what is drawn and for which setting, for who cannot see it;   sentence: what it shows, plainly
+    detail: the exact numbers behind the sentence, for who hovers over it;   table: its numbers, one dict a row
+    tabled: the table is always shown, below the figure; without a figure it is what is shown
+    waits: it only says what to do so that there will be one
     """
 
     figure: Figure | None
@@ -134,6 +135,7 @@ class Picture:
     table: list[dict[str, Any]] = field(default_factory=list)
     tabled: bool = False
     waits: bool = False
+    detail: str = ""
 
     def __repr__(self) -> str:
         return self.sentence
@@ -144,10 +146,20 @@ class Picture:
         image = png(self) if Path(path).suffix.lower() == ".png" else svg(self)
         return write_file(path, image, force=force)
 
+    @property
+    def image_metadata(self) -> dict[str, str]:
+        """What a notebook keeps beside the PNG: its alt text, and that it is drawn on white, so that a dark page turns
+        its colours (theme.css). Photos keep theirs.
+        """
+        metadata = {"alt": self.alt}
+        if self.figure is not None and not has_photos(self.figure):
+            metadata["needs_background"] = "light"
+        return metadata
+
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.figure is not None and not self.tabled:
             data = {"image/png": png(self), "text/plain": self.sentence}
-            return data, {"image/png": {"alt": self.alt}}
+            return data, {"image/png": self.image_metadata}
         if not self.table:
             return {"text/plain": self.sentence}, {}
         page = f"{table_html(self.table)}<p>{escape(self.sentence)}</p>"
@@ -155,6 +167,11 @@ class Picture:
             image = b64encode(png(self)).decode()
             page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
         return {"text/plain": self.sentence, "text/html": page}, {}
+
+
+def has_photos(figure: Figure) -> bool:
+    """Whether a figure shows images, whose colours are not to be turned (`kit.keep_photo_colours`)."""
+    return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
 def table_html(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -26,7 +26,11 @@ def times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | str) -
         "method | local training, s | the rest, s",
         ((n, round(a, 2), round(b, 2)) for n, a, b in ordered),
     )
-    sentence = f"{title} takes longest, {sum(parts):.1f} s. {SHARED}"
     return describe_picture(
-        figure, "Bars of wall time, local training and the rest", setting, sentence, table
+        figure,
+        "Bars of wall time, local training and the rest",
+        setting,
+        f"{title} takes longest, {sum(parts):.1f} s.",
+        table,
+        detail=SHARED,
     )

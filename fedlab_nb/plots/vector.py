@@ -8,6 +8,7 @@ derives the second one from the first: greys turn round, colours keep their hue 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +36,8 @@ COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
 
-    of: `method` (its name or title), `client`, `class_index`: what it stands for; for a collection lists of them.
+    of: `method` (its name or title), `client`, `class_index`: what it stands for; for a collection lists of them;
+    `thumbnail`: the number of its image on the figure's sheet (`attach_thumbnails`).
     """
     figure: Any = artist.get_figure(root=True)
     marks = figure.__dict__.setdefault("fedlab_marks", {})
@@ -61,6 +63,17 @@ def draw_svg(figure: Figure) -> str:
 def get_marks(figure: Figure) -> dict[str, Any]:
     """What is known of each mark of a figure, by its id: see `mark`."""
     return dict(getattr(figure, "fedlab_marks", {}))
+
+
+def attach_thumbnails(figure: Figure, sheet: Mapping[str, Any]) -> None:
+    """Give a figure the small images that its marks show: {"image": the address of one PNG with all of them, "width",
+    "height": pixels of an image, "columns": images in a row, "rows"}."""
+    figure.__dict__["fedlab_thumbnails"] = dict(sheet)
+
+
+def get_thumbnails(figure: Figure) -> dict[str, Any]:
+    """The sheet of a figure's small images; {} where it has none."""
+    return dict(getattr(figure, "fedlab_thumbnails", {}))
 
 
 def draw_outline(marker: str, size: float) -> str:

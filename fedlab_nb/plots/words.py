@@ -198,17 +198,21 @@ def dataset_name(dataset: str) -> str:
     return str(dataset).replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def format_share(share: Band, decimals: int | None = None, sign: str = "") -> str:
-    """A share and its band in per cent, without the unit: '84 ± 2'; of one seed '84'.
+def format_share(
+    share: Band, decimals: int | None = None, sign: str = "", *, few_seeds: bool = False
+) -> str:
+    """A share and its band in per cent, without the unit: '84 ± 2'; of fewer than five seeds '84'.
 
     decimals: usually none, and one where it says more of the band, '84.3 ± 0.4', or of a small difference, '0.4 ± 0.0'
     sign:     "+": with a plus, for a difference
+    few_seeds: whether the band of fewer than five seeds is written, too: in a report, not on a screen
     """
     if decimals is None:
         decimals = choose_decimals(share)
     mean = round(100 * share.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
-    if math.isnan(share.half_width):
+    is_known = not math.isnan(share.half_width)
+    if not share.is_shown and not (few_seeds and is_known):
         return text
     return f"{text} ± {100 * share.half_width:.{decimals}f}"
 
@@ -221,9 +225,9 @@ def choose_decimals(share: Band) -> int:
     return int(share.half_width >= 0.0005 or is_small_difference)
 
 
-def format_points(difference: Band, sign: str = "+") -> str:
-    """A difference of shares and its band in points: '+3 ± 1 points'; of one seed '+3 points'. sign "": no plus."""
-    return f"{format_share(difference, sign=sign)} points"
+def format_points(difference: Band, sign: str = "+", *, few_seeds: bool = False) -> str:
+    """A difference of shares and its band in points: '+3 ± 1 points'; of few seeds '+3 points'. sign "": no plus."""
+    return f"{format_share(difference, sign=sign, few_seeds=few_seeds)} points"
 
 
 def describe_significance(
@@ -238,9 +242,11 @@ def describe_significance(
 
 
 def describe_band(band: Band) -> str:
-    """A band in a table: '1.2 points', or 'one seed' where there is none."""
+    """A band in a table: '1.2 points', or 'one seed', '3 seeds' where there are too few for one."""
     if math.isnan(band.half_width):
         return "one seed"
+    if not band.is_shown:
+        return plural(band.n, "seed")
     return f"{100 * band.half_width:.1f} points"
 
 

@@ -314,7 +314,7 @@ class Run:
         tested = model.tested(x, y)
         check_scores(tested.scores, self.plan.label)
         predictions = tested.scores.argmax(1)
-        per_class = compute_class_accuracies(predictions, y, federation.classes)
+        per_class, per_client = self._measure_groups(predictions, tested.client_predictions)
         points = choose_test_points(len(y))
         report = check_report_type(model.measured(x, y), self.plan.method.report)
         validation_accuracy = None
@@ -335,7 +335,6 @@ class Run:
             "bytes": ledger.total,
         }
         features = model.features(x)[points].float().cpu().numpy()
-        per_client = self._measure_clients(predictions, per_class)
         self.seconds[EVALUATION] = time.perf_counter() - start
         inputs = None
         if not self.settings.reads_features:
@@ -364,6 +363,25 @@ class Run:
             _inputs=inputs,
             _again=functools.partial(rerun, self.plan),
         )
+
+    def _measure_groups(
+        self, predictions: torch.Tensor, client_predictions: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The accuracies of the classes `[C]`, and of the clients `[M]`.
+
+        predictions: `[N]`;   client_predictions: `[M, N]` where each client has a model of its own. A class then has
+        the mean over their models, a client what its own one reaches.
+        """
+        if client_predictions is None:
+            per_class = compute_class_accuracies(predictions, self.y_test, self.federation.classes)
+            return per_class, self._measure_clients(predictions, per_class)
+        class_accuracies = []
+        own_accuracies = []
+        for client, own in enumerate(client_predictions):
+            per_class = compute_class_accuracies(own, self.y_test, self.federation.classes)
+            class_accuracies.append(per_class)
+            own_accuracies.append(self._measure_clients(own, per_class)[client])
+        return torch.stack(class_accuracies).mean(0), torch.stack(own_accuracies)
 
     def _measure_clients(self, predictions: torch.Tensor, per_class: torch.Tensor) -> torch.Tensor:
         """The accuracy for each client, `[M]`: on its own test samples where the data name these, else on its mix of

@@ -78,7 +78,8 @@ class Outcome(saved.Predictor):
     calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1). They are None for scores
     that are not probabilities; its `auc` (0–1) is there for these, too
     per_class: accuracies `[C]`. per_client: accuracies `[M]`, on the client's own test samples where the data name
-    these (`Dataset.client_test`), else those of the classes weighted by its label mix
+    these (`Dataset.client_test`), else those of the classes weighted by its label mix. Of clients with models of their
+    own ("local"), a class has the mean over all models, and a client the accuracy of its own one
     history: dicts with `phase`, `progress` (0–1 over the run), `accuracy` and `bytes` (sent so far, both ways)
     seconds: wall time of each phase, also "live curve" and "evaluation", measured when the work was done. A stored run
     (`cached`) and stored clients (`clients_cached`) keep these times
@@ -191,7 +192,7 @@ class Outcome(saved.Predictor):
 
     @property
     def balanced_accuracy(self) -> float:
-        """The plain mean of `per_class`: each class with test samples counts alike; of local models the best one's."""
+        """The plain mean of `per_class`: each class with test samples counts alike."""
         return float(np.mean([share for share in self.per_class if share is not None]))
 
     @property
@@ -203,7 +204,7 @@ class Outcome(saved.Predictor):
 
     def confusion(self) -> DataFrame:
         """How many test samples of each class (a row) got which answer (a column), of those in `test_labels`: 500 at
-        most, the same for every method."""
+        most, the same for every method. Of local models the answers are the best one's."""
         import pandas
 
         names = list(self.inputs.class_names)

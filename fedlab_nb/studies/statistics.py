@@ -17,6 +17,9 @@ from statistics import fmean, stdev, variance
 import numpy as np
 
 LEVEL = 0.95
+LEAST_SEEDS_OF_A_BAND = (
+    5  # that a picture or a sentence shows: those of fewer are so wide that they confuse
+)
 
 
 @functools.cache
@@ -46,6 +49,11 @@ class Band:
     @property
     def high(self) -> float:
         return self.mean + self.half_width
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether pictures and sentences show the half width; tests use it from two values on."""
+        return self.n >= LEAST_SEEDS_OF_A_BAND and not math.isnan(self.half_width)
 
     @property
     def is_noise(self) -> bool:

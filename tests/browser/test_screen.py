@@ -1,5 +1,7 @@
 """What a panel shows at a glance: a projector, whose result is covered; no large empty frame; nothing cut."""
 
+import re
+
 import pytest
 from lab_steps import QUIET, notebook, open_notebook, panel, run_all, wait_for_status
 from playwright.sync_api import expect
@@ -27,10 +29,45 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     wait_for_status(page, "done")
     sentence = root.locator(".fl-view-accuracy .fl-sentence p")
     expect(sentence).to_have_css("visibility", "hidden")
+    covered = root.locator(".fl-view-accuracy .fl-frame")
+    button = root.locator(".fl-reveal")
+    assert button.bounding_box()["y"] < covered.bounding_box()["y"], "the way back is in sight"
+    covered.click()
+    expect(sentence).to_have_css("visibility", "visible")
+    run.click()
+    expect(sentence).to_have_css("visibility", "hidden")
+    wait_for_status(page, "done")
     page.keyboard.press("g")
     expect(sentence).to_have_css("visibility", "visible")
     page.keyboard.press("p")
     expect(root.locator(".fl-facts")).to_be_visible()
+    # Enlarging is another thing: nothing is covered, and the letters stay as large as they are.
+    width = covered.bounding_box()["width"]
+    root.locator(".fl-enlarge").click()
+    expect(root.locator(".fl-controls")).to_be_hidden()
+    expect(sentence).to_have_css("visibility", "visible")
+    assert covered.bounding_box()["width"] > 1.3 * width
+    root.locator(".fl-enlarge").click()
+    expect(root.locator(".fl-controls")).to_be_visible()
+
+
+def test_a_point_of_a_map_shows_its_image(page, lab, course):
+    code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['fedavg'], {SHORT})\npanel"
+    open_notebook(page, lab, notebook(course, "points", code))
+    run_all(page)
+    wait_for_status(page, "idle")
+    root = panel(page)
+    root.locator(".fl-run").click()
+    wait_for_status(page, "done")
+    root.locator(".fl-tabs button", has_text="Features").first.click()
+    view = root.locator(".fl-view-features")
+    view.locator(".mark").first.wait_for()
+    view.locator(".mark").nth(40).hover()
+    expect(view.locator(".fl-tip")).to_contain_text("class ")
+    image = view.locator(".fl-thumbnail")
+    expect(image).to_be_visible()
+    expect(image).to_have_css("width", "64px")
+    expect(image).to_have_css("background-image", re.compile(r"^url\(.data:image/png;base64,"))
 
 
 def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, lab, course):

@@ -94,7 +94,7 @@ def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
 
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     panel = make(poison="scaled:2:5", projector=True)
-    assert panel.views.larger.value
+    assert panel.views.projector.value
     assert panel.controls.poison.value == "scaled:2:5" and "poison='scaled:2:5'" in panel.code()
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1

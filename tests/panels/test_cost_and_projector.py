@@ -2,11 +2,16 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from fedlab_nb.labs import lab
-from fedlab_nb.panels import controls, facts, lab_view, views
+from fedlab_nb.methods import Report
+from fedlab_nb.methods.local import LocalReport
+from fedlab_nb.panels import comparison, controls, facts, lab_view, views
+from fedlab_nb.panels.record import describe_features_owner
+from fedlab_nb.plots.words import make_setting
 from fedlab_nb.studies.cost import Cost
 
 
@@ -137,5 +142,56 @@ def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make)
     assert panel.state("accuracy").stored is not None
     panel.run(wait=True)
     assert not panel.views.reveal.value  # the next guess
-    panel.views.larger.value = False
+    panel.views.projector.value = False
     assert make(hide=["stored"]).state("accuracy").stored is None
+
+
+def test_enlarging_a_picture_covers_nothing(make):
+    panel = make()
+    assert panel.views.projector.description == "Projector: guess first"
+    panel.views.enlarge.value = True
+    assert "fl-enlarged" in panel._dom_classes
+    assert not {"fl-projector", "fl-covering"} & set(panel._dom_classes)
+    panel.views.enlarge.value = False
+    panel.views.projector.value = True
+    assert "fl-enlarged" not in panel._dom_classes
+    assert {"fl-projector", "fl-covering"} <= set(panel._dom_classes)
+
+
+@pytest.mark.parametrize("frame", [(650, 400), (1400, 600), (900, 900)])
+def test_letters_are_as_large_in_every_frame(make, frame):
+    panel = make()
+    panel.views.frame = frame
+    width, height = panel.views.inches
+    assert frame[0] / width == frame[1] / height == views.PIXELS_AN_INCH
+
+
+def test_exact_numbers_are_read_on_hover_of_the_sentence(make):
+    panel = make(dataset="digits")
+    panel.show("accuracy")
+    sentence = panel.views["accuracy"].sentence.value
+    assert 'title="Stored results of ' in sentence and ">Stored results at α = " in sentence
+    assert "skew is " in panel.controls.facts.tooltip and "skew" not in panel.controls.facts.value
+
+
+def test_stored_results_stand_beside_the_partition_after_a_run_too(make):
+    panel = make()
+    panel.run(wait=True)
+    panel.controls.alpha.value = 1.0
+    assert "Stored: α = 1, 10 clients" in panel.show("partition").alt
+    assert "Stored" not in panel.show("accuracy").sentence
+
+
+def test_features_of_local_networks_say_whose_they_are():
+    outcome = SimpleNamespace(report=LocalReport(best_client=6))
+    setting = make_setting({"dataset": "digits", "alpha": 0.1, "clients": 10})
+    assert describe_features_owner(outcome, setting) == "client G"
+    assert describe_features_owner(SimpleNamespace(report=Report()), setting) == ""
+
+
+def test_a_table_is_whole(make):
+    panel = comparison(methods=["fedavg"], clients=3)
+    panel.show("needs")
+    assert "fl-tabled" in panel.views["needs"].box._dom_classes
+    assert "fl-tabled" not in panel.views["partition"].box._dom_classes
+    panel.close()

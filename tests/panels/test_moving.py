@@ -27,7 +27,7 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     before = view.frame.value
     for alpha in (0.5, 0.52):
         seen.controls.alpha.value = alpha
-        assert f"α = {alpha:g}," in view.frame.alt and "effectively sees" in view.sentence.value
+        assert f"α = {alpha:g}," in view.frame.alt and "each sees about" in view.sentence.value
         assert view.frame.value not in ("", before)
         before = view.frame.value
     fresh = make(alpha=0.52).views["partition"]

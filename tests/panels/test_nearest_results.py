@@ -24,7 +24,7 @@ def test_titles_numbers_and_source_of_the_table():
     )  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert (
-        picture.sentence.startswith("Stored results of ")
+        picture.detail.startswith("Stored results of ")
         and "at α = 0.1, 10 clients:" in picture.sentence
     )
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence

@@ -24,6 +24,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert "The 2 clients are the data set&#x27;s own: north, south." in shown(panel)
     assert [text for text, _ in panel.views.client.options[1:]] == ["A (north)", "B (south)"]
     assert c.alpha.disabled and c.clients.disabled and c.dealing.layout.display is None
+    assert c.clients.value == 2, "the slider says how many there are"
     c.alpha.value = 1.0  # nothing breaks, and nothing is dealt out
     assert "north, south" in shown(panel) and panel.status != "error"
     panel.run(wait=True)
@@ -32,6 +33,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
 
     c.dealing.value = "client_dirichlet"
     assert not c.alpha.disabled and "north" not in shown(panel)
+    assert c.clients.value == 10, "what was chosen before"
     c.clients.value = 5
     panel.run(wait=True)
     assert [text for text, _ in panel.views.client.options[1:]] == list("ABCDE")

@@ -114,9 +114,9 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     panel.run(wait=True)
     with panel._guard:  # the worker cannot finish the map before the preview is looked at
         panel.views.choose("features")
-        assert "PCA preview" in picture(panel, "features")[2]
+        assert "PCA maps" in picture(panel, "features")[1]
     panel.wait(60)
-    assert "PCA" not in picture(panel, "features")[2] and "fl-mapping" not in panel._dom_classes
+    assert "PCA" not in picture(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
 
 
 def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):

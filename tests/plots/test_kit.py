@@ -9,7 +9,13 @@ from fedlab_nb.plots.style import PERCENT, draw_colour_bar, look, new_figure
 from fedlab_nb.plots.words import make_setting
 
 ROWS = [
-    Series("FENS", accuracies={0: 0.8, 1: 0.9}, up=4000, down=1000, method="fens"),
+    Series(
+        "FENS",
+        accuracies={0: 0.8, 1: 0.9, 2: 0.8, 3: 0.9, 4: 0.85},
+        up=4000,
+        down=1000,
+        method="fens",
+    ),
     Series("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
     Series("DENSE"),
 ]
@@ -52,13 +58,19 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
     (_, span, dots, _), (_, alone, *_), _ = bars.parts
     assert (
-        dots.get_xdata() == [0.8, 0.9]
+        dots.get_xdata() == [0.8, 0.9, 0.8, 0.9, 0.85]
         and len(span.get_xdata()) == 2
         and len(alone.get_xdata()) == 0
     )
     assert texts(ax) == [ROWS[0].number, "50", "…"] and ROWS[0].number.startswith("85 ± ")
     bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
+    assert ax.get_xlabel() == kit.BARS
+    few = [Series("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})]
+    of_few = kit.Bars(ax, few)
+    of_few.update(few)
+    assert ax.get_xlabel() == kit.DOTS and texts(ax)[-1] == "83"  # no band before five seeds
+    assert len(of_few.parts[0][1].get_xdata()) == 0 and "±" not in few[0].hover_text
     of_one = kit.Bars(ax, ROWS[:1], seed=1)
     of_one.update(ROWS[:1])
     assert of_one.parts[0][0].get_width() == 0.9 and texts(ax)[-1].startswith("90 %  (85 ± ")

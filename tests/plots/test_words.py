@@ -13,9 +13,11 @@ from fedlab_nb import plots
 from fedlab_nb.plots import Map, Series, words
 from fedlab_nb.plots.embed import tsne_apart
 from fedlab_nb.plots.style import use_size
+from fedlab_nb.plots.vector import get_marks, get_thumbnails
 from fedlab_nb.studies.statistics import Band
 
-CLEAR, NOISE, ALONE = Band(0.031, 0.012, 3), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
+CLEAR, NOISE, ALONE = Band(0.031, 0.012, 5), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
+FEW = Band(0.031, 0.012, 4)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +32,15 @@ CLEAR, NOISE, ALONE = Band(0.031, 0.012, 3), Band(0.01, 0.03, 3), Band(-0.031, m
         (words.format_points(ALONE), "-3 points"),
         (words.format_points(CLEAR), "+3 ± 1 points"),
         (words.format_points(CLEAR, ""), "3 ± 1 points"),
-        (words.format_points(Band(0.0041, 0.0032, 3)), "+0.4 ± 0.3 points"),
-        (words.format_share(Band(0.834, 0.0214, 3), 1), "83.4 ± 2.1"),
+        (words.format_points(Band(0.0041, 0.0032, 9)), "+0.4 ± 0.3 points"),
+        (words.format_share(Band(0.834, 0.0214, 9), 1), "83.4 ± 2.1"),
         (words.format_share(ALONE), "-3"),
-        (words.format_share(Band(0.834, 0.0044, 3)), "83.4 ± 0.4"),
+        (words.format_share(Band(0.834, 0.0044, 9)), "83.4 ± 0.4"),
         (words.format_share(CLEAR, sign="+"), "+3 ± 1"),
         (words.describe_band(CLEAR), "1.2 points"),
+        (words.format_points(FEW), "+3 points"),
+        (words.format_points(FEW, few_seeds=True), "+3 ± 1 points"),
+        (words.describe_band(FEW), "4 seeds"),
         (words.mean_percent({0: 0.8, 1: 0.9}), "85 %"),
         (words.describe_gap(40, 88), "48 points too low"),
         (words.describe_gap(5, 2.7, "digits"), "2.3 digits too high"),
@@ -46,7 +51,7 @@ def test_numbers_in_words(said, text):
     assert said == text
 
 
-@pytest.mark.parametrize("values", [(0.4, 0.6), (0.5, 0.51, 0.52)])
+@pytest.mark.parametrize("values", [(0.1, 1, 0.1, 0.9, 1), (0.5, 0.51, 0.52, 0.5, 0.5)])
 def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
     series = Series("A", accuracies=dict(enumerate(values)))
     low, high = scipy.stats.t.interval(
@@ -59,7 +64,9 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
     best, second = [0.5, 0.7, 0.9], [0.4, 0.65, 0.8]
-    wide = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem([0.1, 0.05, 0.1])
+    best += [0.6, 0.8]
+    second += [0.52, 0.72]
+    wide = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
     assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(
         ("A", best), ("B", second)
     )
@@ -81,13 +88,12 @@ def verdict(*rows):
 
 def test_verdicts_say_what_is_noise():
     clear = verdict(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
-    assert "FENS is best with 82 %" in clear and "FedAvg (by 50 ± 2 points)" in clear
+    assert "FENS is best with 82 %" in clear and "FedAvg (by 50 points)" in clear
     noise = verdict(
         ("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1])
     )
     assert (
-        "FedLPA is 2 ± 41 points behind, which is within the noise; FedAvg is last with 10 %."
-        in noise
+        "FedLPA is 2 points behind, which is within the noise; FedAvg is last with 10 %." in noise
     )
     assert "one seed" in verdict(("FENS", [0.8]), ("FedAvg", [0.3])) and verdict()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
@@ -106,8 +112,8 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         "B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000
     )  # paired: 9, 10 and 10 points below
     for dear, says in (
-        (noisy, "+5 ± 37 points of accuracy (within the noise)"),
-        (clear, "-10 ± 1 points of"),
+        (noisy, "for 5 points more, which is within the noise."),
+        (clear, "and gets 10 points less."),
     ):
         sentence = plots.communication([cheap, dear]).sentence
         assert (
@@ -117,8 +123,8 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         )
     same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
     for rows, says in (
-        ([cheap, same, noisy], "A and one other cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
-        ([cheap, same, third, noisy], "A and 2 others cost least"), ([cheap, same], "A and one other cost the same"),
+        ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
+        ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
     ):  # fmt: skip
         assert plots.communication(rows).sentence.startswith(says)
 
@@ -191,19 +197,47 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     picture = plots.features(
         maps, tuple("012345678"), setting="s", bright=[True] * 9, remark="client 1"
     )
-    assert picture.sentence.startswith("M9: 75 % of the points") or "M7" in picture.sentence
-    assert (
-        "PCA preview" in picture.sentence
-        and "2 more methods" in picture.sentence
-        and "client 1" in picture.sentence
+    assert picture.sentence == (
+        "M7 keeps the classes apart best: 58 % of its points lie among their own class; least does "
+        "m0, with 0 %. Bright: client 1. 2 more methods in the table."
     )
     assert len(picture.table) == 10
     rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
     assert len(rest.table) == 10 and [
         ax.get_title("left") for ax in rest.figure.axes if ax.collections
     ] == ["m8", "m9"]
+    assert rest.figure.axes[0].get_xlabel().startswith("PCA, t-SNE follows")
     with use_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
         )
     assert (grid.nrows, grid.ncols) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("size", "maps", "rows", "columns"),
+    [((6.7, 4.2), 3, 1, 3), ((6.7, 4.2), 8, 2, 4), ((14, 6), 4, 1, 4), ((4.4, 6), 4, 2, 2)],
+)
+def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, rows, columns):
+    rng = np.random.default_rng(0)
+    drawn = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
+    with use_size(size):
+        picture = plots.features(drawn, tuple("012345678"), setting="s")
+    grid = picture.figure.axes[0].get_gridspec()
+    assert (grid.nrows, grid.ncols) == (rows, columns)
+    plots.png(picture)
+    for ax in picture.figure.axes[:maps]:
+        box = ax.get_window_extent()
+        assert box.width == pytest.approx(box.height)
+
+
+def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
+    points, labels = np.eye(3)[:, :2], np.array([1, 0, 1])
+    one = Map("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
+    sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
+    figure = plots.features([one], ("a", "b"), setting="s", sheet=sheet).figure
+    zeros, ones = get_marks(figure).values()
+    assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
+    assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]
+    assert ones["thumbnail"] == [0, 2] and ones["class_index"] == [1, 1]
+    assert get_thumbnails(figure) == sheet

@@ -285,6 +285,26 @@ def test_every_curve_ends_at_what_the_model_does_and_the_ledger_holds():
             )
 
 
+def test_local_only_is_each_clients_own_network_for_classes_and_clients():
+    out = run("local", clients=4, alpha=0.1, epochs=3, device="cpu")
+    data = out.federation().dataset
+    answers = out.model.clients.logits(data.x_test).argmax(-1).numpy()  # [M, N]
+    truth = data.y_test.numpy()
+    classes = np.array([(answers[:, truth == c] == c).mean() for c in range(10)])
+    assert out.per_class == pytest.approx(classes, abs=1e-12)
+    homes = []
+    for own, counts in zip(answers, out.label_counts, strict=True):
+        shares = [(own[truth == c] == c).mean() for c in range(10)]
+        homes.append(np.average(shares, weights=counts))
+    assert out.per_client == pytest.approx(homes, abs=1e-12)
+    assert min(out.per_client) > out.accuracy, "at home everybody is an expert"
+    hospitals = run("local", dataset="heart", epochs=2, device="cpu")
+    data = hospitals.federation().dataset
+    right = hospitals.model.clients.logits(data.x_test).argmax(-1) == data.y_test
+    at_home = [float(right[k][data.client_test == k].double().mean()) for k in range(4)]
+    assert hospitals.per_client == pytest.approx(at_home, abs=1e-12)
+
+
 def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
     """Three clients with one class each; the test images are all of one class, so its client is the best on them."""
     data, seen = load("digits"), []

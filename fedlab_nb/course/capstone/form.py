@@ -187,7 +187,9 @@ class CaseForm(Form):
         said = describe_reveal(self.report, chosen, self.expected.value)
         picture = self.case.tries(self.report)
         card = Card("right", said, "The test images are open")
-        self.reveal.value = card._repr_html_() + image_html(png(picture), picture.alt, "")
+        self.reveal.value = card._repr_html_() + image_html(
+            png(picture), picture.image_metadata, ""
+        )
         self.page.value = self.report.body()
 
     def _save(self) -> Card:
@@ -233,7 +235,7 @@ class CaseForm(Form):
             self.plane.value = Card("unattempted", text)._repr_html_()
             return
         picture = self.case.tries()
-        self.plane.value = image_html(png(picture), picture.alt, picture.sentence)
+        self.plane.value = image_html(png(picture), picture.image_metadata, picture.sentence)
 
 
 class FieldError(UsageError):

@@ -230,7 +230,7 @@ class Report:
         rows = [list(TRY_COLUMNS)]
         for result in self.tries:
             is_within = "yes" if result.bytes <= self.budget else "no"
-            accuracy = format_share(result.band, 1)
+            accuracy = format_share(result.band, 1, few_seeds=True)
             rows.append(
                 [
                     str(result.number),
@@ -247,7 +247,7 @@ class Report:
             title=title,
             facts="\n".join(f"- {fact}" for fact in self.facts),
             tries=format_markdown(rows),
-            accuracy=format_share(self.band, 1),
+            accuracy=format_share(self.band, 1, few_seeds=True),
             seeds=describe_seeds(self.test),
             share=100 * self.bytes / self.budget,
             leaks=self.leaks or "nothing leaves a client",
@@ -357,7 +357,7 @@ class Entry:
             self.who,
             self.title,
             describe_knobs(self.knobs),
-            format_share(self.band, 1),
+            format_share(self.band, 1, few_seeds=True),
             str(self.bytes),
             f"{100 * self.bytes / self.budget:.0f} %",
             str(self.tries),
@@ -474,7 +474,7 @@ class Board:
                 continue
             gaps = []
             for entry in others:
-                gap = format_points(difference(entry.test, best.test))
+                gap = format_points(difference(entry.test, best.test), few_seeds=True)
                 gaps.append(f"{entry.who} {gap}")
             sentences.append(
                 f"Rank {rank} is shared: within the noise of {best.who}: {join_words(gaps)}. "

@@ -98,7 +98,7 @@ class Gap:
     @property
     def mean(self) -> str:
         """In points: '+4 ± 1'."""
-        return format_share(self.band, 0, "+")
+        return format_share(self.band, 0, "+", few_seeds=True)
 
 
 def report_missing(
@@ -162,7 +162,7 @@ def describe_contradiction(gap: Gap, other: str) -> Verdict:
         "wrong",
         f"Still to find: {other}. {gap.name} looked like one on the validation images "
         f"({gap.mean} points), but on the test images the difference is clear: "
-        f"{format_share(gap.test_gap.band, 1, '+')} points. Small is not the same as none: take a "
+        f"{format_share(gap.test_gap.band, 1, '+', few_seeds=True)} points. Small is not the same as none: take a "
         "setting where the test images agree.",
     )
 

@@ -11,7 +11,7 @@ from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
-from ...plots.words import Setting
+from ...plots.words import Setting, join_words
 from ..button_view import ButtonView, accuracies_by_seed
 from ..runs import Steps, plan_runs, run_all
 
@@ -103,22 +103,25 @@ def draw_budgets(
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
         methods=looks,
-        sentence=describe_budget(by_features, epsilon, delta),
+        sentence=describe_budget(by_features, epsilon),
+        detail=describe_promise(epsilon, delta),
     )
 
 
-def describe_budget(
-    by_features: Mapping[str, AccuraciesByBudget], epsilon: float, delta: float
-) -> str:
-    """What a budget costs, what it promises, and what it does not cover."""
-    sigma = smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
+def describe_budget(by_features: Mapping[str, AccuraciesByBudget], epsilon: float) -> str:
+    """What a budget costs in accuracy."""
     accuracies = []
     for label, by_budget in by_features.items():
         without_noise = mean_percent(by_budget[None])
-        accuracies.append(f"{label} {mean_percent(by_budget[epsilon])} ({without_noise} without)")
+        accuracies.append(f"{label} {mean_percent(by_budget[epsilon])} in place of {without_noise}")
+    return f"With a privacy budget of ε = {epsilon:g} the noise leaves {join_words(accuracies)}."
+
+
+def describe_promise(epsilon: float, delta: float) -> str:
+    """What a budget promises, and what it does not cover."""
+    sigma = smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
     return (
-        f"ε = {epsilon:g} is noise σ = {sigma:.2g}: {', '.join(accuracies)}. One sample more or less "
-        f"changes the odds of a result at most e^ε = {math.exp(epsilon):.2g} times, except with "
-        f"probability {delta:g}. Not covered: what many samples share; a server that sees sums "
-        "before the noise."
+        f"ε = {epsilon:g} is noise σ = {sigma:.2g}. One sample more or less changes the odds of a "
+        f"result at most e^ε = {math.exp(epsilon):.2g} times, except with probability {delta:g}. Not "
+        "covered: what many samples share; a server that sees sums before the noise."
     )

@@ -182,20 +182,25 @@ def draw_removal(
         setting,
         describe_removal(removal, class_names, who),
         build_table("class | samples of the client | with it | without it", rows),
+        detail=describe_exactness(removal),
     )
 
 
 def describe_removal(removal: Removal, class_names: Sequence[str], who: str) -> str:
-    """What the server has forgotten, and that a fit from scratch gives the same weights."""
+    """What the server has forgotten."""
     before, after = removal.accuracy
     lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
     lost_names = join_words([class_names[c] for c in lost]) or "none"
     samples = plural(int(removal.samples.sum()), "sample")
+    return (
+        f"Without {who} and its {samples} the server is correct on {percent(after)} of the test "
+        f"images (before: {percent(before)}); classes that lose 10 points or more: {lost_names}."
+    )
+
+
+def describe_exactness(removal: Removal) -> str:
+    """That a fit from scratch gives the same weights."""
     same = "the same weights, identical to the last bit"
     if removal.distance > 0:
         same = f"the same weights, up to {removal.distance:.1g} of the largest one"
-    return (
-        f"Without {who} and its {samples} the server is correct on {percent(after)} of the test "
-        f"images (before: {percent(before)}). Classes that lose 10 points or more: {lost_names}. A "
-        f"fit to the other clients' samples from scratch gives {same}."
-    )
+    return f"A fit to the other clients' samples from scratch gives {same}."

@@ -47,6 +47,7 @@ class Image(LabView):
             describe_means(means[client], who, state.class_names),
             setting=setting,
             class_index=state.class_index,
+            detail=describe_counts(means[client]),
         )
 
 
@@ -88,7 +89,10 @@ def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str])
             )
     else:
         text = f"No class of {who} has one image alone; its class sums are sums of several."
-    return (
-        f"{text} The counts of all {plural(len(neighbours.labels), 'class')} are in the last row of "
-        "the sums, too."
-    )
+    return text
+
+
+def describe_counts(neighbours: Neighbours) -> str:
+    """What the sums say of the labels."""
+    classes = plural(len(neighbours.labels), "class")
+    return f"The counts of all {classes} are in the last row of the sums, too."

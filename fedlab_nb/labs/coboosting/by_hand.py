@@ -422,7 +422,7 @@ def describe_scores(scores: Scores, is_spoilt: bool) -> str:
         return (
             f"On the {scores.sizes[0]} images of the tune half your weights get "
             f"{percent(tune[YOURS])} right, equal ones {percent(tune[EQUAL])} ({gap}). You tune on "
-            "test images. Co-Boosting never sees one. So the judge half decides."
+            "test images, so the judge half decides."
         )
     others = [f"; {name} {percent(judge[name])}" for name in (LEARNT, REAL) if name in judge]
     text = (
@@ -430,8 +430,5 @@ def describe_scores(scores: Scores, is_spoilt: bool) -> str:
         f"({gap}){''.join(others)}."
     )
     if is_spoilt:
-        return (
-            f"{text} You changed weights after you had seen this half. So it no longer judges "
-            "fairly."
-        )
+        return f"{text} You changed weights after you had seen it, so it no longer judges fairly."
     return f"{text} On the tune half your weights had {percent(tune[YOURS])}."

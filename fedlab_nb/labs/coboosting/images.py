@@ -138,9 +138,8 @@ def draw_images(
     difficulty = float(report.difficulty[epoch - 1])
     disagreement = float(report.disagreement[epoch - 1])
     sentence = (
-        f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
-        f"{percent(1 - difficulty)}. Before the server model learns from them, it disagrees with "
-        f"the ensemble on {percent(disagreement)} of them."
+        f"Images of epoch {epoch}: the ensemble gives the wanted class {percent(1 - difficulty)} on "
+        f"average, and the server model still disagrees with it on {percent(disagreement)} of them."
     )
     rows = []
     measures = zip(report.difficulty, report.disagreement, strict=True)

@@ -19,7 +19,7 @@ from ...plots import (
     mean_percent,
 )
 from ...plots.kit import Bars
-from ...plots.words import Setting, describe_difference, format_share
+from ...plots.words import Setting, describe_difference, join_words
 from ...studies.statistics import difference
 from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -49,6 +49,11 @@ class Variant(NamedTuple):
     @property
     def name(self) -> str:
         return name_variant(self.on)
+
+    @property
+    def words(self) -> str:
+        """The name in a sentence: "none of them" in place of "none"."""
+        return "none of them" if not self.on else self.name
 
 
 def name_variant(on: Ideas) -> str:
@@ -164,14 +169,18 @@ def table_row(variant: Variant, whole: Variant) -> list[str]:
 
 
 def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:
-    """Which switches matter for teacher and student. A difference within the noise is not named."""
+    """What the teacher and the student lose with ideas switched off. A difference within the noise is not named."""
     parts = []
-    for model in MODELS:
-        clear_gaps = []
+    for model, name in (("ensemble", "teacher"), ("server", "student")):
+        losses = []
         for variant in others:
             gap = difference(getattr(variant, model), getattr(whole, model))
             if not gap.is_noise:
-                clear_gaps.append(f"{variant.name} {format_share(gap, sign='+')}")
-        parts.append(f"of the {model} {', '.join(clear_gaps) or 'nothing'}")
+                sign = "" if gap.mean < 0 else "+"
+                losses.append(f"{sign}{abs(100 * gap.mean):.0f} points with {variant.words}")
+        if losses:
+            parts.append(f"the {name} loses {join_words(losses)}")
+        else:
+            parts.append(f"the {name} is as good without any of them")
     seeds = describe_seeds(whole.ensemble)
-    return f"Clear in points ({seeds}, against all three): {'; '.join(parts)}."
+    return f"Against all three ideas ({seeds}) {'; '.join(parts)}."

@@ -88,8 +88,9 @@ def draw_trajectories(
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
         "holds",
         setting,
-        describe_ranking(shares, counts, names, setting, ranking, client),
+        describe_ranking(shares, setting, ranking, client),
         make_table(shares, counts, names, setting, ranking),
+        detail=describe_holdings(shares, counts, names, setting, ranking, client),
     )
 
 
@@ -153,21 +154,35 @@ def draw_samples(
 
 def describe_ranking(
     shares: np.ndarray,
+    setting: Setting | str,
+    ranking: Sequence[int],
+    client: int | None,
+) -> str:
+    """The selected client, else the one with the largest weight."""
+    last = shares[-1]
+    equal = 1 / len(last)
+    k = ranking[0] if client is None else client
+    return (
+        f"After {plural(len(shares), 'epoch')} client {plain_client_name(k, setting)} "
+        f"(rank {ranking.index(k) + 1}) has {percent(last[k])} of the weight; equal shares would be "
+        f"{percent(equal)}."
+    )
+
+
+def describe_holdings(
+    shares: np.ndarray,
     counts: np.ndarray,
     names: Sequence[str],
     setting: Setting | str,
     ranking: Sequence[int],
     client: int | None,
 ) -> str:
-    """The selected client, else the one with the largest weight; and how many have nearly none."""
+    """What the client of `describe_ranking` holds, and how many have nearly no weight."""
     last = shares[-1]
-    equal = 1 / len(last)
     k = ranking[0] if client is None else client
-    silent = int((last < equal / 10).sum())
+    silent = int((last < 0.1 / len(last)).sum())
     return (
-        f"After {plural(len(shares), 'epoch')} client {plain_client_name(k, setting)} "
-        f"(rank {ranking.index(k) + 1}) has {percent(last[k])} of the weight "
-        f"(equal: {percent(equal)}); it holds {counts[k].sum()} samples, "
+        f"Client {plain_client_name(k, setting)} holds {counts[k].sum()} samples, "
         f"{describe_classes(counts[k], names)}. {plural(silent, 'client')} with nearly no weight."
     )
 

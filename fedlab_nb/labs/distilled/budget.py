@@ -120,18 +120,12 @@ def draw_budgets(
 def describe_budgets(
     budgets: Mapping[int, Budget], per_class: int, others: Mapping[str, Budget]
 ) -> str:
-    """Accuracy and bytes with this m_c, the bytes with the fewest and the most images, and the
-    others.
-    """
+    """Accuracy and bytes with this m_c, and of the others."""
     chosen = budgets[per_class]
-    fewest = min(budgets)
-    most = max(budgets)
     beside = []
     for title, budget in others.items():
         beside.append(f"; {title}: {mean_percent(budget.test)}, {data_size(budget.bytes)}")
     return (
         f"With {per_class} per class the server is correct on {mean_percent(chosen.test)} of the "
-        f"test images, for at most {data_size(chosen.bytes)} a client "
-        f"({fewest}: {data_size(budgets[fewest].bytes)}, {most}: {data_size(budgets[most].bytes)})"
-        f"{''.join(beside)}."
+        f"test images, for at most {data_size(chosen.bytes)} a client{''.join(beside)}."
     )

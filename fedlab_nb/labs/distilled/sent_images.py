@@ -42,6 +42,7 @@ class SentImages(LabView):
             describe_sent_images(neighbours, state.class_names, setting),
             setting=setting,
             class_index=state.class_index,
+            detail=describe_exactly(neighbours, state.class_names),
         )
 
 
@@ -63,16 +64,22 @@ def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
 def describe_sent_images(
     neighbours: Neighbours, class_names: Sequence[str], setting: Setting | str
 ) -> str:
-    """Which classes the labels show, and how many of the images are the client's own."""
+    """How many of the images are the client's own."""
+    classes = {int(label) for label in neighbours.labels}
+    return (
+        f"Client {plain_client_name(neighbours.client, setting)} sends "
+        f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')}, and "
+        f"{int(neighbours.is_copy.sum())} of them are its own, pixel by pixel."
+    )
+
+
+def describe_exactly(neighbours: Neighbours, class_names: Sequence[str]) -> str:
+    """What the labels show, and how near the images are to the client's own."""
     classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
     shown = ""
     if len(neighbours.labels) > MAX_PAIRS:
         shown = f" The picture shows {MAX_PAIRS} of them, its own ones first."
     return (
-        f"Client {plain_client_name(neighbours.client, setting)} sends "
-        f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')} "
-        f"({join_words(classes)}): their labels say which classes it holds. "
-        f"{int(neighbours.is_copy.sum())} of the images are its own, pixel by pixel; the median "
-        f"distance to the nearest of its own is {np.median(neighbours.distance):.3f} per pixel."
-        f"{shown}"
+        f"The labels say which classes it holds: {join_words(classes)}. The median distance to the "
+        f"nearest of its own is {np.median(neighbours.distance):.3f} per pixel.{shown}"
     )

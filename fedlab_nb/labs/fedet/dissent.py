@@ -147,13 +147,21 @@ def draw_dissent(
 
     areas = [area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
     known_areas = [area for area in areas if area is not None]
-    area_text = f" (AUC {np.mean(known_areas):.2f})" if known_areas else ""
+    area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""
     least, _, most, answered = shares["consensus"]
     sentence = (
-        f"The consensus gets {percent(least)} right of the third with the least dissent and "
-        f"{percent(most)} of the third with the most{area_text}. With answers only at a dissent ≤ "
-        f"{threshold:.2f}, {percent(has_answer.mean())} of the samples get an answer, "
-        f"{percent(answered)} of these a right one ({samples}, {len(dissent)} in {describe_seeds(runs)})."
+        f"Where clients agree the consensus is right more often: on {percent(least)} of the third "
+        f"with the least dissent, on {percent(most)} of the third with the most."
+    )
+    if least <= most:
+        sentence = (
+            f"Dissent is no warning here: the consensus gets {percent(least)} right of the third with "
+            f"the least, {percent(most)} of the third with the most."
+        )
+    detail = (
+        f"With answers only at a dissent ≤ {threshold:.2f}, {percent(has_answer.mean())} of the "
+        f"samples get an answer, {percent(answered)} of these a right one ({samples}, {len(dissent)} "
+        f"in {describe_seeds(runs)}{area_text})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):
@@ -164,4 +172,5 @@ def draw_dissent(
         setting,
         sentence,
         build_table("samples | consensus right | server right", rows),
+        detail=detail,
     )

@@ -159,8 +159,10 @@ class Expert(LabView):
             client=state.client,
             class_index=state.class_index,
         )
-        sentence = f"{describe_sample(sample)}{self._describe_all_test_samples(state)}"
-        return draw_one_sample(sample, "What each client says, in %", sentence)
+        detail = f"{describe_clients(sample)}{self._describe_all_test_samples(state)}"
+        return draw_one_sample(
+            sample, "What each client says, in %", describe_sample(sample), detail
+        )
 
     def _read_sample(self, state: PanelState, row: int) -> SampleSource:
         report = state.report
@@ -215,15 +217,8 @@ class Expert(LabView):
 
 
 def describe_sample(sample: OneSample) -> str:
-    """The consensus and its dissent, the selected client (without one: the client that counts
-    most), and the server.
-    """
+    """What the consensus and the server say."""
     consensus = sample.answers["consensus"]
-    weights = sample.client_numbers["weight ω"]
-    row = sample.selected_row
-    if row is None:
-        row = int(weights.argmax())
-    outputs = sample.outputs[row]
     text = (
         f"{capitalize(sample.name)}: the consensus is {sample.top_class(consensus)} "
         f"({percent(consensus.max())})"
@@ -232,9 +227,18 @@ def describe_sample(sample: OneSample) -> str:
         text += ", and it is right"
     elif sample.truth is not None:
         text += f", wrong, it is “{sample.names[sample.truth]}”"
+    return f"{text}; the server says {sample.top_class(sample.answers['server'])}."
+
+
+def describe_clients(sample: OneSample) -> str:
+    """The dissent, and the selected client (without one: the client that counts most)."""
+    weights = sample.client_numbers["weight ω"]
+    row = sample.selected_row
+    if row is None:
+        row = int(weights.argmax())
+    outputs = sample.outputs[row]
     return (
-        f"{text}; dissent ω_div = {weights[sample.disagrees].sum():.2f}. "
+        f"The dissent is ω_div = {weights[sample.disagrees].sum():.2f}. "
         f"Client {plain_client_name(sample.members[row], sample.setting)} says "
-        f"{sample.top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}. "
-        f"The server says {sample.top_class(sample.answers['server'])}."
+        f"{sample.top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}."
     )

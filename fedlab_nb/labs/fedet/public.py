@@ -199,9 +199,11 @@ def describe_choices(series: list[Series]) -> str:
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
+    if len(series) == 1:
+        return f"With {best.label} the student gets {percent(best.mean)} right."
     one_seed = "one seed: nobody can tell how much of that is noise"
     difference = describe_difference(best.accuracies, worst.accuracies, one_seed=one_seed)
     return (
-        f"Best student: {best.label}, {percent(best.mean)}. "
-        f"Worst: {worst.label}, {percent(worst.mean)} ({difference})."
+        f"The student is best with {best.label} ({percent(best.mean)}), worst with {worst.label} "
+        f"({percent(worst.mean)}): {difference}."
     )

@@ -45,8 +45,14 @@ class Target(LabView):
             step=0.05,
         )
 
+        self._run = 0  # of the last drawing
+
     def adapt(self, state: PanelState) -> None:
+        """A new run is shown with its own weight."""
         self.at.max = state.report.logits.shape[1] - 1
+        if state.number != self._run:
+            self._run = state.number
+            self.strength.value = current_options(state)["diversity"]
 
     def draw(self, state: PanelState) -> Picture:
         options = current_options(state)
@@ -98,14 +104,16 @@ def draw_target(
     overruled = int((target.argmax(1) != labels).sum())
     sentence = (
         f"λ_div = {strength:.3g}: on sample {sample} (“{name}”) the dissenters get "
-        f"{percent(dissenters_share[sample])} of the target. "
+        f"{percent(dissenters_share[sample])} of the target."
+    )
+    detail = (
         f"Over {plural(len(voices), 'sample')}: {percent(dissenters_share.mean())} on average, "
         f"{percent(dissenters_share.max())} at most; they overrule the consensus on {overruled}."
     )
     rows = [(names[c], percent(target[sample, c])) for c in range(classes)]
     table = build_table("class | target", rows)
     return describe_picture(
-        figure, f"Soft target of public sample {sample}", setting, sentence, table
+        figure, f"Soft target of public sample {sample}", setting, sentence, table, detail=detail
     )
 
 

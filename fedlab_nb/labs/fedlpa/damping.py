@@ -225,26 +225,38 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
         f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
         describe_damping(sweep, rule, index),
         build_table(columns, rows),
+        detail=describe_damping_exactly(sweep, rule, index),
     )
 
 
 def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
-    """The accuracies at λ_damp number `index`, the best λ_damp, and where damping has taken
-    over.
-    """
-    accuracies = sweep.accuracies[rule]
+    """FedLPA's accuracy at λ_damp number `index`, and the best λ_damp."""
+    accuracies = sweep.accuracies[rule]["exact"]
+    best = sweep.best_index(rule)
+    text = (
+        f"At λ_damp = {format_number(sweep.dampings[index])} FedLPA gets "
+        f"{percent(accuracies[index])} right"
+    )
+    if index == best:
+        return f"{text}, and no other λ_damp more."
+    return (
+        f"{text}; at {format_number(sweep.dampings[best])}, the best λ_damp, it gets "
+        f"{percent(accuracies[best])}."
+    )
+
+
+def describe_damping_exactly(sweep: DampingSweep, rule: str, index: int) -> str:
+    """All accuracies at λ_damp number `index`, on which images, and where damping has taken over."""
     at_index = []
-    for use, curve in accuracies.items():
+    for use, curve in sweep.accuracies[rule].items():
         short_label = CURVES[use].label.split(" (")[0]
         at_index.append(f"{short_label} {percent(curve[index])}")
-    best = sweep.best_index(rule)
-    best_accuracy = percent(accuracies["exact"][best])
+    on_test_images = ""
     if rule in sweep.test_accuracies:
-        best_accuracy += f"; on test images {percent(sweep.test_accuracies[rule])}"
+        accuracy = percent(sweep.test_accuracies[rule])
+        on_test_images = f" FedLPA at its best λ_damp on test images: {accuracy}."
     overdamped = join_words(sweep.overdamped_layers(rule, index)) or "no layer"
     return (
-        f"At λ_damp = {format_number(sweep.dampings[index])}, on validation images "
-        f"({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}. "
-        f"Best for FedLPA: {format_number(sweep.dampings[best])} ({best_accuracy}). "
-        f"λ_damp adds more to B than was measured in {overdamped}."
+        f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}."
+        f"{on_test_images} λ_damp adds more to B than was measured in {overdamped}."
     )

@@ -190,6 +190,7 @@ def draw_factors(
         layer.setting,
         describe_factors(layer, class_names),
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
+        detail=describe_ranks(layer),
     )
 
 
@@ -220,16 +221,22 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
     """What the client holds, and how much of it the factors show."""
-    mean_input = ""
+    shown = f"they vary in {rank(layer.a)} of {len(layer.a)} directions"
     if layer.input_name:
-        mean_input = f"; the last column of A is its mean {layer.input_name}"
+        shown = f"the last column of A is its mean {layer.input_name}"
+    return (
+        f"Client {plain_client_name(layer.client, layer.setting)} holds "
+        f"{describe_classes(layer.counts, class_names)}, and its factors show it: {shown}."
+    )
+
+
+def describe_ranks(layer: LayerFactors) -> str:
+    """In how many directions inputs and errors vary, and which version of the factors is shown."""
     if layer.sent is None:
         version = "before damping, as they are not sent"
     else:
         version = "as sent, with λ_damp on the diagonals"
     return (
-        f"Client {plain_client_name(layer.client, layer.setting)} holds "
-        f"{describe_classes(layer.counts, class_names)}. "
         f"Its inputs to {layer.layer} vary in {rank(layer.a)} of {len(layer.a)} directions, its "
-        f"errors in {rank(layer.b)} of {len(layer.b)}{mean_input}. Shown {version}."
+        f"errors in {rank(layer.b)} of {len(layer.b)}. Shown {version}."
     )

@@ -131,6 +131,7 @@ def draw_recovered(recovered: Recovered, setting: Setting | str) -> Picture:
         setting,
         describe_recovered(recovered),
         build_table("read | classes | distance", rows),
+        detail=describe_distances(recovered),
     )
 
 
@@ -144,10 +145,16 @@ def describe_recovered(recovered: Recovered) -> str:
         from_factors = "the mean of the samples"
     true_labels = sorted(set(recovered.labels))
     return (
-        f"Of {plural(len(recovered.labels), 'sample')}, read with an untrained network, the "
-        f"quotient of the first layer's gradients is {from_gradient}, "
-        f"{recovered.gradient_distance:.3f} a pixel from the nearest; the last column of the first "
-        f"A is {from_factors}, {recovered.factors_distance:.3f} a pixel from the nearest. "
-        f"The gradient names {recovered.gradient_label}, and the last B "
+        f"From {plural(len(recovered.labels), 'sample')} a gradient gives {from_gradient}, and "
+        f"FedLPA's factors {from_factors}; the factors name the classes "
         f"{join_words(recovered.factors_classes)} (true: {join_words(true_labels)})."
+    )
+
+
+def describe_distances(recovered: Recovered) -> str:
+    """How near what came back is, and from what it was read."""
+    return (
+        "Read with an untrained network. The quotient of the first layer's gradients is "
+        f"{recovered.gradient_distance:.3f} a pixel from the nearest sample, the last column of the "
+        f"first A {recovered.factors_distance:.3f}. The gradient names {recovered.gradient_label}."
     )

@@ -194,6 +194,10 @@ def draw_leak(
         sweep.setting,
         describe_leak(sweep, source, index, guesses, names, client),
         build_table("client | holds | guessed | largest", rows),
+        detail=(
+            "The reader is told how many classes a client has. FedLPA has an accuracy of "
+            f"{percent(sweep.accuracy[index])} with this noise."
+        ),
     )
 
 
@@ -233,8 +237,6 @@ def describe_leak(
             f"{guess}. {begin}"
         )
     return (
-        f"{begin} a reader of the {source}, who is told how many classes a client has, names "
-        f"{percent(sweep.precision[source][index])} of them correctly "
-        f"(blind guess {percent(sweep.chance)}); "
-        f"FedLPA has an accuracy of {percent(sweep.accuracy[index])}."
+        f"{begin} a reader of the {source} names {percent(sweep.precision[source][index])} of a "
+        f"client's classes correctly (a blind guess {percent(sweep.chance)})."
     )

@@ -156,14 +156,18 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
         legend(figure, loc="outside lower center", ncols=5)
     *_, fedavg = own
     sentence = (
-        f"With {plural(clients, 'client')} FENS costs a client {ratio_to_first(own, 'FENS'):g}× "
-        f"one-shot learning here and {ratio_to_first(paper, 'FENS'):g}× with the paper's network; "
-        f"{fedavg} cost {ratio_to_first(own, fedavg):g}×. "
-        f"The paper's own setting: {PAPER_RATIO:.3g}×."
+        f"FENS costs a client {ratio_to_first(own, 'FENS'):g} times a single message, and "
+        f"{fedavg} cost {ratio_to_first(own, fedavg):.0f} times as much."
+    )
+    detail = (
+        f"With {plural(clients, 'client')}: {ratio_to_first(own, 'FENS'):g}× here, "
+        f"{ratio_to_first(paper, 'FENS'):g}× with the paper's network, {PAPER_RATIO:.3g}× in the "
+        "paper's own setting."
     )
     columns = ["network", "what", *COLOURS, "bytes of one client", "× one-shot"]
     title = "Bars of one client's bytes, at two sizes of the network"
-    return describe_picture(figure, title, setting, sentence, build_table(columns, rows))
+    table = build_table(columns, rows)
+    return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
 def ratio_to_first(bars: Bars, name: str) -> float:

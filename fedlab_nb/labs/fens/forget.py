@@ -132,20 +132,28 @@ def draw_removals(
         "without a client"
     )
     columns = ["without", "accuracy", *(f"class {name}" for name in names)]
-    return describe_picture(figure, title, setting, sentence, build_table(columns, rows))
+    table = build_table(columns, rows)
+    return describe_picture(figure, title, setting, sentence, table, detail=count_losses(removals))
 
 
 def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Setting | str) -> str:
-    """Which class changes most, without which client, and how often the client owned the class."""
+    """Which class loses most, and without which client."""
     change = removals.change
     shares = class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
+    return (
+        f"Class {names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
+        f"{plain_client_name(k, setting)}, which holds {percent(shares[k, c])} of it."
+    )
+
+
+def count_losses(removals: Removals) -> str:
+    """How many cells lose much, and in how many of them the client owned the class."""
+    change = removals.change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS
-    is_lost_by_owner = is_lost & (shares > 0.5)
+    is_lost_by_owner = is_lost & (class_shares(removals.whole.label_counts) > 0.5)
     return (
-        f"Class {names[c]} without client {plain_client_name(k, setting)} changes most, by "
-        f"{100 * change[k, c]:.0f} points; the client holds {percent(shares[k, c])} of it. "
         f"{is_lost.sum()} of {is_known.sum()} cells lose more than 20 points, "
         f"{is_lost_by_owner.sum()} of them where the client holds more than half of the class."
     )

@@ -143,8 +143,10 @@ class Sample(LabView):
             answers=answers,
             reference=int(answers["FENS"].argmax()),
         )
-        sentence = f"Your drawing: {describe_answers(state, logits, answers)}."
-        return draw_one_sample(sample, "Logits of the clients", sentence)
+        models = describe_models(answers, state.class_names)
+        clients = describe_client_answers(state, logits)
+        sentence = f"Your drawing: {models}."
+        return draw_one_sample(sample, "Logits of the clients", sentence, f"Clients: {clients}.")
 
     def _draw_test_sample(self, state: PanelState) -> Picture:
         prepared = state.prepared
@@ -162,11 +164,8 @@ class Sample(LabView):
             reference=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
-        sentence = (
-            f"{capitalize(sample.name)}, {place}. {describe_sample(sample)}"
-            f"{describe_student(state.outcome)}"
-        )
-        return draw_one_sample(sample, "Logits of the clients", sentence)
+        detail = f"Sample {place}. {describe_clients(sample)}{describe_student(state.outcome)}"
+        return draw_one_sample(sample, "Logits of the clients", describe_sample(sample), detail)
 
     def _describe_drawing(self, ink: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too
@@ -175,7 +174,9 @@ class Sample(LabView):
         state = self._state
         text = ""
         if ink and state and state.prepared:
-            text = describe_answers(state, *answer_drawing(state, ink))
+            logits, answers = answer_drawing(state, ink)
+            models = describe_models(answers, state.class_names)
+            text = f"{models}; clients: {describe_client_answers(state, logits)}"
         self.answer_text.value = f'<p role="status">{text}</p>'
 
 
@@ -253,25 +254,34 @@ def make_sample(
 
 
 # -------------------------------------------------------------------------------------------- words
-def describe_answers(
-    state: PanelState, logits: np.ndarray, answers: Mapping[str, np.ndarray]
-) -> str:
-    """What all models and all clients take a drawing for."""
-    names = state.class_names
-    setting = describe_setting(state)
-    model_answers = []
+def describe_models(answers: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
+    """What all models take a drawing for."""
+    parts = []
     for name, shares in answers.items():
-        answer = names[shares.argmax()]
-        model_answers.append(f"{name} says “{answer}” ({percent(shares.max())} sure)")
-    client_answers = []
+        parts.append(f"{name} says “{names[shares.argmax()]}” ({percent(shares.max())} sure)")
+    return ", ".join(parts)
+
+
+def describe_client_answers(state: PanelState, logits: np.ndarray) -> str:
+    """What all clients take a drawing for."""
+    setting = describe_setting(state)
+    parts = []
     for k, label in zip(state.report.members, logits.argmax(1), strict=True):
-        client_answers.append(f"{plain_client_name(k, setting)} “{names[label]}”")
-    return f"{', '.join(model_answers)}; clients: {', '.join(client_answers)}"
+        parts.append(f"{plain_client_name(k, setting)} “{state.class_names[label]}”")
+    return ", ".join(parts)
 
 
 def describe_sample(sample: OneSample) -> str:
-    """What the selected client says (without one: the client with the largest logit), and what the
-    models say.
+    """What the sample is, and what the models say."""
+    answers = []
+    for name, shares in sample.answers.items():
+        answers.append(f"{name} says {sample.top_class(shares)} ({percent(shares.max())} sure)")
+    return f"{capitalize(sample.name)} is a “{sample.names[sample.truth]}”: {join_words(answers)}."
+
+
+def describe_clients(sample: OneSample) -> str:
+    """How many clients are wrong, and what the selected one says (without one: the client with the
+    largest logit).
     """
     truth = sample.names[sample.truth]
     largest_logits = sample.outputs.max(1)
@@ -280,15 +290,11 @@ def describe_sample(sample: OneSample) -> str:
         row = int(largest_logits.argmax())
     client = plain_client_name(sample.members[row], sample.setting)
     (held,) = sample.client_numbers.values()
-    answers = []
-    for name, shares in sample.answers.items():
-        answers.append(f"{name} says {sample.top_class(shares)} ({percent(shares.max())} sure)")
     return (
-        f"The truth is “{truth}”; {sample.disagrees.sum()} of "
-        f"{plural(len(sample.outputs), 'client')} say something else. "
-        f"Client {client} says {sample.top_class(sample.outputs[row])} with a logit of "
+        f"{sample.disagrees.sum()} of {plural(len(sample.outputs), 'client')} say something else than "
+        f"“{truth}”. Client {client} says {sample.top_class(sample.outputs[row])} with a logit of "
         f"{largest_logits[row]:.0f} after training on {plural(int(held[row]), 'sample')} of "
-        f"“{truth}”. {capitalize(join_words(answers))}."
+        f"“{truth}”."
     )
 
 

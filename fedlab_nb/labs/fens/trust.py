@@ -223,7 +223,7 @@ def draw_trust(
         rows.append((who, "samples", *(int(count) for count in held)))
         rows.append((who, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in names)]
-    begin = f"After {when}" if when else "Here"
+    begin = f"After {when}," if when else "Here"
     description = describe_weights(counts, weights, names, setting, client, class_index)
     return describe_picture(
         figure,
@@ -231,6 +231,7 @@ def draw_trust(
         setting,
         f"{begin} {description}.",
         build_table(columns, rows),
+        detail=describe_likeness(counts, weights),
     )
 
 
@@ -305,7 +306,17 @@ def describe_weights(
             f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
         )
     return (
-        f"{selected}the heaviest client of a class is the one with most of its samples for "
-        f"{like.owners} of {like.classes} classes; weights and shares of samples correlate with "
-        f"{like.correlation:.2f}. {percent(like.negative)} of the weights are below zero"
+        f"{selected}{like.owners} of {like.classes} classes trust the client most that holds most "
+        "of their samples"
+    )
+
+
+def describe_likeness(counts: np.ndarray, weights: np.ndarray) -> str:
+    """How far the weights resemble the partition, in numbers."""
+    like = likeness(counts, weights)
+    if not like.classes:
+        return ""
+    return (
+        f"Weights and shares of samples correlate with {like.correlation:.2f}. "
+        f"{percent(like.negative)} of the weights are below zero."
     )

@@ -206,6 +206,7 @@ def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = N
         results.setting,
         describe_cue(results, test, client),
         make_table(results),
+        detail=describe_systems(results, test),
     )
 
 
@@ -252,12 +253,16 @@ def describe_cue(results: CueResults, test: str, client: int | None) -> str:
     home = mean(results.home[k] for k in chosen)
     bare = mean(results.bare[k] for k in chosen)
     outside = mean(results.outside[test][k] for k in chosen)
-    together = [f"{name} {percent(shares[test])}" for name, shares in results.systems.items()]
     return (
         f"{subject}: correct on {percent(home)} of their own images, on {percent(bare)} of them "
-        f"once the cue is removed, and on {percent(outside)} of the test images {TESTS[test]}. "
-        f"All together: {', '.join(together)}."
+        f"once the cue is removed, and on {percent(outside)} of the test images {TESTS[test]}."
     )
+
+
+def describe_systems(results: CueResults, test: str) -> str:
+    """How often all clients together are correct."""
+    together = [f"{name} {percent(shares[test])}" for name, shares in results.systems.items()]
+    return f"All together, on the test images {TESTS[test]}: {', '.join(together)}."
 
 
 def make_table(results: CueResults) -> list[dict[str, Any]]:

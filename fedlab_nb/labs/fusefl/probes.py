@@ -87,7 +87,7 @@ class Measure(NamedTuple):
     """One number of a `Reading` in words.
 
     name: in the menu;   title: of the picture;   alt: what its lines are
-    unit: of the axis; empty: shares;   remark: the end of the sentence
+    unit: of the axis; empty: shares;   remark: the end of the detail
     """
 
     name: str
@@ -401,9 +401,10 @@ def draw_probes(
     at_the_top = []
     for name, by_layer in values.items():
         at_the_top.append(f"{name} {words.format(by_layer[max(by_layer)])}")
-    sentence = (
-        f"At the top: {', '.join(at_the_top)}. Probes train on {results.samples} samples of all "
-        f"clients, as no federation could.{words.remark}"
+    sentence = f"In the last layer: {'; '.join(at_the_top)}."
+    detail = (
+        f"Probes train on {results.samples} samples of all clients, as no federation could."
+        f"{words.remark}"
     )
     return describe_picture(
         figure,
@@ -411,6 +412,7 @@ def draw_probes(
         results.setting,
         sentence,
         make_table(values, layers, words),
+        detail=detail,
     )
 
 

@@ -45,24 +45,27 @@ class SentMeans(LabView):
             describe_means(report.counts[client], who, state.class_names),
             setting=setting,
             class_index=state.class_index,
+            detail=SECURE_SUM,
         )
 
 
 def describe_means(counts: np.ndarray, who: str, class_names: Sequence[str]) -> str:
     """What the means give away. counts: the client's samples by class `[C]`"""
     held = np.flatnonzero(counts)
+    single = [class_names[c] for c in held if counts[c] == 1]
+    if single:
+        return (
+            f"{capitalize(who)} holds a single image of {join_words(single)}: the mean that it sends "
+            "is that image, exactly."
+        )
     rarest = held[counts[held].argmin()]
-    text = (
+    return (
         f"{capitalize(who)} holds {plural(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
-    single = [class_names[c] for c in held if counts[c] == 1]
-    if single:
-        text += (
-            f" Of {join_words(single)} it holds a single image: the mean that it sends is that image, "
-            "exactly."
-        )
-    return (
-        f"{text} If only the sum over all clients is made known (a secure sum), the server sees no "
-        "client's own mean."
-    )
+
+
+SECURE_SUM = (
+    "If only the sum over all clients is made known (a secure sum), the server sees no client's own "
+    "mean."
+)

@@ -68,20 +68,32 @@ def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
         ax.set_xlim(0, 1)
         draw_end_labels(ax, labels)
     return describe_picture(
-        figure, f"{title}: test {measure}", pair.setting, describe_barrier(pair), make_table(pair)
+        figure,
+        f"{title}: test {measure}",
+        pair.setting,
+        describe_barrier(pair),
+        make_table(pair),
+        detail=describe_loss(pair),
     )
 
 
 def describe_barrier(pair: Pair) -> str:
-    """The barrier and the accuracy of the average, before and after matching."""
+    """The accuracy of the average, before and after matching."""
     a, b = pair.names
     before = pair.before
     after = pair.after
     return (
-        f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as "
-        f"they stand, and {after.barrier:.2f} after matching by {RULES[pair.rule]}. "
-        f"Their average gets {percent(before.average_accuracy)} right before and "
-        f"{percent(after.average_accuracy)} after matching. The two networks themselves get "
+        f"The average of clients {a} and {b} gets {percent(before.average_accuracy)} right as their "
+        f"units stand, and {percent(after.average_accuracy)} after matching by {RULES[pair.rule]}."
+    )
+
+
+def describe_loss(pair: Pair) -> str:
+    """The barrier before and after matching, and what the two networks reach by themselves."""
+    before = pair.before
+    return (
+        f"The loss barrier is {before.barrier:.2f} with the units as they stand, and "
+        f"{pair.after.barrier:.2f} after matching. The two networks themselves get "
         f"{percent(before.accuracy[0])} and {percent(before.accuracy[-1])} right."
     )
 

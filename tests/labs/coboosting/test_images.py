@@ -34,8 +34,8 @@ def picture_of(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_in
 
 def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_differs():
     picture = picture_of(class_index=3)
-    assert "probability of 60 %. Before the server model learns from them" in picture.sentence
-    assert "it disagrees with the ensemble on 50 % of them." in picture.sentence
+    assert "the ensemble gives the wanted class 60 % on average" in picture.sentence
+    assert "still disagrees with it on 50 % of them." in picture.sentence
     assert "server epoch 2 of 4" in picture.alt
     assert picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"}
     assert len(picture.table) == 3

@@ -135,7 +135,7 @@ def test_while_it_runs_weights_and_images_move(live, name):
     assert all("seed 0" in picture.alt for picture in pictures)
     report = CoBoostingReport(weights=np.full((2, 5), 0.2))  # of clients that are no longer there
     state = replace(panel.state("weights"), report=report, outcome=None)
-    assert "holds 0 samples" in Trajectories().draw(state).sentence
+    assert "holds 0 samples" in Trajectories().draw(state).detail
 
 
 def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
@@ -143,14 +143,14 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
     panel = make(seeds=2, **{"coboosting.epochs": 2})
     panel.work("switches")
     assert panel.status == "done"
-    assert "seeds 0–1, against all three" in sentence_of(panel, "switches")
+    assert "Against all three ideas (seeds 0–1)" in sentence_of(panel, "switches")
     rows = panel.show("switches").table
     variants = [row["variant"] for row in rows]
     assert variants == ["all three", "no GHS", "no DHS", "no EE", "none"]
     assert [row["EE"] for row in rows] == ["on", "on", "on", "off", "off"]
     stored = panel.set("switches", which="all eight")  # until they are run here, too
     assert len(stored.table) == 8
-    assert "seeds 0–9, against all three" in stored.sentence
+    assert "Against all three ideas (seeds 0–9)" in stored.sentence
     assert "Stored" in panel.views["switches"].caption.value
 
 
@@ -261,8 +261,10 @@ HELD = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
 
 def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     picture = sound(draw_trajectories(PATH, HELD, ["a", "b", "c"], SETTING), SETTING)
-    assert "client A (rank 1) has 50 % of the weight (equal: 25 %)" in picture.sentence
-    assert "it holds 40 samples, mostly a" in picture.sentence
+    assert (
+        "client A (rank 1) has 50 % of the weight; equal shares would be 25 %." in picture.sentence
+    )
+    assert "Client A holds 40 samples, mostly a" in picture.detail
     assert [row["client"] for row in picture.table] == list("ABCD")
     second = picture.table[1]
     assert second["epoch 1"] == "25 %"
@@ -272,9 +274,9 @@ def test_trajectories_rank_the_clients_and_tell_what_they_hold():
 
 def test_trajectories_tell_of_the_selected_client():
     selected = {"client": 1, "class_index": 2}
-    sentence = draw_trajectories(PATH, HELD, ["a", "b", "c"], SETTING, **selected).sentence
-    assert "client B (rank 2) has 30 % of the weight" in sentence
-    assert "mostly b (50 %) and c (50 %)" in sentence
+    picture = draw_trajectories(PATH, HELD, ["a", "b", "c"], SETTING, **selected)
+    assert "client B (rank 2) has 30 % of the weight" in picture.sentence
+    assert "mostly b (50 %) and c (50 %)" in picture.detail
 
 
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
@@ -303,12 +305,14 @@ def test_switches_name_what_matters_and_what_is_noise():
     no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
     no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
     picture = sound(draw_switches([whole, no_ghs, no_ee], SETTING), SETTING)
-    verdict = "of the ensemble no EE -20 ± 4; of the server nothing"
-    assert f"(seeds 0–2, against all three): {verdict}" in picture.sentence
+    assert picture.sentence == (
+        "Against all three ideas (seeds 0–2) the teacher loses 20 points with no EE; the student is "
+        "as good without any of them."
+    )
     row = picture.table[2]
     assert row["EE"] == "off"
     assert row["ensemble"] == "51 %"
-    assert row["ensemble, against all three"] == "-20 ± 4 points, clear"
+    assert row["ensemble, against all three"] == "-20 points, clear"
 
 
 def test_switches_of_one_seed_give_no_verdict():

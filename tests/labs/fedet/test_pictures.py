@@ -36,8 +36,8 @@ def test_dissent_says_whether_disagreement_predicts_error():
     picture = draw_dissent({0: samples, 1: samples}, SETTING, 0.5)
     check(
         picture,
-        "gets 100 % right",
-        "0 % of the third with the most (AUC 1.00)",
+        "on 100 % of the third with the least dissent, on 0 % of the third with the most.",
+        "AUC 1.00",
         "56 % of the samples",
     )
     assert [row["server right"] for row in picture.table] == ["100 %", "0 %", "0 %", "60 %"]
@@ -52,8 +52,8 @@ def test_dissent_where_no_sample_gets_an_answer():
 def test_dissent_without_a_wrong_answer_has_no_auc():
     right = np.ones(1, dtype=bool)
     picture = draw_dissent({0: DissentSamples(np.zeros(1), right, right)}, SETTING, 1.0)
-    check(picture, "gets 100 % right")
-    assert "AUC" not in picture.sentence
+    check(picture, "Dissent is no warning here: the consensus gets 100 % right")
+    assert "AUC" not in picture.detail
 
 
 def test_thirds_are_cut_by_dissent():
@@ -117,14 +117,14 @@ def make_choices(has_images=True, **accuracies):
 def test_public_compares_over_seeds():
     choices = make_choices(held=[0.7, 0.8, 0.75], noise=[0.3, 0.2, 0.25])
     picture = draw_public(choices, SETTING, 0.1)
-    check(picture, "Best student: held, 75 %", "Worst: noise, 25 % (+50 ± ", "clear")
+    check(picture, "best with held (75 %), worst with noise (25 %): +50 points, clear")
     assert [row["accuracy"][:2] for row in picture.table] == ["75", "25"]
     close = make_choices(a=[0.7, 0.5, 0.6], b=[0.5, 0.7, 0.55])
     check(draw_public(close, SETTING, 0.1), "within the noise")
     one_seed = make_choices(has_images=False, a=[0.7], b=[0.5])
     check(draw_public(one_seed, SETTING, 0.1), "one seed")
     one_choice = make_choices(only=[0.02])
-    check(draw_public(one_choice, SETTING, 0.1), "Best student: only, 2 %")
+    check(draw_public(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
 
 
 def test_rounds_tells_of_the_marked_one():

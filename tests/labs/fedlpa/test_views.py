@@ -163,11 +163,11 @@ def test_factors_of_a_client_with_two_images():
     patch_at_four_positions = layer._replace(a=4 * layer.a)
     assert patch_at_four_positions.mean_input.tolist() == layer.mean_input.tolist()
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
-    assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
+    assert "in 2 of 5 directions, its errors in 1 of 3" in picture.detail
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
     sent = draw_factors(layer._replace(sent=both), list("abc"))
-    assert "errors in 1 of 3" in sent.sentence
+    assert "errors in 1 of 3" in sent.detail
     assert [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
 
@@ -215,7 +215,11 @@ def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, 
     )
     assert sweep.overdamped_layers("one", 1) == where
     picture = sound(draw_damping(sweep, "one", 1), "toy, rule π = 1")
-    assert "Best for FedLPA: 10⁻⁶ (90 %; on test images 70 %)" in picture.sentence
+    assert picture.sentence == (
+        "At λ_damp = 10⁻³ FedLPA gets 80 % right; at 10⁻⁶, the best λ_damp, it gets 90 %."
+    )
+    assert "exact 80 %, shortcut EA 80 %" in picture.detail
+    assert "on test images: 70 %" in picture.detail
     assert picture.table[0] == {
         "λ_damp": "10⁻⁶",
         "exact (FedLPA)": "90 %",
@@ -264,8 +268,8 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     assert sweep.guesses("bias", 0) == [[0, 1], [0]]
     picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
     assert (
-        "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %"
-        in picture.sentence
+        "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
+        and "an accuracy of 80 %" in picture.detail
     )
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)

@@ -23,7 +23,7 @@ def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran)
     assert "Client C says" in sentence_of(ran, "sample")
     look_at(ran, class_index=7)
     assert "for class 7" in sentence_of(ran, "trust")
-    assert "The truth is “7”" in sentence_of(ran, "sample")
+    assert "is a “7”: average says" in sentence_of(ran, "sample")
     look_at(ran)
 
 
@@ -33,7 +33,7 @@ def test_the_rounds_can_be_replayed(ran):
     assert view.play.max == 4
     ran.show("trust")
     view.round.index = 0
-    assert "round 0 of 4 every client counts the same" in sentence_of(ran, "trust")
+    assert "round 0 of 4, every client counts the same" in sentence_of(ran, "trust")
     view.round.index = 4
     assert "round 4 of 4" in sentence_of(ran, "trust")
     view.table.value = True
@@ -48,12 +48,13 @@ def test_samples_can_be_leafed_through_kind_by_kind(ran):
         sentence_of(ran, "sample")  # the slider fits itself to what there is
         view.at.value = view.at.max
         count = view.at.max + 1
-        assert f", {count} of {count} ({kind})" in sentence_of(ran, "sample")
+        assert f"Sample {count} of {count} ({kind})" in sentence_of(ran, "sample")
     view.kind.value = "all"
     for place in (view.at.max, view.at.min):
         view.at.value = place
-        start = f"Test sample {place}, {place + 1} of 360 (all)"
-        assert sentence_of(ran, "sample").startswith(start)
+        text = sentence_of(ran, "sample")
+        assert text.startswith(f"Test sample {place} is a “")
+        assert f"Sample {place + 1} of 360 (all)" in text
 
 
 def test_a_drawing_is_answered_as_the_same_test_sample(ran):
@@ -120,7 +121,8 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     assert network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     ran.set("cost", whose="the paper's", rounds=100)
     sentence = sentence_of(ran, "cost")
-    assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence
+    assert "100 rounds of FedAvg cost 100 times as much" in sentence
+    assert "4.36× with the paper's network" in sentence
     rows = ran.set("cost", rounds=1).table
     fens_rows = [row for row in rows if row["what"] == "FENS"]
     (paper,) = [row for row in fens_rows if row["network"] == "4.9 million"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
+from lab_views import every_control_at_both_ends, look_at, sentence_of, sound, words_of
 
 from fedlab_nb.data import federate
 from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue, make_test_sets
@@ -189,10 +189,10 @@ def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    sentence = made(draw_cue(cue_data())).sentence
+    sentence = words_of(made(draw_cue(cue_data())))
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
-    assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").sentence
+    assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").detail
     assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: correct")
     assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: correct")
     for clients, test, shape in (
@@ -222,8 +222,8 @@ def test_halves_tell_noise_from_more():
     picture = made(draw_fusion_calibration({2: FUSED, 1: ALONE}, **about))
     assert len(picture.table) == 7
     assert picture.table[4]["accuracy"] == "91 %"
-    assert "+56 ± 14 points, more than noise" in picture.sentence
-    assert "0 ± 2 points, within the noise" in picture.sentence
+    assert "+56 points, more than noise" in picture.sentence
+    assert "0 points, within the noise" in picture.sentence
     one = draw_fusion_calibration(
         {2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about
     ).sentence

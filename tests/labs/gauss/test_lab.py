@@ -28,6 +28,7 @@ def test_classes_and_what_a_client_sends(ran):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
         assert f"Client {format_letters(client)} holds" in picture.sentence
+        assert "secure sum" in picture.detail
         held = counts[client][counts[client] > 0]
         assert [row["images"] for row in picture.table] == held.tolist()
         for row in picture.table:

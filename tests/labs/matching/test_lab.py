@@ -33,7 +33,7 @@ def test_two_clients_after_a_run(ran):
     assert "clients C and B" in ran.set("barrier", a=2).sentence
     assert "OT-Fusion" in ran.set("barrier", rule="greedy").sentence
     assert "test accuracy" in ran.set("barrier", measure="accuracy").alt
-    assert ran.set("barrier", a=1, b=1).sentence.count("0.00") == 2  # a client and itself
+    assert ran.set("barrier", a=1, b=1).detail.count("0.00") == 2  # a client and itself
     assert "of 64 units" in sentence_of(ran, "partners", "α = 100")
     assert "of 32 units" in ran.set("partners", layer=1).sentence
     assert "activations" in ran.set("partners", rule="activations").alt

@@ -131,7 +131,8 @@ def test_the_picture_of_a_barrier():
         drawn = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
         assert drawn == [list(getattr(line, measure)) for line in (HILL, FLAT)]
     assert all(
-        number in picture.sentence for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %")
+        number in f"{picture.sentence} {picture.detail}"
+        for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %")
     )
     assert picture.table[1] == {
         "way": 0.5, "loss as they stand": 2.0, "loss matched": 0.4, "accuracy as they stand": "30 %",
