@@ -281,7 +281,7 @@ class Declared:
                     computed.add(point.key)
                     device = point.cells[0].plan.settings.device
         finally:
-            if computed or not self.path.exists():
+            if computed:
                 self._write(rows, device, time.monotonic() - start)
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 

@@ -1,4 +1,4 @@
-"""The story's day: the vote that the reader causes, the chart that grows, and what E and F knew."""
+"""The story's day: the question that the reader asks, the chart that grows, and what E and F knew."""
 
 import re
 
@@ -34,30 +34,30 @@ def guess():
     return predict("How many envelopes?", high=360, unit="envelopes")
 
 
-# ------------------------------------------------------------------------------------------ the vote
-def test_before_the_guess_the_vote_asks_for_it(guess, together):
-    vote = day.vote(guess, together)
-    assert "Guess first" in vote.count() and not vote.is_settled
-    assert "360" not in vote.note.value
+# ------------------------------------------------------------------------------------------ the question
+def test_before_the_guess_the_button_asks_for_it(guess, together):
+    question = day.ask_all(guess, together)
+    assert "Guess first" in question.count() and not question.is_settled
+    assert "360" not in question.note.value
 
 
-def test_the_vote_names_the_gap_and_opens_what_waits_for_it(guess, together):
-    vote = day.vote(guess, together)
-    waiting = Snapshot(Card("worked", "the tally"), after=vote)
+def test_the_answer_names_the_gap_and_opens_what_waits_for_it(guess, together):
+    question = day.ask_all(guess, together)
+    waiting = Snapshot(Card("worked", "the tally"), after=question)
     guess.commit(200)
     assert (
         "<details" in waiting._repr_mimebundle_()[0]["text/html"]
     )  # the guess alone opens nothing
-    vote.button.click()
-    assert "You guessed 200 envelopes, measured 360 envelopes" in vote.note.value
-    assert vote.eights == 360
+    question.button.click()
+    assert "You guessed 200 envelopes, measured 360 envelopes" in question.note.value
+    assert question.eights == 360
     assert "<details" not in waiting._repr_mimebundle_()[0]["text/html"]
 
 
-def test_a_skipped_guess_may_vote_too(guess, together):
-    vote = day.vote(guess, together)
+def test_after_a_skipped_guess_they_answer_too(guess, together):
+    question = day.ask_all(guess, together)
     guess.skip()
-    assert "The answer is 360 envelopes" in vote.count()
+    assert "The answer is 360 envelopes" in question.count()
 
 
 def test_the_tally_counts_what_is_there_and_what_is_said(together):
@@ -67,13 +67,13 @@ def test_the_tally_counts_what_is_there_and_what_is_said(together):
     assert [row["called so"] for row in table] == [0] * 8 + [360, 0]
 
 
-def test_nothing_in_the_first_lesson_gives_the_answer_before_the_vote():
+def test_nothing_in_the_first_lesson_gives_the_answer_before_the_ten_are_asked():
     """Code and texts that are not folded never say how many, nor that all are called eights."""
     text = SOURCES["1_start_here"]
     before = text.split("<details>")[0]
-    assert before.index("eights = predict(") < before.index("day.vote(eights")
+    assert before.index("eights = predict(") < before.index("day.ask_all(eights")
     assert "10 %" not in before and "all of them" not in before.lower()
-    assert text.count(", after=vote)") == 2
+    assert text.count(", after=answer)") == 2
 
 
 def test_the_first_chart_has_the_day_alone(together):

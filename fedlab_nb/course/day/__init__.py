@@ -3,7 +3,7 @@
     from fedlab_nb.course import day
     fl.run("afl", **day.SETTING)     # any method on this draw
     day.offices()                    # the ten offices, drawn: names, envelopes, what they hold
-    day.vote(guess)                  # a button: ten networks are trained, and together read 360 images
+    day.ask_all(guess, outcome)      # a button: ten networks are trained, and together read 360 images
     day.chart("fens")                # the chart that grows: every rule up to this one
     day.without_two()                # what is lost when E and F are left out
 
@@ -19,17 +19,15 @@ from .pictures import (
     tally,
     without_two,
 )
-from .vote import Vote
-
-vote = Vote
+from .question import ask_all
 
 __all__ = [
     "SETTING",
+    "ask_all",
     "chart",
     "count_eights",
     "first_chart",
     "offices",
     "tally",
-    "vote",
     "without_two",
 ]

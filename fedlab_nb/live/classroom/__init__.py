@@ -9,6 +9,7 @@ projector shows what becomes of them.
     rehearse.py    simulated students, and the teacher's joker
     server.py      what answers on the network
     page_file.py   the students' page as one file
+    expected.py    what ten rehearsals of the lesson give, for the guide
 
 The pages lie beside them: student.html and student.js (with recover.js and office.js; dom.js,
 text.js and pen.js of `front/`, learn.js and sums.js of `live/page/`), teacher.html, teacher.js and

@@ -53,7 +53,7 @@ class Figures(Declared):
     """Runs, the figures that are computed from them, and the claims that the texts make.
 
     A figure is a value for each seed: accuracies of one method, another column, a difference of two figures on the same
-    seeds, or a constant that a function of `measures` computes without any run.
+    seeds, or what a function of `measures` gives without any declared run: a constant, or {seed: value}.
 
     runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
     later: runs that are made only on demand (`with_later`), as they take long: `core_minutes` on one core.
@@ -136,7 +136,10 @@ class Figures(Declared):
         text = self.figures.get(text.strip(), text).strip()
         if text.startswith("="):
             name, _, arguments = text[1:].strip().partition("(")
-            return {0: float(self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
+            measured = self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)"))
+            if isinstance(measured, Mapping):
+                return dict(measured)
+            return {0: float(measured)}
         try:
             return figure_values(text, self.figures, rows)
         except ValueError as error:

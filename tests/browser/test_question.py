@@ -16,21 +16,21 @@ SEEN = """(element) => {
 }"""
 
 
-def test_the_vote_is_the_reader_s_and_its_answer_in_sight(page, lab):
-    """Run All presses neither the vote nor the playground's Run. The button stands at the lower edge of the screen, the
-    worst case: the answer comes above it."""
+def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
+    """Run All presses neither *Ask all ten* nor the playground's Run. The button
+    stands at the lower edge of the screen, the worst case: the answer comes above it."""
     page.set_viewport_size(SMALL)
     open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
-    vote = page.get_by_role("button", name="Ask all ten")
-    vote.wait_for()
+    button = page.get_by_role("button", name="Ask all ten")
+    button.wait_for()
     page.get_by_role("button", name="That is my guess").first.click()
-    vote.evaluate("button => button.scrollIntoView({ block: 'end' })")
-    vote.click()
+    button.evaluate("button => button.scrollIntoView({ block: 'end' })")
+    button.click()
     answer = page.locator(".fl-card", has_text="measured 360 envelopes").last
     answer.wait_for()
     if "FEDLAB_NB_SCREENSHOTS" in os.environ:
-        page.screenshot(path=f"{os.environ['FEDLAB_NB_SCREENSHOTS']}/vote.png")
+        page.screenshot(path=f"{os.environ['FEDLAB_NB_SCREENSHOTS']}/question.png")
     assert answer.evaluate(SEEN) > 0.95
     picture = page.locator(".fl-stage canvas.wall").first
     picture.wait_for(state="attached")

@@ -16,8 +16,8 @@ FIRST = "Guess first: an answer is more fun when you can be wrong."
 PLACE = widgets.Layout(min_height="4.5em")  # of two lines in a card
 
 
-class Vote(Form):
-    """The button, and a gate for what follows: `Snapshot(…, after=vote)` opens when they have answered.
+class Question(Form):
+    """The button, and a gate for what follows: `Snapshot(…, after=question)` opens when they have answered.
 
     guess: the prediction of how many images are called “8”;   outcome: of the ten networks together
     """
@@ -54,3 +54,8 @@ class Vote(Form):
                 callback()
         self.note.value = card._repr_html_()
         return repr(card)
+
+
+def ask_all(guess: Prediction, outcome: Outcome) -> Question:
+    """The button under a guess that asks the ten networks of `outcome` together."""
+    return Question(guess, outcome)
