@@ -315,7 +315,8 @@ function showClass() {
   const share = classNow?.share;
   $("helped").replaceChildren();
   if (!share) {
-    setText($("share-text"), "Covered, until your teacher shows the result.");
+    const isShown = classNow?.shown.includes("reveal");
+    setText($("share-text"), isShown ? "Your share is being worked out." : "Covered, until your teacher shows the result.");
     return;
   }
   const mine = Object.entries(share.classes).map(([c, [all, after, before]]) => `${DIGITS[c]} ${before} → ${after} of ${all}`);
