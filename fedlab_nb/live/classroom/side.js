@@ -47,8 +47,7 @@ function choosePanels(state, isUncovered) {
   if (step === "digit") return new Set(["digit"]);
   if (step === "send") return new Set(isUncovered ? ["gate", "bars"] : ["gate", "join", "piles"]);
   const panels = new Set();
-  const isWeighing = step === "rounds" && areRoundsRunning(state);
-  if (question && !isShown && !isWeighing) panels.add("question");
+  if (question && !isShown) panels.add("question");
   if (writeNote(state) || (step === "rounds" && !isShown)) panels.add("need");
   if (STEPS_WITH_BARS.includes(step) && isShown) panels.add("bars");
   return panels;
@@ -85,7 +84,7 @@ export function showNote(state) {
 // ----------------------------------------------------------------------------------------------------------------- bars
 /** The bars of all ways. What falls trembles, and what stays while others fall is calm. */
 export function createBarsPanel() {
-  let titles = ""; // of the ways that have a bar
+  let titles = null; // of the ways that have a bar
   let view = null;
   let last = {}; // accuracies that were seen last
 
@@ -201,13 +200,14 @@ export function showDigit({ votes, stage, rows }) {
     button.setAttribute("aria-pressed", votes?.label === c && stage.is_shown);
     button.disabled = !votes;
   });
-  const ways = rows.filter(({ title }) => votes?.ways[title] !== undefined);
+  const ways = rows.filter(({ title }) => title !== "Local only"); // the desks show these
   const make = () => html("div", { className: "way" }, html("span"), html("b"));
   keyed($("ways"), ways, ({ title }) => title, make, (way, { title, name }) => {
-    const answer = votes.ways[title];
+    const answer = votes?.ways[title];
     setText(way.firstChild, name);
-    setText(way.lastChild, String(answer));
+    setText(way.lastChild, answer === undefined ? "–" : String(answer));
     way.className = "way";
-    if (stage.is_shown) way.classList.add(answer === votes.label ? "right" : "wrong");
+    const isJudged = stage.is_shown && answer !== undefined;
+    if (isJudged) way.classList.add(answer === votes.label ? "right" : "wrong");
   });
 }

@@ -293,6 +293,10 @@ for (const button of document.querySelectorAll("dialog .close")) {
 }
 document.addEventListener("keydown", onKey);
 for (;;) {
-  await look();
+  try {
+    await look();
+  } catch (error) {
+    console.error(error); // the next look may succeed
+  }
   await new Promise((resolve) => setTimeout(resolve, PAUSE));
 }
