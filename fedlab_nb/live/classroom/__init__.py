@@ -1,10 +1,12 @@
-"""The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends one message, and the
-projector shows what becomes of them.
+"""The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends
+one message, and the projector shows what becomes of them.
 
     messages.py    the one message: its form and its checks
     room.py        seats, messages, what is kept, what each screen is told
     conductor.py   the steps of the lesson, the question before each result, the guesses
-    worth.py       what the messages are worth: every way to combine them, and each student's share
+    journal.py     the file of `--keep`
+    worth.py       every way to combine messages, and what one message brings
+    results.py     what the messages of one moment are worth, computed beside the server
     rounds.py      the tiny rounds with the phones that stay
     rehearse.py    simulated students, and the teacher's joker
     server.py      what answers on the network
@@ -13,14 +15,14 @@ projector shows what becomes of them.
 
 The pages lie beside them: student.html and student.js (with recover.js and office.js; dom.js,
 text.js and pen.js of `front/`, learn.js and sums.js of `live/page/`), teacher.html, teacher.js and
-wall.js (with bars.js and layout.js of `front/`), and lost.html for a wrong address.
-Nothing listens beyond 127.0.0.1 unless the teacher asks. Nothing is written unless the teacher asks, or the class is
-ended where nobody can be asked.
+its parts wall.js, side.js, dialogs.js and sentences.js (with bars.js and layout.js of `front/`),
+and lost.html for a wrong address.
+Nothing listens beyond 127.0.0.1 unless the teacher asks. Nothing is written unless the teacher
+asks, or the class is ended where nobody can be asked.
 """
 
 import asyncio
 import errno
-import io
 import json
 import signal
 import socket
@@ -32,7 +34,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ...errors import UsageError, check_whole_number, parse_number
@@ -43,7 +44,7 @@ from .messages import Message, read
 from .page_file import read_page
 from .rehearse import rehearse
 from .room import Room
-from .server import Served, own_address
+from .server import ClassServer, find_lan_address, pack_class
 
 FIRST_PORT = 8123
 PORTS = 50  # how many are tried, one after the other
@@ -64,9 +65,11 @@ def open_class(
 ) -> int:
     """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
 
-    lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
-    port:      where it listens; None: the one of the file that it goes on from, else the first that is free
-    keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
+    lan: the address of this machine where phones reach it, "" to find it, or None: nobody but this
+        machine
+    port: where it listens; None: the one of the file that it goes on from, else the first that is
+        free
+    keep: the file that messages are kept in, "" for class-DATE.jsonl, or None: none
     rehearsed: how many simulated students come, two in a second
     partition: alpha, drawings and seed of the `Room`
     """
@@ -74,24 +77,24 @@ def open_class(
     count = check_whole_number("rehearse", parse_number(rehearsed), 0, 300)
     file = None if keep is None else choose_file(keep)
     room = Room(**partition, file=file)
-    address = None if lan is None else own_address(lan)
-    torch.set_num_threads(
-        1
-    )  # the networks are tiny: threads that wait for each other take ten times as long
+    address = None if lan is None else find_lan_address(lan)
+    # The networks are tiny: threads that wait for each other take ten times as long.
+    torch.set_num_threads(1)
     try:
         asyncio.run(hold(room, address, number, count, browser and has_browser()))
     except KeyboardInterrupt:  # where a loop has no signals (Windows)
-        if room.has_guests and not room.file:
+        if room.has_guests and not room.journal:
             print(end_unasked(room))
     print("The class has ended.")
-    if room.file:
+    if room.journal:
         print(room.storage_notice, flush=True)
     return 0
 
 
 def choose_file(keep: str) -> Path:
-    """The file to keep messages in: the one that is named, or today's; where a class is running that keeps its messages
-    there, the next one of today. UsageError where a running class has the file that is named."""
+    """The file to keep messages in: the one that is named, or today's; where a class is running
+    that keeps its messages there, the next one of today. UsageError where a running class has the
+    file that is named."""
     if keep:
         file = expand_path(keep)
         port = read_port(file)
@@ -129,15 +132,15 @@ def is_listening(port: int) -> bool:
     return True
 
 
-def listen(room: Room, lan: str | None, port: int | None) -> Served:
+def listen(room: Room, lan: str | None, port: int | None) -> ClassServer:
     """The class at `port`, or where it was before, or at the first port that is free. OSError where
     it cannot listen."""
     wanted = port if port is not None else room.about.get("port")
     if wanted is not None:
-        return Served(room, lan, wanted)
+        return ClassServer(room, lan, wanted)
     for number in range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
-            return Served(room, lan, number)
+            return ClassServer(room, lan, number)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
@@ -163,7 +166,8 @@ async def hold(room: Room, lan: str | None, port: int | None, count: int, browse
 
 
 async def wait_for_end(room: Room) -> None:
-    """Until Ctrl-C, and an answer to what shall become of the messages; the class goes on meanwhile."""
+    """Until Ctrl-C, and an answer to what shall become of the messages; the class goes on
+    meanwhile."""
     interrupted = asyncio.Event()
     terminated = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -173,7 +177,7 @@ async def wait_for_end(room: Room) -> None:
     while True:
         await interrupted.wait()
         interrupted.clear()
-        if room.file:
+        if room.journal:
             return
         if not room.has_guests:
             if room.messages:
@@ -236,21 +240,21 @@ def end_unasked(room: Room) -> str:
 
 
 def save_class(room: Room) -> Path:
-    """Write the class to class-DATE.npz, or to the next name that is free. UsageError where there is too little."""
-    content = io.BytesIO()
-    np.savez_compressed(content, **room.make_arrays())
+    """Write the class to class-DATE.npz, or to the next name that is free. UsageError where there
+    is too little."""
+    content = pack_class(room)
     number = 1
     while True:
         suffix = "" if number == 1 else f"-{number}"
         path = expand_path(f"class-{date.today()}{suffix}.npz")
         if not path.exists():
-            return write_file(path, content.getvalue())
+            return write_file(path, content)
         number += 1
 
 
 def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
-    """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
-    place of a seat, and the message is carried by hand. OSError where that is no place to write,
-    UsageError where a file of somebody else's is there already, unless `force`."""
+    """The students' page as one file, for phones that cannot reach the teacher's computer: it asks
+    for a number in place of a seat, and the message is carried by hand. OSError where that is no
+    place to write, UsageError where a file of somebody else's is there already, unless `force`."""
     check_replaceable([path], force=force)
     return write_file(path, read_page(Room(**partition)), force=force)

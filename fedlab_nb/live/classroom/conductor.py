@@ -1,7 +1,8 @@
-"""What the class is doing: steps that the teacher chooses, a clock, the question before each result, who guessed what.
+"""What the class is doing: steps that the teacher chooses, a clock, the question before each
+result, who guessed what.
 
-Nothing here computes a result. A result that the teacher has not shown yet is covered: `is_shown` says so, and no phone
-is told a covered result.
+Nothing here computes a result. A result that the teacher has not shown yet is covered: `is_shown`
+says so, and no phone is told a covered result.
 """
 
 from collections import Counter
@@ -19,8 +20,8 @@ FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
 
 @dataclass(frozen=True)
 class Step:
-    """name: what the server calls it; title: what the screens call it; minutes: what the run sheet gives it;
-    question and options: what the class guesses before the result, or nothing."""
+    """name: what the server calls it; title: what the screens call it; minutes: what the run sheet
+    gives it; question and options: what the class guesses before the result, or nothing."""
 
     name: str
     title: str
@@ -107,14 +108,15 @@ class Conductor:
             raise UsageError("It is too late to guess: the result is shown.")
         if not (isinstance(choice, int) and 0 <= choice < len(step.options)):
             raise UsageError(f"A guess is a number from 0 to {len(step.options) - 1}.")
-        own = self.guesses.setdefault(name, {})
-        if seat in own or len(own) < MOST_GUESSES:
-            own[seat] = choice
+        guesses = self.guesses.setdefault(name, {})
+        if seat in guesses or len(guesses) < MOST_GUESSES:
+            guesses[seat] = choice
 
     def describe(self, now: float, seat: int | None = None) -> dict[str, Any]:
-        """For a screen: the step, its clock (seconds), and its question with the guesses; `seat`: and that one's."""
+        """For a screen: the step, its clock (seconds), and its question with the guesses; `seat`:
+        and that one's."""
         step = self.step
-        told: dict[str, Any] = {
+        description: dict[str, Any] = {
             "step": step.name,
             "title": step.title,
             "minutes": step.minutes,
@@ -124,39 +126,42 @@ class Conductor:
             "shown": sorted(self.shown),
         }
         if step.options:
-            own = self.guesses.get(step.name, {})
-            counts = Counter(own.values())
-            told["question"] = {
+            guesses = self.guesses.get(step.name, {})
+            counts = Counter(guesses.values())
+            description["question"] = {
                 "text": step.question,
                 "options": list(step.options),
                 "counts": [counts[i] for i in range(len(step.options))],
-                "own": own.get(seat) if seat is not None else None,
+                "own": None if seat is None else guesses.get(seat),
             }
-        return told
+        return description
 
 
-def find_answer(step: str, facts: dict[str, Any]) -> int | None:
+def find_answer(
+    step: str,
+    accuracies: dict[str, float],
+    before: dict[str, float],
+    effect: dict[str, Any] | None,
+) -> int | None:
     """Which option of a step's question the run has shown to be right; None where it has not.
 
-    facts: `rows` and `before` {title: right answers of the 360 test digits, 0-1}, `effect` {with_it, without_it} of the
-    message that was taken out last, or None.
+    accuracies, before: {title: share of the 360 test digits that is right, 0-1}, now and before the
+    joker came; effect: right answers `with_it` and `without_it` of the message that was taken out
+    last, or None.
     """
-    rows, before, effect = facts["rows"], facts["before"], facts["effect"]
-    if step == "reveal":
-        if not rows:
-            return None
-        return max(range(len(REVEALED)), key=lambda i: rows.get(REVEALED[i], 0))
-    if step == "joker":
-        if not before:
-            return None
-        losses = [before.get(title, 0) - rows.get(title, 0) for title in ATTACKED]
+    if step == "reveal" and accuracies:
+        return max(range(len(REVEALED)), key=lambda i: accuracies.get(REVEALED[i], 0))
+    if step == "joker" and before:
+        losses = [before.get(title, 0) - accuracies.get(title, 0) for title in ATTACKED]
         largest = max(range(len(ATTACKED)), key=lambda i: losses[i])
-        return largest if losses[largest] >= FALL else len(ATTACKED)
+        if losses[largest] < FALL:
+            return len(ATTACKED)
+        return largest
     if step == "forget" and effect:
         lost = effect["with_it"] - effect["without_it"]
         return count_passed(lost, (0, 5, 20))
-    if step == "rounds" and "FENS" in rows and "Ensemble" in rows:
-        points = 100 * (rows["FENS"] - rows["Ensemble"])
+    if step == "rounds" and "FENS" in accuracies and "Ensemble" in accuracies:
+        points = 100 * (accuracies["FENS"] - accuracies["Ensemble"])
         if points < -3:
             return 0
         return 1 if points <= 3 else 2

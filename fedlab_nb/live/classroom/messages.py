@@ -1,13 +1,15 @@
 """The one message of a student: its form, and what is checked before anything is made of it.
 
-A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`, `network`, `test`
-(the drawings for the common test set) and `keep` (the teacher may save it). Numbers are base64 of little-endian arrays,
-and "" means nothing. Every length is known beforehand, every number is finite and in bounds, and nothing is unpickled.
+A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`,
+`network`, `test` (the drawings for the common test set) and `keep` (the teacher may save it).
+Numbers are base64 of little-endian arrays, and "" means nothing. Every length is known beforehand,
+every number is finite and in bounds, and nothing is unpickled.
 
-`sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
-sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
-upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
-these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`recover.js`).
+`sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with
+drawings, in order, the sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums
+are in them (`least_squares`), so that one upload serves both. AFL's local ridge is left out: the
+server would only take it off again. Pixels are sixteenths, so these sums are exact in float32. They
+hide nothing: the drawings can be worked out from them (`recover.js`).
 """
 
 import base64
@@ -15,6 +17,7 @@ import json
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,10 +85,29 @@ class Message:
             found.append((c, self.counts[c], mean))
         return found
 
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """What the projector shows of it. `means`: what the sums show of each class; who computes
+        gets each drawing out of them (`recover.js`). `test`: the drawings that were given, as label
+        and pixels in sixteenths."""
+        pixels = (FULL * self.x).round().int().tolist()
+        return {
+            "seat": self.seat,
+            "name": self.nickname,
+            "bytes": self.size,
+            "drawings": sum(self.counts),
+            "counts": list(self.counts),
+            "given": len(self.y),
+            "network": self.network is not None,
+            "means": self.means(),
+            "test": [[c, row] for c, row in zip(self.y.tolist(), pixels, strict=True)],
+        }
+
 
 def clean_name(name: str) -> str:
-    """A name that can be shown beside others: one line, `NAME` characters at most, nothing that is invisible or turns
-    the direction of other people's text, no towers of accents. Any script and emoji stay."""
+    """A name that can be shown beside others: one line, `NAME` characters at most, nothing that is
+    invisible or turns the direction of other people's text, no towers of accents. Any script and
+    emoji stay."""
     kept: list[str] = []
     marks = 0  # accents in a row
     for character in unicodedata.normalize("NFC", name[: 20 * NAME]):
@@ -101,12 +123,14 @@ def clean_name(name: str) -> str:
 
 
 def build_network(seed: int = 0) -> Network:
-    """The network that all phones of a class start from; the package's and `learn.js`'s first one of a run's seed."""
+    """The network that all phones of a class start from; the package's and `learn.js`'s first one
+    of a run's seed."""
     return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
 
 
 def read(text: str | bytes) -> Message:
-    """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
+    """The message in `text`; UsageError, in one sentence, where anything in it is not as it must
+    be."""
     require(len(text) <= LIMIT, "its length")
     given = parse_object(text)
     require(given.keys() == FIELDS, "its form")
@@ -203,9 +227,9 @@ def write(
     test: Sequence[int] = (),
     model: Network | None = None,
 ) -> str:
-    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
-    for the test set and all others in the sums. `model`: trained on those others, or None.
-    It may be saved."""
+    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at
+    the places `test` for the test set and all others in the sums. `model`: trained on those others,
+    or None. It may be saved."""
     is_given = torch.zeros(len(y), dtype=torch.bool)
     is_given[list(test)] = True
     sums = gauss.measure_class_sums(x[~is_given], y[~is_given], CLASSES, "full")

@@ -3,6 +3,7 @@ carried by hand."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ..page import joined
 from .room import MOST, Room
@@ -23,8 +24,9 @@ MODULES = (
 
 
 def read_page(room: Room) -> str:
-    """The page with style, modules and the seats of a class `room` in it. It asks for a number in place of a seat."""
-    seats = json.dumps([{**about_seat(room, seat)} for seat in range(MOST)])
+    """The page with style, modules and the seats of a class `room` in it. It asks for a number in
+    place of a seat."""
+    seats = json.dumps([describe_seat(room, seat) for seat in range(MOST)])
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
     code = (
         f'<script id="seats" type="application/json">{seats}</script>\n'
@@ -35,7 +37,7 @@ def read_page(room: Room) -> str:
     return page.replace('<script type="module" src="student.js"></script>', code)
 
 
-def about_seat(room: Room, seat: int) -> dict:
+def describe_seat(room: Room, seat: int) -> dict[str, Any]:
     """What a seat of the file is told; its number is made of the one that the student types."""
     return {
         "seed": room.about["seed"],

@@ -1,10 +1,11 @@
-"""The class: who has which digits to draw, what has arrived, what is made of it, and what of it is kept.
+"""The class: who has which digits to draw, what has arrived, what is made of it, and what of it is
+kept.
 
-A seat is a number, and its office has the seat's letters. Its student draws digits of two or three classes; how evenly,
-says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class (seat mod 10) has the largest share, so
-that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.choose_labels`).
-A seat's key is a MAC of its number: of a phone that has not sent nothing is remembered but when it
-was last seen.
+A seat is a number, and its office has the seat's letters. Its student draws digits of two or three
+classes; how evenly, says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class
+(seat mod 10) has the largest share, so that ten phones have all classes. Where α is extreme there
+are fewer classes, or more (`Room.choose_labels`). A seat's key is a MAC of its number: of a phone
+that has not sent nothing is remembered but when it was last seen.
 """
 
 import hashlib
@@ -18,33 +19,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...data import load
 from ...data.edits import format_letters
 from ...data.partition import draw_dirichlet
 from ...errors import UsageError, check_number, check_whole_number
-from ...files import open_replacement
 from ...rng import numpy_rng
-from ...training.evaluate import cache_passes
-from .conductor import BY_NAME, Conductor, find_answer
-from .messages import CLASSES, FULL, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
-from .rounds import HERE, Rounds, describe_need, explain_result
-from .worth import (
-    SHOWN,
-    WAYS,
-    collect_given_drawings,
-    make_rows,
-    measure_loudness,
-    measure_share,
-    predict_by_all_ways,
-)
+from .conductor import BY_NAME, Conductor
+from .journal import Journal
+from .messages import CLASSES, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
+from .results import Results
+from .rounds import HERE, Rounds, describe_need
+from .worth import collect_given_drawings, make_rows
 
 MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
 ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
 GONE = 120.0  # and after these it has no desk, where it has not sent
 GIVE = 4  # every so many-th drawing may be given to the test set
+MOST_KEPT_GUESSES = 5000  # lines in the class's own file; later ones are kept with the next step
 ONE_CLASS = 0.02  # below this α a seat may have one class
 MANY_CLASSES = 1.0  # and from this one on more than three
 # Of the first line of a file that messages are kept in.
@@ -61,10 +54,12 @@ class Presence:
 
 
 class Room:
-    """alpha: of the mixes;   drawings: how many each phone makes;   file: where messages are kept, or None: nowhere. A
-    class whose file is there goes on as it was begun.   clock: seconds that never go back.
+    """alpha: of the mixes;   drawings: how many each phone makes;   file: where messages are kept, or
+    None: nowhere. A class whose file is there goes on as it was begun.   clock: seconds that never
+    go back.
 
-    UsageError for a value out of range, and for a file of something else; OSError where it cannot be written.
+    UsageError for a value out of range, and for a file of something else; OSError where it cannot
+    be written.
     """
 
     def __init__(
@@ -82,7 +77,7 @@ class Room:
             "token": secrets.token_hex(4),
             "secret": secrets.token_hex(16),
         }
-        self.file = file
+        self.journal = Journal(file) if file else None
         self.clock = clock
         self.joined = 0
         self.version = 0
@@ -90,7 +85,8 @@ class Room:
         self.present: dict[int, Presence] = {}
         self.staying: dict[int, float] = {}  # when a phone that stays was last heard
         self.rounds: Rounds | None = None
-        # Which tiny rounds these are. A restarted class has others than those that phones still know.
+        # Which tiny rounds these are. A restarted class has others than those that phones still
+        # know.
         self.serial = secrets.randbelow(1_000_000)
         self.joker: int | None = None  # the seat of the teacher's joker
         self.simulated: set[int] = set()  # seats of no real student
@@ -98,31 +94,49 @@ class Room:
         # The accuracies before the joker came or somebody was forgotten.
         self.before: dict[str, float] = {}
         self.effect: dict[str, Any] | None = None  # of the message that was taken out last
-        # The teacher's digit: `image [64]`, `label` or None.
+        # The teacher's digit: `image`, 64 numbers, and `label`, or None.
         self.drawing: dict[str, Any] | None = None
-        self._remembered: dict[Any, Any] = {}
-        if file and file.exists():
-            self._open(file)
+        self._kept_guesses = 0
+        self._is_file_behind = False  # somebody has been forgotten whose message is still in it
+        if self.journal and self.journal.exists():
+            self._go_on(self.journal)
         self._note_change()
+        self.write_file()
 
-    def _open(self, file: Path) -> None:
+    # ---------------------------------------------------------------------- what is kept, and where
+    def _go_on(self, journal: Journal) -> None:
         """Go on with the class in this file."""
         try:
-            head, *lines = file.read_text("utf-8").split("\n")
-            given = json.loads(head)
-            if given.keys() - LATER != HEAD:
+            head, *lines = journal.read()
+            if head.keys() - LATER != HEAD:
                 raise ValueError("the file of something else")
-            messages = [read(line) for line in lines]
-            self.messages = {message.seat: message for message in messages}
-            self._go_on(given.pop("progress", {}))
+            self._apply_progress(head.pop("progress", {}))
+            for line in lines:
+                self._apply_line(line)
+            if self.joker not in self.messages:
+                self.joker = None
         except (ValueError, AttributeError, TypeError, KeyError):
             raise UsageError(
-                f"{file} is no file of a class; name another one with --keep FILE."
+                f"{journal.path} is no file of a class; name another one with --keep FILE."
             ) from None
-        self.about = given
+        self.about = head
         self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
 
-    def _go_on(self, progress: dict[str, Any]) -> None:
+    def _apply_line(self, line: dict[str, Any]) -> None:
+        """What a line of the file after the first one says: a message, progress, a guess, or a
+        simulated student."""
+        if "progress" in line:
+            self._apply_progress(line["progress"])
+        elif "guess" in line:
+            step, seat, choice = line["guess"]
+            self.conductor.guesses.setdefault(step, {})[int(seat)] = int(choice)
+        elif "simulated" in line:
+            self.simulated.add(int(line["simulated"]))
+        else:
+            message = read(json.dumps(line, separators=(",", ":")))
+            self.messages[message.seat] = message
+
+    def _apply_progress(self, progress: dict[str, Any]) -> None:
         """Be where the class was: `progress` as `_describe_progress` gives it, or {}."""
         if not progress:
             return
@@ -132,6 +146,7 @@ class Room:
         self.effect = progress["effect"]
         self.conductor.step = BY_NAME[progress["step"]]
         self.conductor.shown = set(progress["shown"])
+        self.conductor.guesses = {}
         for step, guesses in progress["guesses"].items():
             self.conductor.guesses[step] = {int(seat): guess for seat, guess in guesses.items()}
 
@@ -149,38 +164,61 @@ class Room:
         }
 
     def _note_change(self) -> None:
+        """Messages, or the tiny rounds, are others: so are all results."""
         self.version += 1
-        self._remembered.clear()
-        self.write_file()
+        self.results = Results(self.messages.values(), self.rounds, self.before, self.effect)
 
     def write_file(self) -> None:
-        """Write messages and progress to the class's own file, where it has one."""
-        if self.file is None:
+        """Write the class's own file anew, where it has one: without what is no longer in the
+        class."""
+        if self.journal is None:
             return
         head = self.about | {"progress": self._describe_progress()}
-        lines = [json.dumps(head), *(m.text for m in self.messages.values())]
-        with open_replacement(self.file, force=True) as part:
-            part.touch(mode=0o600)  # for its owner alone
-            part.write_text("\n".join(lines), "utf-8")
+        texts = [message.text for message in self.messages.values()]
+        self.journal.rewrite([json.dumps(head), *texts])
+
+    def _append(self, line: str) -> None:
+        """One more line for the class's own file, where it has one. UsageError where it cannot be
+        written."""
+        if self.journal is None:
+            return
+        if not self.journal.exists():  # somebody has removed it
+            self.write_file()
+        self.journal.append(line)
+
+    def note_progress(self) -> None:
+        """Keep which step it is, what is shown, and who is simulated."""
+        self._append(json.dumps({"progress": self._describe_progress()}))
+
+    def note_simulated(self, seat: int) -> None:
+        """The student of this seat is no real one."""
+        if seat not in self.simulated:
+            self.simulated.add(seat)
+            self._append(json.dumps({"simulated": seat}))
+
+    def sync(self) -> None:
+        """Wait until the class's own file, where it has one, is on the disk."""
+        if self.journal:
+            self.journal.sync()
 
     def set_port(self, port: int) -> None:
         """Remember where the class listens, so that it is there again after a restart."""
         if self.about.get("port") != port:
             self.about["port"] = port
-            self._note_change()
+            self.write_file()
 
     @property
     def storage_notice(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
-        if self.file:
-            where = f"Messages are kept in {self.file.name} on the teacher's computer"
+        if self.journal:
+            where = f"Messages are kept in {self.journal.path.name} on the teacher's computer"
         else:
             where = (
                 "Messages are in the memory of the teacher's computer, and gone when the class ends"
             )
         return f"{where}; the teacher can save those that may be saved."
 
-    # ------------------------------------------------------------------------------------------- seats and messages
+    # --------------------------------------------------------------------------- seats and messages
     def assign_seat(self) -> dict[str, Any]:
         """The next free seat: its number, its key, and the digits that it is asked to draw."""
         if self.joined >= MOST_SEATS:
@@ -192,7 +230,7 @@ class Room:
         return {
             "seed": self.about["seed"],
             "kept": self.storage_notice,
-            "keeps": self.file is not None,
+            "keeps": self.journal is not None,
             "seat": seat,
             "office": format_letters(seat),
             "key": self.make_key(seat),
@@ -204,8 +242,9 @@ class Room:
         return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
     def choose_labels(self, seat: int) -> list[int]:
-        """The digits that it is asked to draw, in order: two or three classes with two drawings or more of each. With
-        α < ONE_CLASS or ≥ MANY_CLASSES there are as many classes as the draw says."""
+        """The digits that it is asked to draw, in order: two or three classes with two drawings or
+        more of each. With α < ONE_CLASS or ≥ MANY_CLASSES there are as many classes as the draw
+        says."""
         alpha, drawings = self.about["alpha"], self.about["drawings"]
         rng = numpy_rng(self.about["seed"], "seat of a class", seat)
         first = seat % CLASSES
@@ -231,8 +270,8 @@ class Room:
         self.present[seat] = Presence(now, drawn)
 
     def accept(self, text: str | bytes, seat: int | None = None) -> Message:
-        """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
-        where it cannot be taken."""
+        """Take a message, that of `seat` where it came by the network; the same one again changes
+        nothing. UsageError where it cannot be taken."""
         message = read(text)
         if seat not in (None, message.seat):
             raise UsageError("The message is that of another seat; open the address anew.")
@@ -243,6 +282,7 @@ class Room:
             raise UsageError(f"Office {message.office} has sent already; one shot is one message.")
         if len(self.messages) >= MOST:
             raise UsageError(f"The class has {MOST} messages, and takes no more.")
+        self._append(message.text)  # first: what cannot be kept has not arrived
         self.messages[message.seat] = message
         self._note_change()
         return message
@@ -252,11 +292,11 @@ class Room:
         has changed: `office`, `way`, and right answers of the 360 test digits `with_it` and
         `without_it`; None where there was none."""
         if seat not in self.messages:
+            if self._is_file_behind:
+                self._remove_from_file(seat)
             return None
-        digits = load("digits")
-        x, y = digits.x_test.flatten(1), digits.y_test
-        share = measure_share([*self.messages.values()], seat, x, y)
-        self.before = self.read_accuracies()
+        self.effect = {"office": format_letters(seat), **self.results.measure_loss(seat)}
+        self.before = self.results.read_accuracies()
         del self.messages[seat]
         self.staying.pop(seat, None)
         for guesses in self.conductor.guesses.values():
@@ -266,34 +306,62 @@ class Room:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # what they learnt is of this student, too
-        kept = ("way", "with_it", "without_it", "images")
-        self.effect = {"office": format_letters(seat), **{name: share[name] for name in kept}}
         self._note_change()
+        self._remove_from_file(seat)
         return self.effect
+
+    def _remove_from_file(self, seat: int) -> None:
+        """Write the class's own file without the message of this seat. UsageError where that
+        fails."""
+        self._is_file_behind = True
+        try:
+            self.write_file()
+        except OSError as error:
+            raise UsageError(
+                f"Office {format_letters(seat)} is out of every result, but its message is still in the teacher's file, which "
+                f"cannot be written ({error.strerror}). Make room on the disk and try again."
+            ) from None
+        self._is_file_behind = False
+
+    def take_joker_out(self) -> None:
+        """The teacher's joker has never been there; nobody has been forgotten."""
+        if self.joker is None:
+            return
+        self.forget(self.joker)
+        self.effect = None
+        self._note_change()
+        self.note_progress()
 
     def add_joker(self, text: str, seat: int) -> None:
         """The teacher's joker sends."""
-        self.before = self.read_accuracies()
+        before = self.results.read_accuracies()
         self.accept(text, seat)
+        self.before = before
         self.joker = seat
         self.simulated.add(seat)
-        self.version += 1
-        self.write_file()
+        self._note_change()
+        self.note_progress()
 
-    # ------------------------------------------------------------------------------------------------------ tiny rounds
+    def guess(self, seat: int, step: Any, choice: Any) -> None:
+        """A seat's guess, as `Conductor.guess` takes it."""
+        self.conductor.guess(seat, step, choice)
+        if self._kept_guesses < MOST_KEPT_GUESSES:
+            self._kept_guesses += 1
+            self._append(json.dumps({"guess": [step, seat, choice]}))
+
+    # ---------------------------------------------------------------------------------- tiny rounds
     def start_rounds(self) -> None:
         """Begin the tiny rounds, with the networks that are here. UsageError without a network."""
         self.serial += 1
         self.rounds = Rounds(self.messages.values(), self.find_staying(), self.serial)
-        self._remembered.clear()
-        self.version += 1
+        self._note_change()
 
     def clear_rounds(self) -> None:
-        """Take the tiny rounds' result away, so that others can begin; those who guessed guess once more."""
+        """Take the tiny rounds' result away, so that others can begin; those who guessed guess once
+        more."""
         self.rounds = None
         self.conductor.cover("rounds")
-        self._remembered.clear()
-        self.version += 1
+        self._note_change()
 
     def find_staying(self) -> list[int]:
         """The seats of the phones that stay, and have been heard of lately."""
@@ -301,17 +369,17 @@ class Room:
         return [seat for seat, seen in self.staying.items() if now - seen < HERE]
 
     def stay(self, seat: int, text: str | bytes, now: float) -> dict[str, Any]:
-        """What a phone that stays is told at `now` (seconds), after its answer `text` to a round; {} before the rounds.
-        UsageError for an answer that is none, and for who has not sent."""
+        """What a phone that stays is told at `now` (seconds), after its answer `text` to a round;
+        {} before the rounds. UsageError for an answer that is none, and for who has not sent."""
         if seat not in self.messages:
             raise UsageError("Send your message first; then you may stay.")
         self.staying[seat] = self.clock()
         if not self.rounds:
             return {}
         before = self.rounds.round
-        told = self.rounds.take(self.messages[seat], text, now)
+        answer = self.rounds.take(self.messages[seat], text, now)
         self._note_round(before)
-        return told
+        return answer
 
     def end_round(self, now: float) -> None:
         """End the round that goes on, where it has waited long enough."""
@@ -325,8 +393,6 @@ class Room:
         round wait, so that they follow each round only where they are seen."""
         if self.rounds is None or self.rounds.round == before:
             return
-        self._remembered.pop("rows", None)
-        self._remembered.pop("votes", None)
         if self.rounds.is_over or self.conductor.is_shown("rounds"):
             self.version += 1
 
@@ -335,66 +401,14 @@ class Room:
         """Whether messages are here that no simulated student has sent."""
         return not self.messages.keys() <= self.simulated
 
-    # ------------------------------------------------------------------------------------------------ what it is worth
-    def measure_ways(self) -> list[dict[str, Any]]:
-        """What the class is worth so far: of each way its title, how many students it is of, and its accuracy on the
-        class's drawings (None: there are none) and on the package's test digits, 0–1."""
-        if "rows" in self._remembered:
-            return self._remembered["rows"]
-        digits = load("digits")
-        x, y = collect_given_drawings(self.messages.values())
-        truth = torch.cat([y, digits.y_test])
-        images = torch.cat([x, digits.x_test.flatten(1)])
-        n = len(y)
-        rows = []
-        with cache_passes():
-            found = predict_by_all_ways([*self.messages.values()], images)
-            if self.rounds:
-                found["FENS"] = len(self.rounds.table), self.rounds.answers(images)
-        for title in WAYS:
-            if title not in found:
-                continue
-            count, said = found[title]
-            right = (said == truth).double()
-            own = float(right[..., :n].mean()) if n else None
-            row = {"title": title, **WAYS[title], "of": count, "own": own}
-            rows.append(row | {"digits": float(right[..., n:].mean())})
-        self._remembered["rows"] = rows
-        return rows
-
-    def read_accuracies(self) -> dict[str, float]:
-        """The accuracies of all ways on the 360 test digits, 0-1."""
-        return {row["title"]: row["digits"] for row in self.measure_ways()}
-
-    def answer(self, step: str) -> int | None:
-        """Which option of the step's question is right, as far as the run has shown."""
-        facts = {"rows": self.read_accuracies(), "before": self.before, "effect": self.effect}
-        return find_answer(step, facts)
-
+    # ---------------------------------------------------------------------------- for the projector
     def describe_messages(self) -> list[dict[str, Any]]:
-        """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
-        drawings, and their mean `[64]`. Who computes gets each drawing out of them (`recover.js`). `test`: the drawings
-        that were given, as label and pixels in sixteenths."""
-        shown = []
-        for m in self.messages.values():
-            pixels = (FULL * m.x).round().int().tolist()
-            shown.append(
-                {
-                    "seat": m.seat,
-                    "name": m.nickname,
-                    "bytes": m.size,
-                    "drawings": sum(m.counts),
-                    "counts": list(m.counts),
-                    "given": len(m.y),
-                    "network": m.network is not None,
-                    "means": m.means(),
-                    "test": [[c, row] for c, row in zip(m.y.tolist(), pixels, strict=True)],
-                }
-            )
-        return shown
+        """What has come from whom, in the order in which it came: `Message.description`."""
+        return [message.description for message in self.messages.values()]
 
     def describe_seats(self) -> list[dict[str, Any]]:
-        """The offices for the projector, by seat: letters, drawings so far, and whether the phone sleeps or stays."""
+        """The offices for the projector, by seat: letters, drawings so far, and whether the phone
+        sleeps or stays."""
         now = self.clock()
         staying = set(self.find_staying())
         shown = []
@@ -414,50 +428,12 @@ class Room:
             )
         return shown
 
-    def describe_need(self) -> dict[str, Any]:
-        """Who has to stay for the tiny rounds: see `describe_need`."""
-        return describe_need(self.messages, self.find_staying(), self.measure_loudness())
+    def describe_need(self, loudness: dict[int, float]) -> dict[str, Any]:
+        """Who has to stay for the tiny rounds, see `describe_need` of rounds.py; `loudness`: of
+        each seat's network."""
+        return describe_need(self.messages, self.find_staying(), loudness)
 
-    def measure_loudness(self) -> dict[int, float]:
-        if "loudness" not in self._remembered:
-            networks = [m for m in self.messages.values() if m.network is not None]
-            x = load("digits").x_test.flatten(1)
-            self._remembered["loudness"] = measure_loudness(networks, x)
-        return self._remembered["loudness"]
-
-    def explain_rounds(self) -> str:
-        """One sentence on the result of the tiny rounds; "" before their end."""
-        rounds = self.rounds
-        if rounds is None or not rounds.is_over:
-            return ""
-        accuracies = self.read_accuracies()
-        known = [m.counts for m in self.messages.values() if m.network is not None]
-        loudness = {seat: x for seat, x in self.measure_loudness().items() if seat in rounds.known}
-        return explain_result(rounds, accuracies["FENS"], accuracies["Ensemble"], known, loudness)
-
-    def measure_share(self, seat: int) -> dict[str, Any]:
-        """What a seat's message has brought to the class: `measure_share` on the class's drawings and
-        the 360 test digits, and the first few images that only it made right: `shown [[label,
-        64 sixteenths], …]`."""
-        if ("share", seat) in self._remembered:
-            return self._remembered["share", seat]
-        digits = load("digits")
-        x_class, y_class = collect_given_drawings(
-            m for m in self.messages.values() if m.seat != seat
-        )
-        x = torch.cat([x_class, digits.x_test.flatten(1)])
-        y = torch.cat([y_class, digits.y_test])
-        share = measure_share([*self.messages.values()], seat, x, y)
-        helped = share.pop("helped")
-        pixels = (FULL * x[helped[:SHOWN]]).round().int().tolist()
-        labels = y[helped[:SHOWN]].tolist()
-        share["helped"] = len(helped)
-        share["shown"] = [[c, row] for c, row in zip(labels, pixels, strict=True)]
-        share["of_class"] = len(y_class)
-        self._remembered["share", seat] = share
-        return share
-
-    # -------------------------------------------------------------------------------------------------- teacher's digit
+    # ------------------------------------------------------------------------------ teacher's digit
     def draw(self, image: list[Any], label: Any = None) -> None:
         """The teacher's digit, 64 numbers 0-1; `label`: which one it is, where it is told."""
         is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in image]
@@ -466,64 +442,57 @@ class Room:
         if label is not None and label not in range(CLASSES):
             raise UsageError("A digit is one of 0 to 9.")
         self.drawing = {"image": [float(value) for value in image], "label": label}
-        self._remembered.pop("votes", None)
+        self.version += 1
 
     def clear_drawing(self) -> None:
         """No digit of the teacher is there any more."""
         self.drawing = None
         self.conductor.cover("digit")
+        self.version += 1
 
-    def collect_votes(self) -> dict[str, Any] | None:
+    def collect_votes(self, results: Results) -> dict[str, Any] | None:
         """What everybody says of the teacher's digit: `seats` {seat: class}, `ways` {title: class},
-        `label`, `image`."""
+        `label`, `image`. None without a digit, and as long as these results have no votes on it."""
         if self.drawing is None:
             return None
-        if "votes" not in self._remembered:
-            x = torch.tensor([self.drawing["image"]])
-            messages = [*self.messages.values()]
-            with cache_passes():
-                found = predict_by_all_ways(messages, x)
-            local = found.pop("Local only", (0, torch.empty(0, 1)))[1][:, 0].tolist()
-            senders = [m.seat for m in messages if m.network is not None]
-            ways = {title: int(said[0]) for title, (_, said) in found.items()}
-            if self.rounds:
-                ways["FENS"] = int(self.rounds.answers(x)[0])
-            seats = dict(zip(senders, local, strict=True))
-            self._remembered["votes"] = {"seats": seats, "ways": ways}
-        return {**self._remembered["votes"], **self.drawing}
+        image = tuple(self.drawing["image"])
+        if not results.has_votes(image):
+            return None
+        return {**results.collect_votes(image), **self.drawing}
 
-    # ---------------------------------------------------------------------------------------------------- for one phone
-    def describe_for_phone(self, seat: int) -> dict[str, Any]:
-        """What the phone of a seat is told: the step and its question, its share and its vote, as far
-        as they are shown."""
+    # -------------------------------------------------------------------------------- for one phone
+    def describe_for_phone(self, seat: int, results: Results) -> dict[str, Any]:
+        """What the phone of a seat is told: the step and its question, its share and its vote, as
+        far as they are shown and have been computed in these results."""
         conductor = self.conductor
-        told = conductor.describe(self.clock(), seat)
-        told["sent"] = seat in self.messages
-        told["messages"] = len(self.messages)
-        if conductor.is_shown(conductor.step.name) and "question" in told:
-            told["question"]["answer"] = self.answer(conductor.step.name)
-        if seat in self.messages and conductor.is_shown("reveal"):
-            told["share"] = self.measure_share(seat)
-        votes = self.collect_votes()
-        if votes and conductor.step.name == "digit":
-            own = votes["seats"].get(seat)
-            label = votes["label"] if conductor.is_shown("digit") else None
-            told["digit"] = {"image": votes["image"], "own": own, "label": label}
+        description = conductor.describe(self.clock(), seat)
+        description["sent"] = seat in self.messages
+        description["messages"] = len(self.messages)
+        if "question" in description and description["is_shown"] and results is self.results:
+            description["question"]["answer"] = results.find_answer(conductor.step.name)
+        if conductor.is_shown("reveal") and results.has_share(seat):
+            description["share"] = results.measure_share(seat)
+        if conductor.step.name == "digit":
+            votes = self.collect_votes(results)
+            if votes:
+                label = votes["label"] if conductor.is_shown("digit") else None
+                own = votes["seats"].get(seat)
+                description["digit"] = {"image": votes["image"], "own": own, "label": label}
         if self.rounds:
-            told["rounds"] = {"round": self.rounds.round, "of": self.rounds.about()["of"]}
-        return told
+            description["rounds"] = {"round": self.rounds.round, "of": self.rounds.about()["of"]}
+        return description
 
-    # ------------------------------------------------------------------------------------------------------- afterwards
+    # ----------------------------------------------------------------------------------- afterwards
     def make_arrays(self) -> dict[str, np.ndarray]:
-        """The class as a data set with clients of its own: arrays of an `.npz` that every panel opens. UsageError where
-        there is too little.
+        """The class as a data set with clients of its own: arrays of an `.npz` that every panel
+        opens. UsageError where there is too little.
 
-        Drawings stayed on the phones. A student's rows are made from the sums: as many of each class as were drawn,
-        with the very same sums (`make_rows`), but for numbers that are cut off at 0 and 1. Test images are the drawings
-        that were given, or the package's test digits where they are fewer than 10. `messages`: what was sent, by those
-        alone who allowed it.
+        Drawings stayed on the phones. A student's rows are made from the sums: as many of each
+        class as were drawn, with the very same sums (`make_rows`), but for numbers that are cut off
+        at 0 and 1. Test images are the drawings that were given, or the package's test digits where
+        they are fewer than 10. `messages`: what was sent, by those alone who allowed it.
         """
-        allowed = [m for m in self.messages.values() if m.keep and m.sums and m.seat != self.joker]
+        allowed = [m for m in self.results.messages if m.keep and m.sums and m.seat != self.joker]
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
         classes = [c for _, c in pairs]
         if len(set(classes)) < 2:
@@ -553,8 +522,8 @@ class Room:
 
 
 def keep_every_class(labels: list[int]) -> list[int]:
-    """The labels in another order where need be: those at every GIVE-th place may be given to the test set, and what is
-    left must have every class."""
+    """The labels in another order where need be: those at every GIVE-th place may be given to the
+    test set, and what is left must have every class."""
     labels = list(labels)
     given = range(GIVE - 1, len(labels), GIVE)
     kept = [i for i in range(len(labels)) if i not in given]

@@ -1,4 +1,5 @@
-"""The tiny rounds: FENS with the phones that stay. Who is needed, the rounds themselves, and why a result is bad."""
+"""The tiny rounds: FENS with the phones that stay. Who is needed, the rounds themselves, and why a
+result is bad."""
 
 import json
 from collections import Counter
@@ -17,6 +18,8 @@ from ...training import ClientModels
 from .messages import CLASSES, SIDE, Message, decode_array, encode_array, parse_object, require
 from .worth import LOUD
 
+# A network as phones get it: of each part its numbers in base64, and the scale of its 8 bits or 0.
+PackedNetwork = list[tuple[str, float]]
 FENS = METHODS["fens"]()  # with the values that the course has
 PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
 PREPARING = 12.0  # the first one: phones get all networks before it, and ask them
@@ -31,17 +34,18 @@ SUGGESTED = 4  # offices that the projector asks to stay, by name
 
 
 class Rounds:
-    """FENS' phase 2 with the phones that stay (Allouah et al. 2024, Algorithm 1): per-class weights λ `table [M, C]`.
+    """FENS' phase 2 with the phones that stay (Allouah et al. 2024, Algorithm 1): per-class weights
+    λ `table [M, C]`.
 
-    A phone gets the M networks, in 8 bits, and has their logits on the drawings that it has kept. Each round it gets λ
-    and sends it back after one step of its own. The server takes the mean change, by the phones' drawings, and makes a
-    step of FedAdam. A round ends when all phones that are expected have answered, or after PATIENCE. Whoever is late is
-    left out of that round, and expected again as soon as an answer comes; for a phone that is always slow the rounds
-    wait MOST_WAITED in all. `expected`: the phones that stayed when the rounds began, then those of the last round
-    and those that came late.
-    `serial`: which rounds of the class these are; a phone that knows others gets the networks anew.
-    Departure: phones hold nothing out, they take the drawings that their networks learnt from
-    (`proxy=reused` of the package).
+    A phone gets the M networks, in 8 bits, and has their logits on the drawings that it has kept.
+    Each round it gets λ and sends it back after one step of its own. The server takes the mean
+    change, by the phones' drawings, and makes a step of FedAdam. A round ends when all phones that
+    are expected have answered, or after PATIENCE. Whoever is late is left out of that round, and
+    expected again as soon as an answer comes; for a phone that is always slow the rounds wait
+    MOST_WAITED in all. `expected`: the phones that stayed when the rounds began, then those of the
+    last round and those that came late. `serial`: which rounds of the class these are; a phone that
+    knows others gets the networks anew. Departure: phones hold nothing out, they take the drawings
+    that their networks learnt from (`proxy=reused` of the package).
     """
 
     def __init__(
@@ -79,8 +83,8 @@ class Rounds:
         return (logits * self.table[:, None]).sum(0).argmax(1)
 
     def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
-        """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
-        for these, too."""
+        """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds
+        are, or {"networks"} for these, too."""
         given = parse_object(text)
         known = given.get("round")
         is_late = "weights" in given and isinstance(known, int) and 0 <= known < self.round
@@ -106,7 +110,8 @@ class Rounds:
         return told
 
     def end_round(self, now: float) -> None:
-        """Make the server's step where everybody has answered who is expected, or has had PATIENCE."""
+        """Make the server's step where everybody has answered who is expected, or has had
+        PATIENCE."""
         if not self.received:
             return
         everybody = bool(self.expected) and self.expected <= self.received.keys()
@@ -134,7 +139,8 @@ class Rounds:
         return PATIENCE if self.waited < MOST_WAITED else HURRY
 
     def about(self) -> dict[str, Any]:
-        """Where the rounds are, how many phones were in the last one, and the bytes of the networks and of λ."""
+        """Where the rounds are, how many phones were in the last one, and the bytes of the networks
+        and of λ."""
         return {
             "round": self.round,
             "of": FENS.rounds,
@@ -145,14 +151,16 @@ class Rounds:
 
 
 def pack_part(part: Tensor | Quantised) -> tuple[str, float]:
-    """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a part in 32."""
+    """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a
+    part in 32."""
     if isinstance(part, Quantised):
         return encode_array(part.codes), float(part.scale)
     return encode_array(part), 0.0
 
 
 def find_missing(known: Iterable[tuple[int, ...]], held: Iterable[tuple[int, ...]]) -> list[int]:
-    """The classes of the drawings `known` to the networks of which the phones that stay have `held` none."""
+    """The classes of the drawings `known` to the networks of which the phones that stay have `held`
+    none."""
     wanted = [sum(column) for column in zip(*known, strict=True)]
     here = [sum(column) for column in zip(*held, strict=True)] or [0] * len(wanted)
     return [c for c, n in enumerate(wanted) if n and not here[c]]
@@ -161,10 +169,12 @@ def find_missing(known: Iterable[tuple[int, ...]], held: Iterable[tuple[int, ...
 def describe_need(
     messages: dict[int, Message], staying: Iterable[int], loudness: dict[int, float]
 ) -> dict[str, Any]:
-    """Who has to stay for the rounds to go well: the phones that stay must have drawn every digit that a network knows.
+    """Who has to stay for the rounds to go well: the phones that stay must have drawn every digit
+    that a network knows.
 
-    Returns `phones` (how many stay), `missing` (classes), `ask` (letters of offices that would bring them), `loud`
-    (letters of networks that outshout all others), `is_enough` and a `sentence`.
+    Returns `phones` (how many stay), `missing` (classes), `ask` (letters of offices that would
+    bring them), `loud` (letters of networks that outshout all others), `is_enough` and a
+    `sentence`.
     """
     stay = [seat for seat in staying if seat in messages]
     networks = [m for m in messages.values() if m.network is not None]

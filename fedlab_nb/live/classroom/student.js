@@ -191,12 +191,15 @@ function explainWaiting(isEmpty) {
 
 /** Who sees what of the message, and how it is deleted. */
 function describeReaders() {
-  const known = $("sums").checked
-    ? "the teacher's computer gets it and could work your drawings out of the sums"
-    : "the teacher's computer gets it, and no drawing that you did not give";
+  let leak = "and no drawing that you did not give";
+  if ($("network").checked) leak += "; whether a network tells them, nobody has tried here";
+  if ($("sums").checked) leak = "and could work your drawings out of the sums";
   const wall = seat.give ? "; everybody sees the drawings for the test on the wall" : "";
-  const end = seat.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
-  return `Who sees what: ${known}${wall}; ${end}, or at once when you press “Forget me”.`;
+  const end = seat.keeps
+    ? "it lies in the teacher's file until the teacher deletes it"
+    : "it is gone when the class ends";
+  const readers = `Who sees what: the teacher's computer gets it ${leak}${wall}`;
+  return `${readers}; ${end}, or at once when you press “Forget me”.`;
 }
 
 /** What a message has in it, in words. */
@@ -277,14 +280,29 @@ async function send() {
 
 // ----------------------------------------------------------------------------------------------------------- afterwards
 function showSent() {
-  setText($("what"), `Sent: ${formatBytes(seat.sent)}, in one message: ${seat.parts}. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
   $("stay").disabled = isStaying;
-  if (!isStaying) setText($("staying"), "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. Forget me: your message leaves every result.");
-  setText($("leak-text"), seat.hasSums ? `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?` : "You sent no sums, so nobody can work your drawings out of them.");
+  if (!isStaying) {
+    setText(
+      $("staying"),
+      "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. " +
+        "Forget me: your message leaves every result.",
+    );
+  }
+  const question = `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?`;
+  const nothing = "You sent no sums, so nobody can work your drawings out of them.";
+  setText($("leak-text"), seat.hasSums ? question : nothing);
   $("recover").hidden = !seat.hasSums;
   $("recovered").replaceChildren();
   showClass();
   if (seat.stays && !isStaying) keepStaying();
+}
+
+/** What was sent; as long as messages arrive, where to look. */
+function showReceipt() {
+  const isArriving = ["draw", "send"].includes(classNow?.step ?? "send");
+  const receipt = `Sent: ${formatBytes(seat.sent)}, in one message: ${seat.parts}.`;
+  const next = "Your phone never has to speak again. Watch the wall: your colour has just flown in.";
+  setText($("what"), isArriving ? `${receipt} ${next}` : receipt);
 }
 
 /** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
@@ -306,49 +324,90 @@ function recover() {
 
 /** Step, question, vote and share, as far as the class has told. */
 function showClass() {
+  showReceipt();
   const question = classNow?.question;
   $("question").hidden = !question;
   if (question) showQuestion(question, classNow);
   $("vote").hidden = !classNow?.digit;
   document.body.classList.remove("right", "wrong");
   if (classNow?.digit) showVote(classNow.digit);
-  const share = classNow?.share;
+  showShare(classNow?.share);
+}
+
+/** What the message has brought to the class. */
+function showShare(share) {
   $("helped").replaceChildren();
   if (!share) {
-    setText($("share-text"), "Covered, until your teacher shows the result.");
+    const isShown = classNow?.shown.includes("reveal");
+    const covered = "Covered, until your teacher shows the result.";
+    setText($("share-text"), isShown ? "Your share is being worked out." : covered);
     return;
   }
-  const mine = Object.entries(share.classes).map(([c, [all, after, before]]) => `${DIGITS[c]} ${before} → ${after} of ${all}`);
-  const net = share.with_it - share.without_it;
-  const crowd = `With you the class reads ${share.with_it} of ${share.images} test digits, without you ${share.without_it}.`;
-  const verdict = net > 0 ? `${share.helped} are right only because of you:` : share.helped ? `${plural(share.helped, "digit")} right only because of you, ${share.harmed} wrong: the others know your digits, too.` : "The others know your digits, too: nobody is missed when sums add up.";
-  setText($("share-text"), `${crowd} Yours: ${mine.join(", ")}. ${verdict}`);
-  $("helped").replaceChildren(...share.shown.map(([label, pixels]) => picture(pixels.map((value) => value / 16), `A ${label} that is right because of you`)));
+  const { with_it: withIt, without_it: withoutIt, images, of_class: ofClass, helped } = share;
+  const way = share.way === "AFL" ? "All sums together" : "All networks' votes together";
+  const test = `${images} digits (${images - ofClass} of other people, ${ofClass} of the class)`;
+  const crowd = `${way} read ${withIt} of ${test} with you, ${withoutIt} without you.`;
+  const mine = Object.entries(share.classes).map(([c, [count, after, before]]) => {
+    return `${after} of ${count} ${DIGITS[c]} (${before} without)`;
+  });
+  setText($("share-text"), `${crowd} Of yours: ${listed(mine)}. ${judgeShare(share)}`);
+  const pictures = share.shown.map(([label, pixels]) => {
+    const image = pixels.map((value) => value / 16);
+    return picture(image, `A ${label} that is right because of you`);
+  });
+  if (helped) $("helped").replaceChildren(...pictures);
+}
+
+function judgeShare({ helped, harmed }) {
+  if (!helped && !harmed) return "Nobody is missed: the others know your digits, too.";
+  const wrong = harmed ? `, ${harmed} wrong` : "";
+  return `${plural(helped, "digit")} right only because of you${wrong}${helped ? ":" : "."}`;
 }
 
 function showQuestion({ text, options, counts, own: guess, answer }, { is_shown: isShown, step }) {
   setText($("question-text"), text);
-  const total = counts.reduce((sum, count) => sum + count, 0);
   const items = options.map((option, i) => ({ option, i }));
-  const make = ({ i }) => html("button", { type: "button", onclick: () => askWhereWeAre({ step: classNow.step, choice: i }) });
+  const make = ({ i }) => {
+    const onclick = () => askWhereWeAre({ step: classNow.step, choice: i });
+    return html("button", { type: "button", onclick });
+  };
   keyed($("options"), items, ({ i }) => `${step} ${i}`, make, (button, { option, i }) => {
     setText(button, isShown ? `${option}: ${counts[i]}` : option);
     button.disabled = isShown;
     button.setAttribute("aria-pressed", guess === i);
     button.className = answer === i ? "right" : "";
   });
-  const verdict = answer === undefined || answer === null ? "The answer is on the wall." : guess === answer ? "You were right." : guess === null ? "" : "It came out otherwise.";
-  setText($("question-told"), isShown ? verdict : guess === null ? "Guess before it is shown." : `Your guess is in; ${plural(total, "guess")} so far.`);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  setText($("question-told"), isShown ? judgeGuess(guess, answer) : describeGuess(guess, total));
 }
 
-function showVote({ image, own: said, label }) {
+function judgeGuess(guess, answer) {
+  if (answer === undefined || answer === null) return "The answer is on the wall.";
+  if (guess === null) return "";
+  return guess === answer ? "You were right." : "It came out otherwise.";
+}
+
+function describeGuess(guess, total) {
+  if (guess === null) return "Guess before it is shown.";
+  return `Your guess is in; ${plural(total, "guess")} so far.`;
+}
+
+function showVote({ image, own: answer, label }) {
   $("vote-image").replaceChildren(picture(image, "The teacher's digit"));
-  if (said === undefined || said === null) setText($("vote-text"), "The teacher drew this. You sent no network, so yours has no vote.");
-  else if (label === null) setText($("vote-text"), `Your network says ${said}. Right?`);
-  else {
-    setText($("vote-text"), said === label ? `${said}: your network is right.` : `Your network says ${said}. It is a ${label}${seat.labels.includes(label) ? "." : ", and you never drew one."}`);
-    document.body.classList.add(said === label ? "right" : "wrong");
+  setText($("vote-text"), describeVote(answer, label));
+  const isJudged = answer !== undefined && answer !== null && label !== null;
+  if (isJudged) document.body.classList.add(answer === label ? "right" : "wrong");
+}
+
+/** What the network of this phone says of the teacher's digit. label: which it is, or null as long as that is covered. */
+function describeVote(answer, label) {
+  if (answer === undefined || answer === null) {
+    return "The teacher drew this. You sent no network, so yours has no vote.";
   }
+  if (label === null) return `Your network says ${answer}. Right?`;
+  if (answer === label) return `${answer}: your network is right.`;
+  const excuse = seat.labels.includes(label) ? "." : ", and you never drew one.";
+  return `Your network says ${answer}. It is a ${label}${excuse}`;
 }
 
 let nextLook = 0;
@@ -418,9 +477,11 @@ async function stay() {
       z = now.networks.map((parts) => logits(unpacked(parts), x));
       serial = now.serial;
     }
-    setText($("staying"), now.round < now.of ? `Tiny rounds: ${now.round} of ${now.of} are done.` : `All ${now.of} tiny rounds are done. Look at the wall.`);
+    const isOver = now.round >= now.of;
+    const progress = `Tiny rounds: ${now.round} of ${now.of} are done.`;
+    setText($("staying"), isOver ? `All ${now.of} tiny rounds are done. Look at the wall.` : progress);
     request = { round: now.round };
-    if (now.round < now.of) request.weights = base64(stepped(floats(now.weights), z, y));
+    if (!isOver) request.weights = base64(stepped(floats(now.weights), z, y));
   }
 }
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from class_fixtures import a_message, a_room
+from class_fixtures import a_message, a_room, make_joker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from javascript import javascript
@@ -26,7 +26,7 @@ from fedlab_nb.live.classroom.messages import (
     read,
     write,
 )
-from fedlab_nb.live.classroom.rehearse import Student, make_joker, students
+from fedlab_nb.live.classroom.rehearse import Student, make_students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.worth import (
     collect_given_drawings,
@@ -44,7 +44,7 @@ from fedlab_nb.rng import generator
 def rehearsed():
     """A room after eleven simulated students and the teacher's joker."""
     room = a_room()
-    for student in students(room, 11):
+    for student in make_students(room, 11):
         room.accept(student.text, student.seat)
     seat, text = make_joker(room)
     room.add_joker(text, seat)
@@ -83,7 +83,7 @@ def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
     secret = kept.messages[3].text
     kept.forget(3)
     assert (
-        kept.measure_ways() == without.measure_ways()
+        kept.results.measure_ways() == without.results.measure_ways()
         and kept.describe_messages() == without.describe_messages()
     )
     assert secret not in (tmp_path / "a.jsonl").read_text()
@@ -287,7 +287,7 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         model = build_network()
         torch.nn.utils.vector_to_parameters(values, model.parameters())
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
-    rows = {row["title"]: row for row in rehearsed.measure_ways()}
+    rows = {row["title"]: row for row in rehearsed.results.measure_ways()}
     assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
 
 
@@ -322,7 +322,7 @@ def test_the_tiny_rounds_are_those_of_fens():
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1
     x = load("digits").x_test
     said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
-    row = next(row for row in room.measure_ways() if row["title"] == "FENS")
+    row = next(row for row in room.results.measure_ways() if row["title"] == "FENS")
     assert row["of"] == 4 and row["digits"] == pytest.approx(
         float((said == load("digits").y_test).double().mean())
     )
@@ -413,7 +413,7 @@ def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
     first.accept(text, seat)
     again = Room(5, 7, 1, file)
     assert again.about == first.about and again.make_key(0) == first.make_key(0)
-    assert again.measure_ways() == first.measure_ways()
+    assert again.results.measure_ways() == first.results.measure_ways()
     assert again.serial != first.serial  # phones that stayed get the networks anew
     assert again.assign_seat()["seat"] > seat and again.choose_labels(4) == first.choose_labels(4)
     assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0

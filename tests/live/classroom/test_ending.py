@@ -18,7 +18,7 @@ from fedlab_nb import live
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live import classroom
 from fedlab_nb.live.classroom import choose_file, listen, save_class, wait_for_end
-from fedlab_nb.live.classroom.rehearse import students
+from fedlab_nb.live.classroom.rehearse import make_students
 
 TODAY = date.today()
 
@@ -130,7 +130,7 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     assert end(a_room(), [], monkeypatch) == []
     rehearsal = a_room()
-    student = next(students(rehearsal, 1))
+    student = next(make_students(rehearsal, 1))
     rehearsal.accept(student.text, student.seat)
     rehearsal.simulated.add(student.seat)
     assert end(rehearsal, [], monkeypatch) == []

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from class_fixtures import a_message
+from class_fixtures import a_message, make_joker
 
-from fedlab_nb.live.classroom.rehearse import SENDING, TICK, make_joker, rehearse, students
+from fedlab_nb.live.classroom.rehearse import SENDING, TICK, make_students, rehearse
 from fedlab_nb.live.classroom.room import Room
 
 COUNT = 20
@@ -114,7 +114,7 @@ def test_a_restarted_class_has_the_same_simulated_students(tmp_path, clock):
     assert (
         again.make_arrays()["messages"].tolist() == room.make_arrays()["messages"].tolist()
     )  # without it
-    twice = [student.text for student in students(again, 4)]
+    twice = [student.text for student in make_students(again, 4)]
     assert twice == [room.messages[k].text for k in range(4)]
     clock.run(again, 4, {clock.now + 20.0: lambda: None})
     assert again.messages.keys() == room.messages.keys()

@@ -6,6 +6,7 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from urllib.request import Request, urlopen
@@ -18,7 +19,7 @@ from fedlab_nb.cli import main
 from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom import server
 from fedlab_nb.live.classroom.messages import build_network
-from fedlab_nb.live.classroom.server import Served
+from fedlab_nb.live.classroom.server import ClassServer
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
 JSON = {"Content-Type": "application/json"}
@@ -42,7 +43,7 @@ def held(work, **options):
     """`work(served)` while a class is held."""
 
     async def run():
-        served = Served(options.pop("room", None) or a_room(), **options)
+        served = ClassServer(options.pop("room", None) or a_room(), **options)
         try:
             return await work(served)
         finally:
@@ -152,7 +153,8 @@ def test_sixty_at_once_ten_of_them_mean_harm(caplog):
         done = await asyncio.gather(
             *(one(served) for _ in range(50)), *attacks(served), projector(served)
         )
-        return done[:50], served.state()
+        await served.wait_for_results()
+        return done[:50], served.describe_for_projector()
 
     honest, state = held(work)
     assert max(seen[seat] - then for seat, then in arrived.items()) < 1
@@ -311,7 +313,7 @@ def test_the_teacher_s_keys_pressed_twice_do_no_harm():
 
 def test_a_flood_from_one_address_stops_phones_there_and_not_the_projector(monkeypatch):
     monkeypatch.setattr(server, "BURST", 20)
-    monkeypatch.setattr(server, "PER_SECOND", 0.1)
+    monkeypatch.setattr(server, "REQUESTS_A_SECOND", 0.1)
 
     async def work(served):
         token = f"/{served.room.about['token']}"
@@ -369,13 +371,99 @@ def test_the_projector_sees_the_rounds_though_its_tables_rest():
 
     async def work(served):
         room.start_rounds()
-        served.state()
-        served.rested = time.monotonic() + 60
+        await served.wait_for_results()
+        served.rest_end = time.monotonic() + 60
         room.rounds.round = 7
-        state = served.state(served.known["version"])
+        state = served.describe_for_projector(str(served.version))
         assert state["rounds"]["round"] == 7 and "rows" not in state and "sent" not in state
         room.accept(a_message(3))
-        state = served.state(served.known["version"])
+        state = served.describe_for_projector(str(served.version))
         assert [one["seat"] for one in state["sent"]] == [0, 1, 2, 3]  # nor does a message
+        assert "rows" not in state and served.update is not None and served.update.done()
+
+    held(work, room=room)
+
+
+def test_nobody_waits_for_a_computation(monkeypatch):
+    """While results are computed, a message is taken, kept and seen, and a phone is told where the class is."""
+    room = a_room()
+    room.accept(a_message(0, model=build_network(0)))
+    may_end = threading.Event()
+    begun = threading.Event()
+    compute_tables = server.compute_tables
+
+    def compute_slowly(*given):
+        begun.set()
+        assert may_end.wait(30)
+        return compute_tables(*given)
+
+    async def work(served):
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        monkeypatch.setattr(server, "compute_tables", compute_slowly)
+        try:
+            await ask(served, "/teacher/state", headers=cookie)
+            assert await asyncio.to_thread(begun.wait, 10)
+            waited = time.monotonic()
+            seat = await asyncio.wait_for(student(served), 10)
+            state = json.loads((await ask(served, "/teacher/state", headers=cookie))[1])
+            assert [one["seat"] for one in state["sent"]] == [0, seat] and state["rows"] == []
+            where = f"/{room.about['token']}/look/{seat}/{room.make_key(seat)}"
+            assert (await ask(served, where, "{}"))[0] == 200
+            assert time.monotonic() - waited < 5
+        finally:
+            may_end.set()
+        await served.wait_for_results()
+        state = json.loads((await ask(served, "/teacher/state", headers=cookie))[1])
+        assert {row["title"]: row["of"] for row in state["rows"]}["AFL"] == 2
+
+    held(work, room=room)
+
+
+def test_results_of_many_messages_are_computed_a_few_times(monkeypatch):
+    """Messages that come while results are computed are in the next ones, all together."""
+    room = a_room()
+    computed = []
+    compute_tables = server.compute_tables
+
+    def count(results, image):
+        computed.append(len(results.messages))
+        time.sleep(0.05)
+        return compute_tables(results, image)
+
+    monkeypatch.setattr(server, "compute_tables", count)
+
+    async def work(served):
+        computed.clear()
+        for seat in range(20):
+            room.accept(a_message(seat))
+            served.describe_for_projector()
+            await asyncio.sleep(0.005)
+        await served.wait_for_results()
+
+    held(work, room=room)
+    assert computed[-1] == 20 and len(computed) < 10
+
+
+def test_a_phone_is_told_its_share_and_its_vote():
+    room = a_room()
+    for seat in range(3):
+        room.accept(a_message(seat, model=build_network(seat)))
+
+    async def work(served):
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        where = f"/{room.about['token']}/look/1/{room.make_key(1)}"
+
+        async def look():
+            return json.loads((await ask(served, where, "{}"))[1])
+
+        for key in ("step/reveal", "show"):
+            assert (await ask(served, f"/teacher/{key}", "{}", headers=cookie))[0] == 200
+        told = await look()
+        digits = room.results.measure_loss(1)
+        assert told["share"]["with_it"] >= digits["with_it"] and told["question"]["answer"] == 3
+        await ask(served, "/teacher/step/digit", "{}", headers=cookie)
+        drawing = json.dumps({"image": [0.5] * 64})
+        assert (await ask(served, "/teacher/draw", drawing, headers=cookie))[0] == 200
+        assert (await look())["digit"]["own"] in range(10)
 
     held(work, room=room)

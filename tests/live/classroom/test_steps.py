@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from class_fixtures import a_message, a_room
+from class_fixtures import a_message, a_room, make_joker
 
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_answer
 from fedlab_nb.live.classroom.messages import CLASSES, build_network
-from fedlab_nb.live.classroom.rehearse import make_joker, students
+from fedlab_nb.live.classroom.rehearse import make_students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import describe_need, find_missing
 from fedlab_nb.live.classroom.worth import WAYS, measure_loudness, measure_share, predict_by_sums
@@ -27,7 +27,7 @@ def rehearsal():
     """A class of twelve simulated students."""
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
-    people = list(students(room, 12))
+    people = list(make_students(room, 12))
     for student in people:
         room.accept(student.text, student.seat)
     return room, people, clock
@@ -75,17 +75,21 @@ def test_who_is_forgotten_takes_the_guess_along():
 def test_no_phone_is_told_what_is_covered(rehearsal):
     room, people, _ = rehearsal
     seat = people[0].seat
+    results = room.results
     room.conductor.go("reveal", 0.0)
-    told = room.describe_for_phone(seat)
+    results.measure_share(seat)
+    told = room.describe_for_phone(seat, results)
     assert "share" not in told and "answer" not in told["question"]
     room.conductor.show()
-    told = room.describe_for_phone(seat)
+    told = room.describe_for_phone(seat, results)
     assert told["share"]["images"] == 360 + 2 * 11 and told["question"]["answer"] is not None
     room.conductor.go("digit", 0.0)
     room.draw(load("digits").x_test[0].flatten().tolist(), 7)
-    assert room.describe_for_phone(seat)["digit"]["label"] is None
+    assert "digit" not in room.describe_for_phone(seat, results)  # nobody has voted yet
+    results.collect_votes(tuple(room.drawing["image"]))
+    assert room.describe_for_phone(seat, results)["digit"]["label"] is None
     room.conductor.show()
-    assert room.describe_for_phone(seat)["digit"]["label"] == 7
+    assert room.describe_for_phone(seat, results)["digit"]["label"] == 7
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,8 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
     ],
 )
 def test_which_guess_was_right(step, facts, answer):
-    assert find_answer(step, {"rows": {}, "before": {}, "effect": None} | facts) == answer
+    facts = {"rows": {}, "before": {}, "effect": None} | facts
+    assert find_answer(step, facts["rows"], facts["before"], facts["effect"]) == answer
 
 
 def test_every_question_s_answers_are_options():
@@ -119,7 +124,7 @@ def test_every_question_s_answers_are_options():
 def test_a_way_has_one_name_on_every_screen(rehearsal):
     """What the class chooses from has the names that the bars have."""
     room, _, _ = rehearsal
-    names = {row["name"] for row in room.measure_ways()} | {"FENS", "Nothing"}
+    names = {row["name"] for row in room.results.measure_ways()} | {"FENS", "Nothing"}
     for step in STEPS:
         if step.name in ("reveal", "joker"):
             assert {option.partition(":")[0] for option in step.options} <= names
@@ -166,18 +171,20 @@ def test_the_share_of_the_only_message_and_of_a_network_alone():
 
 def test_who_has_to_stay_is_said_by_name(rehearsal):
     room, people, clock = rehearsal
+    loudness = room.results.measure_loudness()
     room.staying.clear()
-    assert room.describe_need()["phones"] == 0 and not room.describe_need()["is_enough"]
+    need = room.describe_need(loudness)
+    assert need["phones"] == 0 and not need["is_enough"]
     room.stay(people[0].seat, "{}", 0.0)
-    need = room.describe_need()
+    need = room.describe_need(loudness)
     held = set(people[0].y.tolist())
     assert need["phones"] == 1 and need["missing"] == sorted(set(range(CLASSES)) - held)
     assert need["ask"] and not need["is_enough"] and need["ask"][0] in need["sentence"]
     for student in people:
         room.stay(student.seat, "{}", 0.0)
-    assert room.describe_need()["is_enough"]
+    assert room.describe_need(loudness)["is_enough"]
     clock.now += 10.0  # nobody has been heard of since
-    assert room.describe_need()["phones"] == 0
+    assert room.describe_need(loudness)["phones"] == 0
 
 
 def test_missing_classes_are_those_that_networks_know_and_nobody_holds():
@@ -198,17 +205,19 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
             for student in who:
                 student.answer(room, 4.0 * now)
         assert room.rounds.is_over
-        return room.explain_rounds()
+        return room.results.explain_rounds()
 
-    assert "only who is believed" in play(people) or "too few" in room.explain_rounds()
+    assert "only who is believed" in play(people) or "too few" in room.results.explain_rounds()
     assert "No phone that stayed has drawn" in play(people[:2])
     seat, text = make_joker(room)
     room.add_joker(text, seat)
-    need = describe_need(room.messages, [s.seat for s in people], room.measure_loudness())
+    need = describe_need(room.messages, [s.seat for s in people], room.results.measure_loudness())
     assert not need["is_enough"] and "M" in need["loud"]
     assert "shouts" in play(people)
     room.forget(seat)
-    assert room.joker is None and room.rounds is None and "shouts" not in room.explain_rounds()
+    assert (
+        room.joker is None and room.rounds is None and "shouts" not in room.results.explain_rounds()
+    )
 
 
 def test_loudness_is_measured_in_middle_networks():
@@ -228,10 +237,13 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
     for image, label in (([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)):
         with pytest.raises(UsageError):
             room.draw(image, label)
-    assert room.collect_votes() is None
+    assert room.collect_votes(room.results) is None
     room.accept(a_message(0, model=build_network(0)))
     room.draw([0.5] * 64, None)
-    assert set(room.collect_votes()["seats"]) == {0} and "AFL" in room.collect_votes()["ways"]
+    assert room.collect_votes(room.results) is None  # they have not been computed
+    room.results.collect_votes((0.5,) * 64)
+    votes = room.collect_votes(room.results)
+    assert set(votes["seats"]) == {0} and "AFL" in votes["ways"] and votes["label"] is None
 
 
 def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_good():
