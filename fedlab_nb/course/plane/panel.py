@@ -17,7 +17,7 @@ from ...errors import choose
 from ...panels import saved, theme
 from ...panels.controls import alpha_slider, put, seed_field
 from ...panels.lab_view import LabView
-from ...panels.views import LEAST, MOST, Chores, View
+from ...panels.views import Chores, View
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
 from ...plots.style import use_size
@@ -28,6 +28,8 @@ EDGE = 3.2  # the squares reach from -EDGE to EDGE
 GRID = 60  # places across and up
 SQUARES = CLIENTS + 2
 WIDTH = 11.5  # inches across all squares
+LEAST_INCH = 72  # pixels
+MOST_INCH = 125
 PAGE = (
     WIDTH,
     tallness(SQUARES, WIDTH),
@@ -182,7 +184,7 @@ class PlanePanel(saved.Saved):
     @property
     def inch(self) -> float:
         """Pixels of an inch in the frame as it is now."""
-        return min(max(self._view.frame.size[0] / WIDTH, LEAST), MOST)
+        return min(max(self._view.frame.size[0] / WIDTH, LEAST_INCH), MOST_INCH)
 
     @property
     def inches(self) -> tuple[float, float]:
