@@ -2,7 +2,7 @@
 // The changes are those of data/moves.py: "E>A" gives all of E's samples to A, "B3>C" gives B's samples of class 3 to C.
 import { letter } from "./text.js";
 
-const MOVE = /^([A-Z]{1,2})(\d*)>([A-Z]{1,2})$/;
+const EDIT = /^([A-Z]{1,2})(?:(\d*)>([A-Z]{0,2})|\*|=.+)$/;
 
 function clientOf(letters) {
   let number = 0;
@@ -10,24 +10,33 @@ function clientOf(letters) {
   return number - 1;
 }
 
-/** The moves [{from, label, to}] that a text says; label null: all classes. What it cannot say is left out. */
-export function readMoves(text, clients, classes) {
+/** What a text says: the moves [{from, label, to}], label null: all classes, to null: nobody; and `leftOut`, the parts
+    that are no moves here: a double ("C*"), a name ("E=north"), a client or class that is not there. seed: the one that
+    deals out; a text for another seed ("7: A>B") is left out as a whole. */
+export function readMoves(text, { clients, classes, seed }) {
+  const [, head, rest] = /^(?:\s*(\d+)\s*:)?(.*)$/s.exec(text);
+  if (head !== undefined && Number(head) !== seed) return { moves: [], leftOut: [text.trim()] };
   const moves = [];
-  for (const part of text.split(",")) {
-    const found = MOVE.exec(part.trim());
-    if (!found) continue;
-    const from = clientOf(found[1]);
-    const label = found[2] === "" ? null : Number(found[2]);
-    const to = clientOf(found[3]);
-    const isKnown = from < clients && to < clients && from !== to && (label ?? 0) < classes;
-    if (isKnown) moves.push({ from, label, to });
+  const leftOut = [];
+  for (const part of rest.split(",").map((one) => one.trim()).filter(Boolean)) {
+    const move = readMove(part);
+    const isPossible = move !== null && move.from < clients && (move.to === null || move.to < clients) && move.from !== move.to && (move.label ?? 0) < classes;
+    if (isPossible) moves.push(move);
+    else leftOut.push(part);
   }
-  return moves;
+  return { moves, leftOut };
 }
 
-/** The text of moves, as `fl.run(…, moves="E>A, B3>C")` takes it. */
+/** One move, such as "A3>B"; null for what is none. */
+function readMove(text) {
+  const found = EDIT.exec(text);
+  if (found === null || found[3] === undefined) return null;
+  return { from: clientOf(found[1]), label: found[2] === "" ? null : Number(found[2]), to: found[3] === "" ? null : clientOf(found[3]) };
+}
+
+/** The text of moves, as `fl.run(…, moves="E>A, B3>C, D>")` takes it. */
 export function writeMoves(moves) {
-  return moves.map(({ from, label, to }) => `${letter(from)}${label ?? ""}>${letter(to)}`).join(", ");
+  return moves.map(({ from, label, to }) => `${letter(from)}${label ?? ""}>${to === null ? "" : letter(to)}`).join(", ");
 }
 
 const byNumber = (p, q) => p - q;
@@ -40,41 +49,30 @@ export function applyMoves(shards, labels, moves) {
     if (leaving.length === held[from].length) leaving = leaving.slice(1);
     const gone = new Set(leaving);
     held[from] = held[from].filter((i) => !gone.has(i));
-    held[to] = held[to].concat(leaving).sort(byNumber);
+    if (to !== null) held[to] = held[to].concat(leaving).sort(byNumber);
   }
   return held;
 }
 
-/** Each sample's owner, `uint16`: what travels between an engine and the stage. */
-export function ownersOf(shards, samples) {
-  const owners = new Uint16Array(samples);
-  shards.forEach((shard, k) => {
-    for (const i of shard) owners[i] = k;
-  });
-  return owners;
-}
-
-/** The sample numbers of each client: the other way round. Nobody's samples are left out. */
+/** The sample numbers of each client, of each sample's owner; nobody's samples are left out. */
 export function groupByOwner(owners, clients) {
   const shards = Array.from({ length: clients }, () => []);
   owners.forEach((owner, i) => shards[owner]?.push(i));
   return shards;
 }
 
-/** The sample numbers of each client, class by class: the order in which a pile is built. */
-export function pileOrder(owners, labels, clients) {
-  const piles = groupByOwner(owners, clients);
-  for (const pile of piles) pile.sort((i, j) => labels[i] - labels[j] || i - j);
-  return piles;
+/** Each client's samples class by class: the order in which a pile is built. */
+export function pileOrder(shards, labels) {
+  return shards.map((shard) => [...shard].sort((i, j) => labels[i] - labels[j] || i - j));
 }
 
 /** Samples of each class that each client holds, [M, C]. */
-export function countLabels(owners, labels, clients, classes) {
-  const counts = Array.from({ length: clients }, () => new Array(classes).fill(0));
-  owners.forEach((owner, i) => {
-    if (owner < clients) counts[owner][labels[i]] += 1;
+export function countLabels(shards, labels, classes) {
+  return shards.map((shard) => {
+    const counts = new Array(classes).fill(0);
+    for (const i of shard) counts[labels[i]] += 1;
+    return counts;
   });
-  return counts;
 }
 
 /** More than `most` classes are shown as the largest ones and "others": the shown class of each label. */

@@ -1,7 +1,7 @@
 // The engine of a panel: a kernel, over an anywidget model. What a hand does travels as small messages, of which one is
 // under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains. It sends
 // the partitions of the whole α slider ahead, so that a hand on it sees its piles without a way to the kernel and back.
-import { applyMoves, countCalls, countLabels, groupByOwner, ownersOf } from "./federation.js";
+import { applyMoves, countCalls, countLabels, groupByOwner } from "./federation.js";
 import { settingKey } from "./state.js";
 
 const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for: the kernel is busy with a cell
@@ -35,7 +35,7 @@ export function makeStageData(about, samples) {
 export function createKernelTransport(model, data) {
   const revisions = new Map(); // what the stage calls each setting, by its key
   let partitions = null; // {clients, seed, owners: by α, before moves}, what the kernel has sent ahead
-  let shownOwners = null; // {revision, owners}, what the stage has been told last
+  let shown = null; // {revision, shards}, what the stage has been told last
   let listener = () => {};
   let underWay = null; // the message that an answer is waited for
   let waiting = null; // the latest one after it
@@ -59,19 +59,18 @@ export function createKernelTransport(model, data) {
   function showAhead({ revision, setting }) {
     const owners = findOwners(setting, setting.alpha);
     if (owners === null) return;
-    const { labels } = data.train;
-    const moved = applyMoves(groupByOwner(owners, setting.clients), labels, setting.moves);
-    showOwners(revision, setting.moves.length ? ownersOf(moved, labels.length) : owners);
+    showShards(revision, applyMoves(groupByOwner(owners, setting.clients), data.train.labels, setting.moves));
   }
 
-  function showOwners(revision, owners) {
-    shownOwners = { revision, owners };
-    listener({ kind: "federation", revision, owners });
+  function showShards(revision, shards) {
+    shown = { revision, shards };
+    listener({ kind: "federation", revision, shards });
   }
 
-  /** Whether the stage shows these owners already. */
-  function isShown(revision, owners) {
-    return shownOwners?.revision === revision && owners.every((owner, i) => owner === shownOwners.owners[i]);
+  /** Whether the stage shows these already. */
+  function isShown(revision, shards) {
+    if (shown?.revision !== revision || shown.shards.length !== shards.length) return false;
+    return shards.every((shard, k) => shard.length === shown.shards[k].length && shard.every((sample, i) => sample === shown.shards[k][i]));
   }
 
   /** Send a question about the federation; of those that come while one is under way the last is sent after it. */
@@ -116,10 +115,15 @@ export function createKernelTransport(model, data) {
   }
 
   const readers = {
-    federation({ revision }, [buffer]) {
+    federation({ revision, sizes }, [buffer]) {
       answered();
-      const owners = readBuffer(buffer, Uint16Array);
-      if (!isShown(revision, owners)) showOwners(revision, owners);
+      const samples = readBuffer(buffer, Uint32Array);
+      let start = 0;
+      const shards = sizes.map((size) => {
+        start += size;
+        return Array.from(samples.subarray(start - size, start));
+      });
+      if (!isShown(revision, shards)) showShards(revision, shards);
       return null;
     },
     partitions({ clients, seed, alphas }, [buffer]) {
@@ -182,7 +186,7 @@ export function createKernelTransport(model, data) {
     },
     preview(state, alpha) {
       const owners = findOwners(state, alpha);
-      return owners === null ? null : countLabels(owners, data.train.labels, state.clients, data.classes.length);
+      return owners === null ? null : countLabels(groupByOwner(owners, state.clients), data.train.labels, data.classes.length);
     },
     destroy() {
       clearTimeout(timer);

@@ -26,12 +26,14 @@ export function chooseTile(counts, column, height, step = 0.5) {
 }
 
 /** Tiles of all piles. piles: sample numbers by client, class by class; labels: the class of each sample.
-    `tiles`: {client, label, sample, x, y}, x and y of the upper left corner; `tops`: where each pile ends above. */
+    `tiles`: {client, label, sample, slot, x, y}, x and y of the upper left corner, slot: a number that no other tile has,
+    the sample's own where one client holds it; `tops`: where each pile ends above. */
 export function layOutPiles({ piles, labels, counts, width, height, head = 18, step = 0.5 }) {
   const column = width / piles.length;
   const { side, across, many } = chooseTile(counts, column, height - head, step);
   const tiles = [];
   const tops = [];
+  const copies = new Uint16Array(labels.length); // tiles of a sample so far: a double holds it, too
   piles.forEach((pile, client) => {
     const left = column * (client + 0.5) - (across * side) / 2;
     let place = 0;
@@ -44,7 +46,8 @@ export function layOutPiles({ piles, labels, counts, width, height, head = 18, s
         within = 0;
         const x = left + (place % across) * side;
         const y = height - (Math.floor(place / across) + 1) * side;
-        tiles.push({ client, label, sample, x, y });
+        tiles.push({ client, label, sample, slot: sample + labels.length * copies[sample], x, y });
+        copies[sample] += 1;
         place += 1;
       }
       within += 1;

@@ -62,7 +62,7 @@ export function createPiles(data, send) {
   const columns = Math.ceil(Math.sqrt(train.labels.length));
   const sheet = makeSheet(train, groups, shownClasses, columns);
   const isGrouped = shownClasses.length < classes.length;
-  const places = new Float32Array(2 * train.labels.length).fill(NaN);
+  let places = new Float32Array(2 * train.labels.length).fill(NaN); // x and y of each tile, by its slot
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let view = null; // what is shown: {piles, counts, state, each, isStale, nudges}
   let layout = null;
@@ -92,8 +92,8 @@ export function createPiles(data, send) {
     for (const isTop of [false, true]) {
       for (const tile of tiles) {
         if (Boolean(isCarried(tile)) !== isTop) continue;
-        const x = places[2 * tile.sample] + (isTop ? drag.toX - drag.x : 0);
-        const y = places[2 * tile.sample + 1] + (isTop ? drag.toY - drag.y : 0);
+        const x = places[2 * tile.slot] + (isTop ? drag.toX - drag.x : 0);
+        const y = places[2 * tile.slot + 1] + (isTop ? drag.toY - drag.y : 0);
         if (sheet === null) {
           drawSquare(pen, shownClasses[groups[tile.label]].colour, x, y, side, scale);
           continue;
@@ -114,8 +114,17 @@ export function createPiles(data, send) {
     if (seen) {
       pen.strokeStyle = style.getPropertyValue("--ink");
       pen.lineWidth = 2;
-      pen.strokeRect(places[2 * seen.sample], places[2 * seen.sample + 1], side, side);
+      pen.strokeRect(places[2 * seen.slot], places[2 * seen.slot + 1], side, side);
     }
+  }
+
+  /** A place for every tile, also for those of doubles. */
+  function makeRoom() {
+    const most = layout.tiles.reduce((last, { slot }) => Math.max(last, slot), -1);
+    if (2 * most < places.length) return;
+    const wider = new Float32Array(2 * most + 2).fill(NaN);
+    wider.set(places);
+    places = wider;
   }
 
   /** Tiles walk from where they are to where they belong now. */
@@ -123,20 +132,21 @@ export function createPiles(data, send) {
     cancelAnimationFrame(frame);
     const from = new Map();
     let isMoving = false;
-    for (const { sample, x, y } of layout.tiles) {
-      const isNew = Number.isNaN(places[2 * sample]);
-      const start = isNew ? [x, y] : [places[2 * sample], places[2 * sample + 1]];
-      from.set(sample, start);
+    makeRoom();
+    for (const { slot, x, y } of layout.tiles) {
+      const isNew = Number.isNaN(places[2 * slot]);
+      const start = isNew ? [x, y] : [places[2 * slot], places[2 * slot + 1]];
+      from.set(slot, start);
       isMoving ||= Math.abs(start[0] - x) + Math.abs(start[1] - y) > 0.5;
     }
     const begin = performance.now();
     const step = (now) => {
       const share = still.matches || !isMoving ? 1 : Math.min(1, Math.max(0, (now - begin) / WALK));
       const left = (1 - share) ** 3;
-      for (const { sample, x, y } of layout.tiles) {
-        const [startX, startY] = from.get(sample);
-        places[2 * sample] = x + (startX - x) * left;
-        places[2 * sample + 1] = y + (startY - y) * left;
+      for (const { slot, x, y } of layout.tiles) {
+        const [startX, startY] = from.get(slot);
+        places[2 * slot] = x + (startX - x) * left;
+        places[2 * slot + 1] = y + (startY - y) * left;
       }
       paint();
       if (share < 1) frame = requestAnimationFrame(step);
@@ -282,7 +292,7 @@ export function createPiles(data, send) {
     const to = findAt(layout, toX, size.height - 1).client;
     for (const tile of layout.tiles) {
       if (tile.client !== client || tile.label !== label) continue;
-      places[2 * tile.sample] += toX - layout.column * (client + 0.5);
+      places[2 * tile.slot] += toX - layout.column * (client + 0.5);
     }
     if (to >= 0 && to !== client) send({ kind: "move", from: client, to, label });
     else walk();

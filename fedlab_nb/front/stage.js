@@ -25,7 +25,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const { people } = data;
   const revisions = new Map(); // of each setting that was on the screen, by its key
   let state = initial;
-  let federation = null; // {revision, owners, piles, counts}
+  let federation = null; // {revision, piles, counts}
   let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
   let answers = null; // {revision, image, rows}
   let job = { isRunning: false, share: 0, text: "" }; // isRun: of all seeds, by the button
@@ -179,12 +179,13 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function receive(message) {
     if (message.kind === "federation") {
       if (message.revision !== revisionOf(state)) return;
-      const owners = message.owners;
       const { labels } = data.train;
-      const order = pileOrder(owners, labels, state.clients);
-      const counts = countLabels(owners, labels, state.clients, data.classes.length);
       const isFirst = federation === null;
-      federation = { revision: message.revision, owners, piles: order, counts };
+      federation = {
+        revision: message.revision,
+        piles: pileOrder(message.shards, labels),
+        counts: countLabels(message.shards, labels, data.classes.length),
+      };
       if (isFirst && !data.test.images) ask(); // the row is shown before anybody is trained
     } else if (message.kind === "results") {
       if (message.revision !== revisionOf(state) && !transport.keepsRuns) return;
@@ -242,9 +243,15 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const image = part.images ? part.images.subarray(i * pixels, (i + 1) * pixels) : null;
     const truth = part.labels[i];
     const name = data.classes[truth].name;
-    const owner = isTraining ? letter(federation.owners[i]) : null;
+    const owner = isTraining ? nameHolder(i) : null;
     const shape = { side, channels };
     return { image, shape, truth, text: describeSample(people, name, owner) };
+  }
+
+  /** The letter of the client that holds a training sample; null where nobody does. */
+  function nameHolder(sample) {
+    const k = federation.piles.findIndex((pile) => pile.includes(sample));
+    return k < 0 ? null : letter(k);
   }
 
   function describeStored() {

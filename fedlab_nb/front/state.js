@@ -41,7 +41,7 @@ export function reduce(state, event) {
 /** Moves of clients that there are no longer fall away. */
 function fitClients(state) {
   const isThere = (k) => k < state.clients;
-  const moves = state.moves.filter(({ from, to }) => isThere(from) && isThere(to));
+  const moves = state.moves.filter(({ from, to }) => isThere(from) && (to === null || isThere(to)));
   const client = state.client !== null && isThere(state.client) ? state.client : null;
   return { ...state, moves, client };
 }

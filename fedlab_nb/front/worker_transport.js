@@ -1,5 +1,5 @@
 // The engine of a page without Python: it deals out at once, and trains in workers; a newer request ends an older one.
-import { applyMoves, countCalls, countLabels, ownersOf } from "./federation.js";
+import { applyMoves, countCalls, countLabels } from "./federation.js";
 
 const MOST_WORKERS = 4; // that train; one more is the server
 
@@ -98,8 +98,7 @@ export function createWorkerTransport(data, engine, host) {
     connect(receive) { listener = receive; },
     send(message) {
       if (message.kind === "deal") {
-        const owners = ownersOf(shardsOf(message.setting), train.labels.length);
-        listener({ kind: "federation", revision: message.revision, owners });
+        listener({ kind: "federation", revision: message.revision, shards: shardsOf(message.setting) });
       } else if (message.kind === "train") start(message);
       else if (message.kind === "stop") stop();
       else if (message.kind === "ask") answer(message);
@@ -107,8 +106,7 @@ export function createWorkerTransport(data, engine, host) {
       else if (message.kind === "dataset") host.dataset(message.value);
     },
     preview(state, alpha) {
-      const shards = deal({ ...state, alpha });
-      return countLabels(ownersOf(shards, train.labels.length), train.labels, state.clients, classes.length);
+      return countLabels(deal({ ...state, alpha }), train.labels, classes.length);
     },
     destroy: stop,
   };

@@ -5,7 +5,8 @@ To the browser, each a dict with a `kind`, and buffers where something is large:
     data        about: names, words and the cast of what is shown, `digest`: of the samples
     samples     labels (uint16) and images (bytes) of the training and the test samples; once a window and digest
     setting     the controls were changed in Python: {alpha, clients, seed, moves}
-    federation  revision of the setting that it is of; the owner of each training sample (uint16)
+    federation  revision of the setting that it is of, sizes: of the clients; their training samples, client by client
+                (uint32)
     partitions  clients, seed, alphas: the owners that the α slider would deal, [alphas, samples] (uint16), sent ahead
     results     accuracies, bands and seeds by method, which are `older`; what everybody says of each test sample
     flights     what each method has sent, phase by phase (see `front.flight`), at which setting

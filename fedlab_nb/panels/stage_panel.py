@@ -42,7 +42,6 @@ from .stage_data import (
     describe_results,
     describe_table_row,
     find_newest,
-    find_owners,
     list_datasets,
     make_parts,
     make_table,
@@ -268,12 +267,13 @@ class Playground(Panel):
         places = {number: k for k, number in enumerate(self._state.federation.ids)}
         is_plain = edits.seed in (None, seed)
         for edit in edits.changes:
-            is_plain = is_plain and is_gesture(edit) and {edit.client, edit.to} <= set(places)
+            is_known = {edit.client, edit.to} <= {*places, None}
+            is_plain = is_plain and is_gesture(edit) and is_known
         if not is_plain:
             self._base_moves = text
             return []
         return [
-            {"from": places[edit.client], "label": edit.label, "to": places[edit.to]}
+            {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
             for edit in edits.changes
         ]
 
@@ -281,8 +281,10 @@ class Playground(Panel):
         ids = self._state.federation.ids
         edits = []
         for one in gestures:
-            if max(one["from"], one["to"]) < len(ids):
-                edits.append(Edit(ids[one["from"]], one["label"], ids[one["to"]]))
+            taker = one["to"]  # None: nobody
+            if one["from"] < len(ids) and (taker is None or taker < len(ids)):
+                to = None if taker is None else ids[taker]
+                edits.append(Edit(ids[one["from"]], one["label"], to))
         return ", ".join(filter(None, [self._base_moves, str(Edits(tuple(edits)))]))
 
     def _count_doubles(self) -> int:
@@ -375,8 +377,10 @@ class Playground(Panel):
         if federation is None:
             return
         self._sent["dealt"] = federation
-        message = {"kind": "federation", "revision": self._revision}
-        self.stage.send(message, [find_owners(federation).tobytes()])
+        shards = [np.sort(np.asarray(shard)) for shard in federation.shards]
+        sizes = [len(shard) for shard in shards]
+        message = {"kind": "federation", "revision": self._revision, "sizes": sizes}
+        self.stage.send(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
         self._send_partitions_ahead()
 
     def _send_partitions_ahead(self) -> None:
@@ -635,8 +639,8 @@ class Playground(Panel):
 
 
 def is_gesture(edit: Edit) -> bool:
-    """Whether the stage has a gesture for a change by hand: samples that go to another client."""
-    return not edit.is_double and not edit.name and edit.to is not None
+    """Whether the stage knows a change by hand as one of its own: samples that go to another client, or to nobody."""
+    return not edit.is_double and not edit.name
 
 
 def plain_number(value: float) -> float | int:

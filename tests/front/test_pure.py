@@ -30,6 +30,8 @@ def thrown(draw):
     for _ in range(draw(st.integers(0, 8))):
         start = draw(st.integers(0, clients - 1))
         end = (start + draw(st.integers(1, clients - 1))) % clients
+        if draw(st.integers(0, 5)) == 0:
+            end = None  # to nobody
         label = draw(st.none() | st.integers(0, 3))
         moves.append({"from": start, "label": label, "to": end})
     return labels, shards, moves
@@ -41,16 +43,19 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
     code = (
         "return cases.map(([labels, shards, moves]) => {"
         "const text = writeMoves(moves);"
-        "const again = readMoves(text, shards.length, 4);"
+        "const again = readMoves(text, { clients: shards.length, classes: 4, seed: 0 });"
         "return { text, again, held: applyMoves(shards, labels, moves) }; })"
     )
     shown = javascript(FEDERATION, code, cases=cases)
     for (labels, shards, moves), answer in zip(cases, shown, strict=True):
-        assert answer["again"] == moves
+        assert answer["again"] == {"moves": moves, "leftOut": []}
         arrays = [np.array(shard) for shard in shards]
         expected = Edits.parse(answer["text"]).apply(arrays, np.array(labels))
         assert answer["held"] == [shard.tolist() for shard in expected]
-        assert sorted(i for shard in answer["held"] for i in shard) == [*range(len(labels))]
+        held = sorted(i for shard in answer["held"] for i in shard)
+        if all(move["to"] is not None for move in moves):
+            assert held == [*range(len(labels))]
+        assert len(set(held)) == len(held)
 
 
 def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
@@ -61,13 +66,17 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       const buffer = (values) => new DataView(new Uint16Array(values).buffer);
       const data = { train: { labels: [0, 0, 1, 1] }, classes: ["a", "b"] };
       const transport = createKernelTransport({ send: (message) => asked.push(message.kind) }, data);
-      transport.connect(({ kind, owners }) => told.push(owners ? [...owners] : kind));
+      transport.connect(({ kind, shards }) => told.push(shards ?? kind));
       let revision = 0;
       const deal = (alpha, moves = [], seed = 4) => {
         revision += 1;
         transport.send({ kind: "deal", revision, setting: { alpha, clients: 2, seed, moves } });
       };
-      const answer = (values) => transport.receive({ kind: "federation", revision }, [buffer(values)]);
+      const answer = (shards) => {
+        const samples = new DataView(new Uint32Array(shards.flat()).buffer);
+        const sizes = shards.map((shard) => shard.length);
+        transport.receive({ kind: "federation", revision, sizes }, [samples]);
+      };
       const steps = {};
       const step = (name, act) => {
         told.length = 0;
@@ -75,35 +84,35 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
         steps[name] = [...told];
       };
       step("nothing sent ahead", () => deal(1));
-      step("the kernel answers", () => answer([0, 0, 1, 1]));
+      step("the kernel answers", () => answer([[0, 1], [2, 3]]));
       const ahead = [0, 1, 0, 1, 1, 0, 0, 1];
       const send = (alphas, owners) => {
         transport.receive({ kind: "partitions", clients: 2, seed: 4, alphas }, [buffer(owners)]);
       };
       step("sent ahead", () => send([0.1, 1], ahead));
       step("at once", () => deal(0.1));
-      step("the same from the kernel", () => answer([0, 1, 0, 1]));
+      step("the same from the kernel", () => answer([[0, 2], [1, 3]]));
       step("another α", () => deal(1));
-      step("something else from the kernel", () => answer([1, 1, 0, 0]));
+      step("something else from the kernel", () => answer([[2, 3], [0, 1]]));
       step("with a move", () => deal(0.1, [{ from: 1, label: 1, to: 0 }]));
-      step("an α between", () => { answer([0, 1, 0, 0]); told.length = 0; deal(0.2); });
-      step("another seed", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1, [], 5); });
+      step("an α between", () => { answer([[0, 2, 3], [1]]); told.length = 0; deal(0.2); });
+      step("another seed", () => { answer([[0, 1], [2, 3]]); told.length = 0; deal(0.1, [], 5); });
       step("preview", () => told.push(transport.preview({ clients: 2, seed: 4 }, 0.1)));
       step("withdrawn", () => send([], []));
-      step("then", () => { answer([0, 0, 1, 1]); told.length = 0; deal(0.1); });
+      step("then", () => { answer([[0, 1], [2, 3]]); told.length = 0; deal(0.1); });
       transport.destroy();
       return { steps, asked };
     """
     got = javascript(TRANSPORT, code)
     assert got["steps"] == {
         "nothing sent ahead": [],
-        "the kernel answers": [[0, 0, 1, 1]],
+        "the kernel answers": [[[0, 1], [2, 3]]],
         "sent ahead": ["redraw"],
-        "at once": [[0, 1, 0, 1]],
+        "at once": [[[0, 2], [1, 3]]],
         "the same from the kernel": [],
-        "another α": [[1, 0, 0, 1]],
-        "something else from the kernel": [[1, 1, 0, 0]],
-        "with a move": [[0, 1, 0, 0]],
+        "another α": [[[1, 2], [0, 3]]],
+        "something else from the kernel": [[[2, 3], [0, 1]]],
+        "with a move": [[[0, 2, 3], [1]]],
         "an α between": [],
         "another seed": [],
         "preview": [[[1, 1], [1, 1]]],
@@ -116,7 +125,7 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
 def test_a_link_with_moves_makes_pythons_federation():
     labels = load("digits").y_train.tolist()
     code = (
-        "const moves = readMoves(text, 10, 10);"
+        "const { moves } = readMoves(text, { clients: 10, classes: 10, seed: 4 });"
         "return applyMoves(deal(labels, 10, 0.1, 4), labels, moves)"
     )
     text = "E>A,B0>C,F>G"
@@ -126,9 +135,28 @@ def test_a_link_with_moves_makes_pythons_federation():
 
 
 def test_what_a_link_cannot_say_is_left_out():
-    text = "E>E, A>Z, A9>B, b>C, A>, A*, C2>B"
-    shown = javascript(FEDERATION, "return readMoves(text, 3, 4)", text=text)
-    assert shown == [{"from": 2, "label": 2, "to": 1}]
+    """And it is said what: nobody takes what is seen for the whole link."""
+    text = "E>E, A>Z, A9>B, b>C, A*, C2>B, B=north"
+    code = "return texts.map((text) => readMoves(text, { clients: 3, classes: 4, seed: 4 }))"
+    shown, other_seed = javascript(FEDERATION, code, texts=[text, "7: A>B"])
+    assert shown["moves"] == [{"from": 2, "label": 2, "to": 1}]
+    assert shown["leftOut"] == ["E>E", "A>Z", "A9>B", "b>C", "A*", "B=north"]
+    assert other_seed == {"moves": [], "leftOut": ["7: A>B"]}
+
+
+def test_a_sample_that_two_clients_hold_is_a_tile_in_both_piles():
+    """A double has its pile, and its original keeps its own: no tile takes the other's place."""
+    piles = [[0, 1], [2], [2]]
+    code = (
+        "const counts = countLabels(piles, labels, 2);"
+        "return { counts, layout: layOutPiles({ piles, labels, counts, width: 300, height: 200 }) }"
+    )
+    got = javascript(f"{FEDERATION} {LAYOUT}", code, piles=piles, labels=[0, 0, 1])
+    assert got["counts"] == [[2, 0], [0, 1], [0, 1]]
+    tiles = got["layout"]["tiles"]
+    assert [(tile["client"], tile["sample"]) for tile in tiles] == [(0, 0), (0, 1), (1, 2), (2, 2)]
+    assert len({tile["slot"] for tile in tiles}) == 4
+    assert [tile["slot"] for tile in tiles[:3]] == [0, 1, 2]
 
 
 def test_letters_are_pythons():

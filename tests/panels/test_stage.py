@@ -81,9 +81,20 @@ def last(sent, kind):
     )
 
 
+def read_shards(sent):
+    content, (buffer,) = last(sent, "federation")
+    samples = np.frombuffer(buffer, dtype=np.uint32)
+    assert len(samples) == sum(content["sizes"])
+    return np.split(samples, np.cumsum(content["sizes"])[:-1])
+
+
 def read_owners(sent):
-    _, (owners,) = last(sent, "federation")
-    return np.frombuffer(owners, dtype=np.uint16)
+    """The one client of each sample."""
+    shards = read_shards(sent)
+    owners = np.zeros(sum(map(len, shards)), dtype=np.uint16)
+    for k, shard in enumerate(shards):
+        owners[shard] = k
+    return owners
 
 
 def owners_of(federation):
@@ -173,6 +184,19 @@ def test_an_alpha_that_cannot_be_dealt_is_left_out_and_many_samples_are_dealt_at
     assert deal_partitions(about, alphas).alphas == (0.05, 0.3)
     monkeypatch.setattr(stage_data, "MOST_OWNERS", 3 * 1437 - 1)
     assert deal_partitions(about, alphas).alphas == stage_data.PREVIEWED
+
+
+def test_a_double_and_its_original_both_hold_their_samples(make, sent):
+    panel = make(kind=playground, seed=4, moves="C*, A>")
+    panel.stage_revision = 0
+    panel._receive({"kind": "open"})
+    setting = last(sent, "data")[0]["about"]["setting"]
+    assert setting["clients"] == 11
+    deal(panel, setting, 1)
+    expected = federate("digits", alpha=0.1, clients=10, seed=4, moves="C*, A>").shards
+    shown = read_shards(sent)
+    assert [shard.tolist() for shard in shown] == [np.sort(one).tolist() for one in expected]
+    assert shown[2].tolist() == shown[10].tolist() and len(shown[0]) == 1
 
 
 def test_what_python_sets_is_told_to_the_stage(panel, sent):

@@ -64,7 +64,7 @@ function render() {
 /** Who holds what, in a sentence and as a table. */
 function drawHolding() {
   const shards = applyMoves(deal(TRUTH.train, state.clients, state.alpha, state.seed), TRUTH.train, state.moves);
-  const counts = countLabels(ownersOf(shards, TRUTH.train.length), TRUTH.train, state.clients, classes.length);
+  const counts = countLabels(shards, TRUTH.train, classes.length);
   $("held-by-words").textContent = holdingWords(counts);
   const columns = ["client", "samples", ...classes.map((one) => `class ${one.name}`)];
   table($("held-by-words"), columns, () => counts.map((row, k) => [`client ${letter(k)}`, sum(row), ...row]));
@@ -109,7 +109,11 @@ function recall() {
   const said = { alpha: number("alpha", 0.001, 1000, state.alpha), seed: number("seed", 0, 2 ** 31, state.seed) };
   said.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
   said.client = number("client", 0, said.clients - 1, null);
-  said.moves = readMoves(words.get("moves") ?? "", said.clients, classes.length);
+  const { moves, leftOut } = readMoves(words.get("moves") ?? "", { clients: said.clients, classes: classes.length, seed: said.seed });
+  said.moves = moves;
+  const parts = leftOut.map((part) => `“${part}”`);
+  $("left-out").hidden = leftOut.length === 0;
+  $("left-out").textContent = `This page cannot show ${listed(parts)} of its link: what you see is without. fl.playground(link="…") in a notebook shows it whole.`;
   if (isImage(words.get("image") ?? "")) said.image = words.get("image");
   if (words.has("methods")) state.chosen = words.get("methods").split(",").filter((name) => METHOD.has(name)).slice(0, MOST);
   Object.assign(state, said);
