@@ -4,7 +4,7 @@ import { html, keyed, setText } from "./dom.js";
 import { pad, picture } from "./pen.js";
 import { letter, listed, plural } from "./text.js";
 import { RECIPE, learner, logits, slopeOf, train } from "./learn.js";
-import { gaussSums } from "./sums.js";
+import { DRAWING_SIZE, SUM_SIZE, encodeArray, measureAsText, packSums, sumDrawings } from "./message.js";
 import { DIGITS, describeDigits, drawings, hueOf, formatBytes } from "./office.js";
 import { recoverDrawings } from "./recover.js";
 
@@ -13,9 +13,7 @@ const GIVE = 4; // every fourth drawing may be given to the test
 const JOKE = -100; // a joker's factor of the network's change
 const LAP = 45; // milliseconds of a lap of the network that is shown
 const PARAMETERS = 6570; // of the network
-const DRAWING_SIZE = 64; // of a drawing
 const FULL = 16; // a pixel that is all ink
-const SUM_SIZE = DRAWING_SIZE + (DRAWING_SIZE * (DRAWING_SIZE + 1)) / 2; // numbers of the sums of one class
 const OPEN_SEATS = 6; // students who share one phone
 const STORE = `class ${location.pathname}`;
 const fileSeats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
@@ -99,25 +97,6 @@ function learntFrom() {
   return [Float32Array.from(rows.flatMap((i) => seat.drawings[i])), y];
 }
 
-function base64(array) {
-  const bytes = new Uint8Array(array.buffer);
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-}
-
-/** Sums as they travel: of each class with drawings its pixels' sums, then the upper triangle of their products. */
-function packSums({ counts, sums, second }) {
-  const numbers = [];
-  counts.forEach((count, c) => {
-    if (!count) return;
-    numbers.push(...sums.subarray(DRAWING_SIZE * c, DRAWING_SIZE * (c + 1)));
-    for (let i = 0; i < DRAWING_SIZE; i++) {
-      const row = DRAWING_SIZE * (DRAWING_SIZE * c + i);
-      numbers.push(...second.subarray(row + i, row + DRAWING_SIZE));
-    }
-  });
-  return Float32Array.from(numbers);
-}
-
 /** The parameters of the network that is sent; a joker's are far too large. */
 function trainNetwork() {
   const [x, y] = learntFrom();
@@ -130,7 +109,7 @@ function trainNetwork() {
 
 /** The message as text: the `network`'s parameters and the sums of the drawings that are not given, and those that are. */
 function makeMessage(network) {
-  const sums = gaussSums(...learntFrom());
+  const sums = sumDrawings(...learntFrom());
   const test = seat.labels.flatMap((label, i) => {
     if (!isGiven(i)) return [];
     return [...seat.drawings[i].map((value) => FULL * value), label];
@@ -140,14 +119,11 @@ function makeMessage(network) {
     name: $("name").value.trim(),
     counts: [...sums.counts],
     keep: $("keep").checked,
-    test: base64(Uint8Array.from(test)),
-    sums: $("sums").checked ? base64(packSums(sums)) : "",
-    network: $("network").checked ? base64(network) : "",
+    test: encodeArray(Uint8Array.from(test)),
+    sums: $("sums").checked ? encodeArray(packSums(sums)) : "",
+    network: $("network").checked ? encodeArray(network) : "",
   });
 }
-
-/** Bytes of so many bytes as base64. */
-const measureAsText = (bytes) => 4 * Math.ceil(bytes / 3);
 
 // --------------------------------------------------------------------------------------------------------------- pages
 const steps = {
@@ -352,7 +328,7 @@ function showReceipt() {
 /** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
 function recover() {
   const [x, y] = learntFrom();
-  const { counts, sums, second } = gaussSums(x, y);
+  const { counts, sums, second } = sumDrawings(x, y);
   const found = []; // [image, class]
   counts.forEach((count, c) => {
     if (!count) return;
@@ -542,7 +518,7 @@ async function stay() {
     const progress = `Tiny rounds: ${now.round} of ${now.of} are done.`;
     setText($("staying"), isOver ? `All ${now.of} tiny rounds are done. Look at the wall.` : progress);
     request = { round: now.round };
-    if (!isOver) request.weights = base64(stepped(floats(now.weights), z, y));
+    if (!isOver) request.weights = encodeArray(stepped(floats(now.weights), z, y));
   }
 }
 
