@@ -13,7 +13,7 @@ one message, and the projector shows what becomes of them.
     page_file.py   the students' page as one file
     expected.py    what ten rehearsals of the lesson give, for the guide
 
-The pages lie beside them: student.html and student.js (with recover.js and office.js; dom.js,
+The pages lie beside them: student.html and student.js (with message.js, recover.js and office.js; dom.js,
 text.js and pen.js of `front/`, learn.js and sums.js of `live/page/`), teacher.html, teacher.js and
 its parts wall.js, side.js, dialogs.js and sentences.js (with bars.js and layout.js of `front/`),
 and lost.html for a wrong address.

@@ -17,6 +17,7 @@ MODULES = (
     FRONT / "pen.js",
     PAGE / "learn.js",
     PAGE / "sums.js",
+    HERE / "message.js",
     HERE / "office.js",
     HERE / "recover.js",
     HERE / "student.js",

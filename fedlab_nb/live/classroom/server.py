@@ -58,6 +58,7 @@ SHARED_FILES = (
 STUDENT_FILES = (
     HERE / "student.html",
     HERE / "student.js",
+    HERE / "message.js",
     HERE / "recover.js",
     PAGE / "learn.js",
     PAGE / "sums.js",

@@ -4,7 +4,7 @@ import { html, keyed, setText } from "./dom.js";
 import { pad, picture } from "./pen.js";
 import { letter, listed, plural } from "./text.js";
 import { RECIPE, learner, logits, slopeOf, train } from "./learn.js";
-import { gaussSums } from "./sums.js";
+import { DRAWING_SIZE, SUM_SIZE, encodeArray, measureAsText, packSums, sumDrawings } from "./message.js";
 import { DIGITS, describeDigits, drawings, hueOf, formatBytes } from "./office.js";
 import { recoverDrawings } from "./recover.js";
 
@@ -13,6 +13,7 @@ const GIVE = 4; // every fourth drawing may be given to the test
 const JOKE = -100; // a joker's factor of the network's change
 const LAP = 45; // milliseconds of a lap of the network that is shown
 const PARAMETERS = 6570; // of the network
+const FULL = 16; // a pixel that is all ink
 const OPEN_SEATS = 6; // students who share one phone
 const STORE = `class ${location.pathname}`;
 const fileSeats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
@@ -52,7 +53,15 @@ class Refusal extends Error {
   }
 }
 
-const post = (what, body) => fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+/** The class's answer to a POST, or null where it does not answer. */
+async function post(what, body) {
+  const headers = { "Content-Type": "application/json" };
+  try {
+    return await fetch(what, { method: "POST", headers, body });
+  } catch {
+    return null;
+  }
+}
 
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
 async function askPatiently(what, body = "{}") {
@@ -76,7 +85,9 @@ function showNotice(text) {
 }
 
 // ------------------------------------------------------------------------------------------------------------- message
-const isGiven = (i) => seat.give && i % GIVE === GIVE - 1;
+const isGivable = (i) => i % GIVE === GIVE - 1;
+const isGiven = (i) => seat.give && isGivable(i);
+const findGivableRows = () => seat.labels.map((_, i) => i).filter(isGivable);
 const keptRows = () => seat.labels.map((_, i) => i).filter((i) => !isGiven(i));
 
 /** The drawings that are not given, one after the other, and their labels; a joker's are wrong. */
@@ -84,19 +95,6 @@ function learntFrom() {
   const rows = keptRows();
   const y = rows.map((i) => (seat.joker ? 9 - seat.labels[i] : seat.labels[i]));
   return [Float32Array.from(rows.flatMap((i) => seat.drawings[i])), y];
-}
-
-const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
-
-/** Sums as they travel: of each class with drawings its pixels' sums, then the upper triangle of their products. */
-function packSums({ counts, sums, second }) {
-  const numbers = [];
-  counts.forEach((count, c) => {
-    if (!count) return;
-    numbers.push(...sums.subarray(64 * c, 64 * (c + 1)));
-    for (let i = 64 * c; i < 64 * (c + 1); i++) numbers.push(...second.subarray(64 * i + (i % 64), 64 * (i + 1)));
-  });
-  return Float32Array.from(numbers);
 }
 
 /** The parameters of the network that is sent; a joker's are far too large. */
@@ -111,16 +109,21 @@ function trainNetwork() {
 
 /** The message as text: the `network`'s parameters and the sums of the drawings that are not given, and those that are. */
 function makeMessage(network) {
-  const sums = gaussSums(...learntFrom());
-  const test = seat.labels.flatMap((label, i) => (isGiven(i) ? [...seat.drawings[i].map((value) => 16 * value), label] : []));
+  const sums = sumDrawings(...learntFrom());
+  const test = seat.labels.flatMap((label, i) => {
+    if (!isGiven(i)) return [];
+    return [...seat.drawings[i].map((value) => FULL * value), label];
+  });
   return JSON.stringify({
-    seat: seat.seat, name: $("name").value.trim(), counts: [...sums.counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
-    sums: $("sums").checked ? base64(packSums(sums)) : "", network: $("network").checked ? base64(network) : "",
+    seat: seat.seat,
+    name: $("name").value.trim(),
+    counts: [...sums.counts],
+    keep: $("keep").checked,
+    test: encodeArray(Uint8Array.from(test)),
+    sums: $("sums").checked ? encodeArray(packSums(sums)) : "",
+    network: $("network").checked ? encodeArray(network) : "",
   });
 }
-
-/** Bytes of an array of so many numbers of 4 bytes, as text. */
-const asText = (numbers) => 4 * Math.ceil((4 * numbers) / 3);
 
 // --------------------------------------------------------------------------------------------------------------- pages
 const steps = {
@@ -143,14 +146,22 @@ function show() {
   if (step === "choose") showMessage();
   if (step === "sent") showSent();
   const others = desk.seats.filter((one) => one !== seat);
-  $("others").replaceChildren(...others.map((one) => html("button", { type: "button", onclick: () => sitDown(one) }, `Back to office ${letter(one.seat)}`)));
+  const buttons = others.map((one) => {
+    const properties = { type: "button", onclick: () => sitDown(one) };
+    return html("button", properties, `Back to office ${letter(one.seat)}`);
+  });
+  $("others").replaceChildren(...buttons);
   $("another").hidden = desk.seats.length >= OPEN_SEATS;
 }
 
 function showDrawing() {
   const { labels } = seat;
   const done = seat.drawings.length;
-  setText($("story"), `You are office ${letter(seat.seat)}. Your letters carry ${describeDigits(labels)}, and nothing else.`);
+  const digits = describeDigits(labels);
+  setText(
+    $("story"),
+    `You are office ${letter(seat.seat)}. Your letters carry ${digits}, and nothing else.`,
+  );
   setText($("wanted"), String(labels[done]));
   const seen = done ? " This is what your network sees, 8×8 pixels a drawing:" : "";
   setText($("progress"), `Drawing ${done + 1} of ${labels.length}.${seen}`);
@@ -159,8 +170,9 @@ function showDrawing() {
 }
 
 function showMessage() {
-  const given = seat.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
-  $("given").replaceChildren(...given.map(([image, i]) => picture(image, `A ${seat.labels[i]}`)));
+  const given = findGivableRows();
+  const pictures = given.map((i) => picture(seat.drawings[i], `A ${seat.labels[i]}`));
+  $("given").replaceChildren(...pictures);
   setText($("many"), `These ${drawings(given.length)}`);
   $("give").checked = Boolean(seat.give);
   $("joker").checked = Boolean(seat.joker);
@@ -171,9 +183,10 @@ function showMessage() {
 function updateLetter() {
   const classes = new Set(learntFrom()[1]);
   setText($("kinds"), describeDigits(keptRows().map((i) => seat.labels[i])));
-  setText($("network-bytes"), formatBytes(asText(PARAMETERS)));
-  setText($("sums-bytes"), formatBytes(asText(2144 * classes.size)));
-  setText($("give-bytes"), formatBytes(65 * seat.labels.filter((_, i) => i % GIVE === GIVE - 1).length * (4 / 3)));
+  const given = findGivableRows().length;
+  setText($("network-bytes"), formatBytes(measureAsText(4 * PARAMETERS)));
+  setText($("sums-bytes"), formatBytes(measureAsText(4 * SUM_SIZE * classes.size)));
+  setText($("give-bytes"), formatBytes(measureAsText((DRAWING_SIZE + 1) * given)));
   const isEmpty = !$("sums").checked && !$("network").checked;
   $("send").disabled = isEmpty || !hasLearnt;
   const size = makeMessage(new Float32Array(PARAMETERS)).length; // as large as that of any network
@@ -219,7 +232,10 @@ function learn() {
   updateLetter();
   const rows = keptRows();
   const [x, y] = learntFrom();
-  const figures = rows.map((i) => html("figure", {}, picture(seat.drawings[i], `A ${seat.labels[i]}`), html("figcaption", {}, "?")));
+  const figures = rows.map((i) => {
+    const image = picture(seat.drawings[i], `A ${seat.labels[i]}`);
+    return html("figure", {}, image, html("figcaption", {}, "?"));
+  });
   $("lesson").replaceChildren(...figures);
   const network = learner(x, y, { seed: seat.seed, client: seat.seat });
   const wantsNoMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -234,7 +250,11 @@ function learn() {
       setText(figures[n].lastChild, String(answer));
       figures[n].className = answer === y[n] ? "right" : "wrong";
     });
-    setText($("lap"), `Lap ${done} of ${RECIPE.epochs}: it reads ${right} of your ${drawings(rows.length)} right. Of other digits it knows nothing.`);
+    const score = `it reads ${right} of your ${drawings(rows.length)} right`;
+    setText(
+      $("lap"),
+      `Lap ${done} of ${RECIPE.epochs}: ${score}. Of other digits it knows nothing.`,
+    );
   };
   const learnLap = () => {
     do {
@@ -308,17 +328,25 @@ function showReceipt() {
 /** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
 function recover() {
   const [x, y] = learntFrom();
-  const { counts, sums, second } = gaussSums(x, y);
-  const found = [];
+  const { counts, sums, second } = sumDrawings(x, y);
+  const found = []; // [image, class]
   counts.forEach((count, c) => {
     if (!count) return;
-    const images = recoverDrawings(count, sums.subarray(64 * c, 64 * (c + 1)), second.subarray(4096 * c, 4096 * (c + 1)));
-    for (const image of images) found.push([image, c]);
+    const ownSums = sums.subarray(DRAWING_SIZE * c, DRAWING_SIZE * (c + 1));
+    const ownSecond = second.subarray(DRAWING_SIZE ** 2 * c, DRAWING_SIZE ** 2 * (c + 1));
+    for (const image of recoverDrawings(count, ownSums, ownSecond)) found.push([image, c]);
   });
-  const mine = new Set(keptRows().map((i) => seat.drawings[i].map((value) => Math.round(16 * value)).join()));
-  const exact = found.filter(([image]) => mine.has(image.map((value) => Math.round(16 * value)).join())).length;
-  $("recovered").replaceChildren(...found.map(([image, c]) => picture(image, `A ${c}, worked out of the sums`)));
-  setText($("leak-text"), `From the sums alone: ${exact} of your ${drawings(y.length)}, to the pixel.${exact < y.length ? " A better search may find the others." : " Adding up hides nothing when so few are added."}`);
+  const describe = (image) => image.map((value) => Math.round(FULL * value)).join();
+  const mine = new Set(keptRows().map((i) => describe(seat.drawings[i])));
+  const exact = found.filter(([image]) => mine.has(describe(image))).length;
+  const pictures = found.map(([image, c]) => picture(image, `A ${c}, worked out of the sums`));
+  $("recovered").replaceChildren(...pictures);
+  const moral =
+    exact < y.length
+      ? "A better search may find the others."
+      : "Adding up hides nothing when so few are added.";
+  const score = `${exact} of your ${drawings(y.length)}, to the pixel`;
+  setText($("leak-text"), `From the sums alone: ${score}. ${moral}`);
   $("recover").hidden = true;
 }
 
@@ -418,7 +446,9 @@ async function askWhereWeAre(guess = null) {
   let pause = 2;
   const asker = seat;
   const wasSent = seat.sent;
-  const answer = await post(path("look"), JSON.stringify({ drawn: seat.drawings.length, ...(guess && { guess }) }));
+  const request = { drawn: seat.drawings.length };
+  if (guess) request.guess = guess;
+  const answer = await post(path("look"), JSON.stringify(request));
   if (seat === asker) {
     if (answer?.ok) {
       if ($("told").dataset.lost) showNotice("");
@@ -447,7 +477,14 @@ async function askWhereWeAre(guess = null) {
 const bytes = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
 const floats = (text) => new Float32Array(bytes(text).buffer);
 /** A network's parameters of its parts: those with a scale are in 8 bits, from 0 to 254. */
-export const unpacked = (parts) => Float32Array.from(parts.flatMap(([text, scale]) => scale ? Array.from(bytes(text), (code) => (code - 127) * scale) : [...floats(text)]));
+export function unpacked(parts) {
+  const values = parts.flatMap(([text, scale]) => {
+    if (!scale) return [...floats(text)];
+    return Array.from(bytes(text), (code) => (code - 127) * scale);
+  });
+  return Float32Array.from(values);
+}
+
 /** FENS' weights `table` [M, 10] after one step on the mean loss of the networks' logits z [M] for the labels y. */
 export function stepped(table, z, y) {
   const slope = slopeOf(z, table, y, 10);
@@ -481,7 +518,7 @@ async function stay() {
     const progress = `Tiny rounds: ${now.round} of ${now.of} are done.`;
     setText($("staying"), isOver ? `All ${now.of} tiny rounds are done. Look at the wall.` : progress);
     request = { round: now.round };
-    if (!isOver) request.weights = base64(stepped(floats(now.weights), z, y));
+    if (!isOver) request.weights = encodeArray(stepped(floats(now.weights), z, y));
   }
 }
 
@@ -507,6 +544,10 @@ async function keepStaying() {
   $("stay").disabled = false;
 }
 
+function describeEffect({ with_it: withIt, without_it: withoutIt, images }) {
+  return `Without you the class reads ${withoutIt} of ${images} test digits, with you it was ${withIt}.`;
+}
+
 async function forget() {
   try {
     const { effect } = await askPatiently(path("forget"));
@@ -514,8 +555,8 @@ async function forget() {
     seat.stays = false;
     isStaying = false;
     show();
-    const change = effect ? ` Without you the class reads ${effect.without_it} of ${effect.images} test digits, with you it was ${effect.with_it}.` : "";
-    showNotice(`Your message is out of every result, as if it had never been sent.${change}`);
+    const done = "Your message is out of every result, as if it had never been sent.";
+    showNotice(effect ? `${done} ${describeEffect(effect)}` : done);
   } catch (error) {
     showNotice(error.message);
   }
@@ -542,7 +583,8 @@ async function takeSeat() {
   let newSeat;
   if (fileSeats) {
     const number = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    newSeat = { ...fileSeats[number % fileSeats.length], seat: 1000 + number }; // no seat that phones take
+    const own = fileSeats[number % fileSeats.length];
+    newSeat = { ...own, seat: 1000 + number }; // no seat that phones take
   } else newSeat = await askPatiently("join");
   desk.seats.push({ ...newSeat, drawings: [], give: true });
   sitDown(desk.seats.at(-1));
@@ -580,5 +622,7 @@ $("forget").addEventListener("click", forget);
 $("erase").addEventListener("click", erase);
 $("restart").addEventListener("click", erase);
 $("another").addEventListener("click", () => takeSeat().catch((error) => showNotice(error.message)));
-document.addEventListener("visibilitychange", () => { if (!document.hidden) askWhereWeAre(); }); // a phone that wakes up
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) askWhereWeAre(); // a phone that wakes up
+});
 begin().catch((error) => showNotice(error.message));

@@ -148,6 +148,18 @@ def test_a_message_comes_back_as_it_was_written():
     assert got.sums.counts.tolist() == list(got.counts) and sum(got.counts) == 15
 
 
+def test_a_phone_s_sums_are_those_that_python_writes():
+    """As the phone's page makes them, and as it takes them apart for “What your sums give away”."""
+    digits = load("digits")
+    x, y = digits.x_train[:9].flatten(1), digits.y_train[:9]
+    text = json.loads(write(0, "", x, y))
+    code = "const sums = sumDrawings(Float32Array.from(x), y);"
+    code += "return [encodeArray(packSums(sums)), [...sums.counts], measureAsText(4 * SUM_SIZE)];"
+    sums, counts, size = javascript("sums message", code, x=x.flatten().tolist(), y=y.tolist())
+    assert sums == text["sums"] and counts == text["counts"]
+    assert len(sums) == pytest.approx(size * len(set(y.tolist())), abs=4 * len(set(y.tolist())))
+
+
 # ---------------------------------------------------------------------------------------------------------------- seats
 @given(st.floats(0.001, 1000), st.integers(5, 60), st.integers(0, 5), st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
