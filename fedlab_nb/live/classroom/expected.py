@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from ...files import write_file
 from ...plots.style import ACCENT, INK, SECOND, drawing
 from ...studies.statistics import band
-from .rehearse import Student, make_joker, students
+from .rehearse import Student, make_joker_message, make_students
 from .room import Room
 from .worth import WAYS
 
@@ -45,19 +45,19 @@ def play_lesson(count: int, seed: int) -> Played:
     """One rehearsed lesson in the order of the run sheet: all send, the joker comes and is taken out, the last student
     is forgotten, and all others stay for the tiny rounds."""
     room = Room(ALPHA, DRAWINGS, seed, clock=lambda: 0.0)
-    here = list(students(room, count))
+    here = list(make_students(room, count))
     for student in here:
         room.simulated.add(student.seat)
         room.accept(student.text, student.seat)
-    played = {"reveal": room.read_accuracies()}
-    joker, text = make_joker(room)
-    room.add_joker(text, joker)
-    played["joker"] = room.read_accuracies()
-    room.forget(joker)
+    played = {"reveal": room.results.read_accuracies()}
+    joker = room.assign_seat()["seat"]
+    room.add_joker(make_joker_message(seed, joker), joker)
+    played["joker"] = room.results.read_accuracies()
+    room.take_joker_out()
     effect = room.forget(here.pop().seat)
     played["forget"] = {name: effect[name] for name in ("with_it", "without_it")}
     play_rounds(room, here)
-    played["rounds"] = room.read_accuracies()
+    played["rounds"] = room.results.read_accuracies()
     return played
 
 
