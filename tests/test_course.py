@@ -87,6 +87,9 @@ def test_the_glossary_has_every_term_once_in_order():
     written = [term.replace("α (alpha)", "alpha").lower() for term in terms]
     assert written == sorted(written)
     known = {term.partition(" (")[0].lower() for term in terms}
+    labels = {label_lesson(name) for name in SOURCES}
+    introduced = {re.sub(r"\[(.*?)\].*", r"\1", row[2].strip(" |")) for row in rows}
+    assert introduced <= labels, introduced - labels
     assert {name.lower() for name in re.findall(r"See \*([^*]+)\*", text)} <= known | {
         "privacy budget"
     }

@@ -1,12 +1,11 @@
 """The capstone: what a code word draws, tries without test images, the budget, submissions, the form, the exercises."""
 
 import json
-import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from lessons import SOURCES, read_screen, teachers_page
+from lessons import SOURCES
 from scipy import stats
 
 from fedlab_nb.comm import Ledger
@@ -344,24 +343,6 @@ def test_the_plane_waits_for_the_reader_s_own_first_try_and_has_a_point_for_each
 
 def test_without_any_try_the_form_speaks_of_none(case):
     assert "so far" not in case.form().plane.value
-
-
-def test_the_teacher_s_page_has_the_practice_word_s_tries_as_the_saved_notebook_has_them():
-    """Each accuracy of section 3 beside its method, in the order of the notebook's picture."""
-    table = read_screen("6_capstone")
-    page = teachers_page("6_capstone")
-    (line,) = [row for row in page.splitlines() if row.startswith("- The three tries of section 3")]
-    names = {"distilled data": "Distilled data", "FENS": "FENS"}
-    names["mean of probabilities"] = "mean of probabilities"
-    stated = re.findall(r"(distilled data|FENS|mean of probabilities)(?: get)? (\d+) %", line)
-    assert len(stated) == 3
-    for method, percent in stated:
-        shown = rf"try {names[method]} \(try \d\), validation accuracy, % {percent} ± \d+"
-        assert re.search(shown, table), method
-        assert re.search(rf"{shown}, bytes \d+, within the budget yes", table), method
-    assert [int(percent) for _, percent in stated] == sorted(
-        (int(percent) for _, percent in stated), reverse=True
-    )
 
 
 def test_luck_by_exact_enumeration():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -33,6 +34,9 @@ EXERCISES: dict[str, bool] = {}  # {question of an exercise that was shown: whet
 
 
 # ---------------------------------------------------------------------------------- cards and forms
+CODE = re.compile(r"`([^`]+)`")  # a name of the program in a text
+
+
 class Card:
     """A short message in a notebook; its plain text is what a saved notebook and a test compare."""
 
@@ -51,6 +55,7 @@ class Card:
         _, colour = STYLES[self.style]
         label = html.escape(self.label)
         body = html.escape(self.text).replace("\n", "<br>")
+        body = CODE.sub(r"<code>\1</code>", body)
         return (
             f'<div class="fl-card fl-card-{self.style}" role="status" style="border-left:4px solid {colour};'
             f'padding:.4em .8em;margin:.3em 0;line-height:1.5"><b>{label}.</b> {body}</div>'
