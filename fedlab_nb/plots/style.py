@@ -695,4 +695,6 @@ def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int 
         return text + SYMBOL if value in characters else text
 
     ax.xaxis.set_major_formatter(FuncFormatter(write_tick))
+    if characters and is_narrow():
+        ax.tick_params(axis="x", labelsize=LEAST)
     ax.set_xlabel(label, fontsize=10 if label == "client" else 9, color=QUIET)
