@@ -45,7 +45,7 @@ class Saved(widgets.VBox):
             "image/png": base64.b64encode(png(picture)).decode(),
             "text/plain": picture.sentence,
         }
-        return data, {"image/png": picture.image_metadata}
+        return data, picture.image_metadata
 
     def _ipython_display_(self) -> None:
         """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""

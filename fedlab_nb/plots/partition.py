@@ -97,7 +97,8 @@ class Partition:
                 means = ", ".join(f"{s.label} {percent(s.mean)}" for s in select_finished(rows))
                 about += f"; beside it, {title}: {means}"
         text = sentence(federation, client, class_index, setting)
-        return describe_picture(self.figure, about, setting, text, table(federation, setting))
+        rows = table(federation, setting)
+        return describe_picture(self.figure, about, setting, text, rows, detail=federation.note)
 
     def _build(
         self,
@@ -320,7 +321,7 @@ def describe_all_clients(federation: Federation, counts: np.ndarray, classes: in
         share = seen / classes
         degree = next(words for least, words in DEGREES if share >= least)
         text = f"The clients are {degree}: each sees about {about} of {classes} classes and has {sizes} samples."
-    return f"{text} {federation.note}".strip()
+    return text
 
 
 def quote_class_names(dataset: Dataset) -> tuple[str, ...]:

@@ -138,7 +138,12 @@ class Picture:
     detail: str = ""
 
     def __repr__(self) -> str:
-        return self.sentence
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The sentence with its detail: for where nobody can hover."""
+        return f"{self.sentence} {self.detail}".strip()
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the picture as SVG, or as PNG where the name ends so. UsageError where a file of somebody else's is
@@ -147,26 +152,26 @@ class Picture:
         return write_file(path, image, force=force)
 
     @property
-    def image_metadata(self) -> dict[str, str]:
-        """What a notebook keeps beside the PNG: its alt text, and that it is drawn on white, so that a dark page turns
-        its colours (theme.css). Photos keep theirs.
+    def image_metadata(self) -> dict[str, Any]:
+        """What a notebook keeps beside the PNG: its alt text, and (in JupyterLab's words) that it is drawn on white, so
+        that a dark page turns its colours (theme.css). Photos keep theirs.
         """
-        metadata = {"alt": self.alt}
+        metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
         if self.figure is not None and not has_photos(self.figure):
             metadata["needs_background"] = "light"
         return metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.figure is not None and not self.tabled:
-            data = {"image/png": png(self), "text/plain": self.sentence}
-            return data, {"image/png": self.image_metadata}
+            data = {"image/png": png(self), "text/plain": self.text}
+            return data, self.image_metadata
         if not self.table:
-            return {"text/plain": self.sentence}, {}
-        page = f"{table_html(self.table)}<p>{escape(self.sentence)}</p>"
+            return {"text/plain": self.text}, {}
+        page = f"{table_html(self.table)}<p>{escape(self.text)}</p>"
         if self.figure is not None:
             image = b64encode(png(self)).decode()
             page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
-        return {"text/plain": self.sentence, "text/html": page}, {}
+        return {"text/plain": self.text, "text/html": page}, {}
 
 
 def has_photos(figure: Figure) -> bool:
@@ -685,6 +690,7 @@ def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int 
     """
     characters = find_characters(setting)
     label = axis_label(setting)
+    marked = {} if is_narrow() else characters  # there the label below names them
     set_client_ticks(ax, clients, few=few)
 
     def write_tick(value: float, _: object) -> str:
@@ -692,7 +698,7 @@ def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int 
         if not 0 <= client < clients:
             return ""
         text = client_letter(client, setting)
-        return text + SYMBOL if value in characters else text
+        return text + SYMBOL if client in marked else text
 
     ax.xaxis.set_major_formatter(FuncFormatter(write_tick))
     ax.set_xlabel(label, fontsize=10 if label == "client" else 9, color=QUIET)

@@ -212,7 +212,7 @@ class Snapshot:
         data, metadata = self.shown._repr_mimebundle_()
         text = repr(self)
         if "image/png" in data:
-            content = image_html(data["image/png"], metadata["image/png"], text)
+            content = image_html(data["image/png"], metadata, text)
         else:
             content = data.get("text/html", html.escape(text))
         if not self.is_settled:
@@ -239,12 +239,12 @@ class Snapshot:
             prediction.callbacks.append(display_again)
 
 
-def image_html(image: bytes, metadata: Mapping[str, str], text: str) -> str:
+def image_html(image: bytes, metadata: Mapping[str, Any], text: str) -> str:
     """A PNG image with the text below. metadata: of the image, as `Picture.image_metadata` gives it"""
     source = base64.b64encode(image).decode()
     css_class = ' class="fl-still"' if "needs_background" in metadata else ""
     return (
-        f'<img alt="{html.escape(metadata["alt"])}"{css_class} style="max-width:100%;max-height:78vh" '
+        f'<img alt="{html.escape(metadata["image/png"]["alt"])}"{css_class} style="max-width:100%;max-height:78vh" '
         f'src="data:image/png;base64,{source}">'
         f'<p style="white-space:pre-line">{html.escape(text)}</p>'
     )
