@@ -8,6 +8,7 @@ of neighbouring seeds or clients share nothing.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,14 @@ def generator(seed: int, *names: object) -> torch.Generator:
     import torch
 
     return torch.Generator().manual_seed(seed_for(seed, *names))
+
+
+def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.Tensor:
+    """Laplace noise of scale 1, float64 on the CPU: the difference of two exponential draws."""
+    import torch
+
+    draws = torch.empty(2, *shape, dtype=torch.float64).exponential_(generator=stream)
+    return draws[0] - draws[1]
 
 
 def numpy_rng(seed: int, *names: object) -> np.random.Generator:

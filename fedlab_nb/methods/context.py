@@ -17,7 +17,7 @@ from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import choose_default_width
 from ..models.state import all_finite, copy_model
-from ..rng import generator
+from ..rng import draw_laplace_noise, generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
 from .poison import Poison
@@ -32,7 +32,8 @@ class PrivateData:
 
     Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`,
     `held_out(k)` and `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
-    The labels of `poisoned` clients are flipped where the `poison` is one of labels.
+    The labels of `poisoned` clients are flipped where the `poison` is one of labels. With `data_noise` every sample is
+    seen with Laplace noise of this scale, drawn once from `stream`, so that nothing ever reads it without.
     """
 
     def __init__(
@@ -43,8 +44,14 @@ class PrivateData:
         dtype: torch.dtype,
         poison: Poison = Poison(),  # noqa: B008  (frozen)
         poisoned: Sequence[int] = (),
+        data_noise: float = 0.0,
+        stream: torch.Generator | None = None,
     ) -> None:
-        self._x = federation.dataset.x_train.to(device, dtype)
+        samples = federation.dataset.x_train
+        if data_noise:
+            assert stream is not None
+            samples = samples.double() + data_noise * draw_laplace_noise(samples.shape, stream)
+        self._x = samples.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
         self._y = poison.flip_labels(labels, poisoned_shards, federation.classes)
@@ -121,7 +128,14 @@ class Context:
         self.poison = Poison.read(poison, self.clients_count)
         self.poisoned = self.poison.choose_clients(self.clients_count, seed)
         self.private = PrivateData(
-            federation, holdout, self.device, dtype, self.poison, self.poisoned
+            federation,
+            holdout,
+            self.device,
+            dtype,
+            self.poison,
+            self.poisoned,
+            recipe.data_noise,
+            self.generator("data noise"),
         )
         self.link = Link(self.clients_count, len(self._absent_architectures))
         self._recall = recall

@@ -35,6 +35,7 @@ from torch import Tensor
 from ..errors import UsageError
 from ..models import Network, model_state
 from ..models.state import copy_model
+from ..rng import draw_laplace_noise
 from ..training import ClientModels, Recipe, Tick, run_in_chunks, train_clients
 from ..training.loop import Shard
 from .base import (
@@ -72,12 +73,6 @@ from .traffic import Sizes, Traffic
 
 # The l that are tried.
 ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()
-
-
-def laplace(shape: tuple[int, ...], gamma: float, stream: torch.Generator) -> Tensor:
-    """Lap(1/γ) noise, float64 on the CPU: the difference of two exponential draws."""
-    draws = torch.empty(2, *shape, dtype=torch.float64).exponential_(generator=stream)
-    return (draws[0] - draws[1]) / gamma
 
 
 def moments_epsilon(per_query: float, queries: int, delta: float) -> float:
@@ -289,7 +284,7 @@ class FedKT(Method):
         """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
         votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
         if self.privacy == "client":
-            noise = laplace(tuple(votes.shape), self.gamma, stream).to(logits)
+            noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(logits)
             return (votes + noise).argmax(1)
         # Ties go to the higher mean probability.
         return (votes + logits.softmax(-1).mean(0)).argmax(1)
@@ -338,7 +333,7 @@ class FedKT(Method):
         if self.privacy == "server":
             per_query = per_query * students
             stream = ctx.generator("fedkt", "server noise")
-            noise = laplace(tuple(votes.shape), self.gamma, stream)
+            noise = draw_laplace_noise(votes.shape, stream) / self.gamma
             noisy_labels = (votes + noise.to(votes.device)).argmax(1)
             changed = float((noisy_labels != labels).double().mean())
             labels = noisy_labels

@@ -23,7 +23,13 @@ SCHEDULES = ("constant", "cosine")
 PRECISIONS = ("float32", "bf16")
 AUGMENTATIONS = ("none", "crop", "flip", "crop+flip")
 # Fields that most recipes leave off, with the values that mean so.
-OFF = {"sam_rho": 0.0, "clip_norm": 0.0, "augmentation": "none", "precision": "float32"}
+OFF = {
+    "sam_rho": 0.0,
+    "clip_norm": 0.0,
+    "augmentation": "none",
+    "precision": "float32",
+    "data_noise": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,10 @@ class Recipe:
     at θ + sam_rho g/‖g‖; 0: off. `clip_norm`: largest norm of the gradient of a client's whole model, of SAM's where it
     is on; 0: off. `augmentation` of the training images, drawn anew in every epoch (`Augmentation`). `precision`:
     "bf16" computes forward and backward passes in bfloat16 (weights, optimizer and loss stay in float32), which is
-    faster on a card and changes the digits. Wrong values raise UsageError.
+    faster on a card and changes the digits. `data_noise`: scale of the Laplace noise that a client adds to every number
+    of its samples, once, before anything reads them (FedLPA's mechanism 1, with scale 1/ε); 0: none. It shows what a
+    method tolerates. It protects nobody: ε would be a promise only if the samples of two people differed by 1 in the
+    sum over all pixels. Wrong values raise UsageError.
     """
 
     epochs: int = 40
@@ -53,6 +62,7 @@ class Recipe:
     clip_norm: float = 0.0
     augmentation: str = "none"
     precision: str = "float32"
+    data_noise: float = 0.0
 
     def __post_init__(self) -> None:
         epochs = check_whole_number("epochs", self.epochs, 0, 100_000)
@@ -71,6 +81,7 @@ class Recipe:
             "weight_decay": check_number("weight_decay", self.weight_decay, 0, 10),
             "sam_rho": check_number("sam_rho", self.sam_rho, 0, 10),
             "clip_norm": check_number("clip_norm", self.clip_norm, 0, 1e6),
+            "data_noise": check_number("data_noise", self.data_noise, 0, 1000),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
