@@ -6,10 +6,8 @@ import { html, setText } from "./dom.js";
 import { paintScene } from "./flight_paint.js";
 import { countArrived, findStep, planFlight, summarise } from "./flight_plan.js";
 import { makeScene } from "./flight_scene.js";
+import { createPlayer, makeSignButton } from "./player.js";
 import { percent } from "./text.js";
-
-const SPEEDS = [1, 0.5, 0.25];
-const SPEED_WORDS = ["1×", "½×", "¼×"];
 
 /** data: {methods, people, groups, shownClasses}; hint(text): a sentence for where the stage's own hint stands, ""
     for none. */
@@ -25,25 +23,24 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   const layer = html("div", { className: "flight", hidden: true }, caption, canvas);
   const choice = html("select", { className: "flown", onchange: () => open(choice.value) });
   choice.setAttribute("aria-label", "Method whose messages fly");
-  const press = (name, sign, act) => {
-    const button = html("button", { type: "button", className: "chip", onclick: act }, sign);
-    button.setAttribute("aria-label", name);
-    button.title = name;
-    return button;
-  };
-  const watch = press("Watch what was sent", "▶ Flight", () => open(choice.value));
-  const back = press("Step back", "◂", () => stepBy(-1));
-  const play = press("Pause", "❚❚", () => setPlaying(!isPlaying));
-  const forth = press("Step forward", "▸", () => stepBy(1));
-  const scrub = html("input", { type: "range", className: "scrub", min: 0, max: 1, step: 20 });
-  scrub.setAttribute("aria-label", "Moment of the flight");
-  scrub.addEventListener("input", () => {
-    setPlaying(false);
-    seek(Number(scrub.value));
+  const watch = makeSignButton("Watch what was sent", "▶ Flight", () => open(choice.value));
+  const player = createPlayer({
+    clock,
+    noun: "flight",
+    draw,
+    findTime(time, count) {
+      const next = Math.min(plan.steps.length - 1, Math.max(0, findStep(plan, time) + count));
+      return plan.steps[next].still;
+    },
+    describe(time) {
+      const index = findStep(plan, time);
+      return `Step ${index + 1} of ${plan.steps.length}: ${plan.steps[index].title}`;
+    },
+    changed: (isPlaying) => caption.setAttribute("aria-live", isPlaying ? "off" : "polite"),
+    ended: close,
   });
-  const speed = press("Speed", SPEED_WORDS[0], () => setSpeed((speedIndex + 1) % SPEEDS.length));
-  const skip = press("Skip the flight", "skip", close);
-  const tools = html("span", { className: "flight-tools", hidden: true }, back, play, forth, scrub, speed, skip);
+  const skip = makeSignButton("Skip the flight", "skip", close);
+  const tools = html("span", { className: "flight-tools", hidden: true }, ...player.controls, skip);
   const bar = html("span", { className: "flight-bar", hidden: true }, tools, choice, watch);
   bar.setAttribute("role", "group");
   bar.setAttribute("aria-label", "The flight of the messages");
@@ -52,11 +49,6 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   let accuracies = {};
   let plan = null; // of the flight that is open
   let method = "";
-  let at = 0; // milliseconds of a flight at normal speed
-  let speedIndex = 0;
-  let isPlaying = false;
-  let frame = 0;
-  let last = 0; // the clock's time of the frame before
   let size = { width: 0, height: 0 };
 
   const nameOf = (name) => methods.find((one) => one.name === name)?.short ?? name;
@@ -78,31 +70,26 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     method = name;
     choice.value = name;
     plan = planFlight(flight, people);
-    at = 0;
+    player.load(plan.duration);
     layer.hidden = false;
     tools.hidden = false;
     watch.hidden = true;
-    scrub.max = plan.duration;
     layer.parentElement?.classList.add("flying");
     bar.parentElement?.classList.add("flying");
     hint("");
     measure();
-    if (still.matches) {
-      setPlaying(false);
-      seek(plan.steps[0].still);
-      return;
-    }
-    seek(0);
-    setPlaying(true);
+    player.seek(still.matches ? plan.steps[0].still : 0);
+    player.setPlaying(!still.matches);
   }
 
   /** Back to the piles; a flight that has been seen to its end leaves its sentence. */
   function close() {
     if (plan === null) return;
-    const isSeen = at >= plan.duration;
+    const isSeen = player.getTime() >= plan.duration;
     const said = isSeen ? summarise(plan, nameOf(method)) : "";
     const hadFocus = tools.contains(bar.getRootNode().activeElement);
-    setPlaying(false);
+    player.setPlaying(false);
+    player.load(0);
     plan = null;
     layer.hidden = true;
     tools.hidden = true;
@@ -113,46 +100,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     hint(said);
   }
 
-  function setPlaying(value) {
-    isPlaying = value && plan !== null;
-    clock.cancel(frame);
-    if (isPlaying && at >= plan.duration) at = 0;
-    caption.setAttribute("aria-live", isPlaying ? "off" : "polite");
-    setText(play, isPlaying ? "❚❚" : "▶");
-    play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
-    play.title = isPlaying ? "Pause" : "Play";
-    if (!isPlaying) return;
-    last = clock.now();
-    frame = clock.request(advance);
-  }
-
-  function advance() {
-    const now = clock.now();
-    seek(at + (now - last) * SPEEDS[speedIndex]);
-    last = now;
-    if (at >= plan.duration) close();
-    else frame = clock.request(advance);
-  }
-
-  function setSpeed(index) {
-    speedIndex = index;
-    setText(speed, SPEED_WORDS[index]);
-    speed.setAttribute("aria-label", `Speed: ${SPEED_WORDS[index]}`);
-  }
-
-  function seek(time) {
-    at = Math.min(plan.duration, Math.max(0, time));
-    draw();
-  }
-
-  function stepBy(count) {
-    setPlaying(false);
-    const now = findStep(plan, at);
-    const next = Math.min(plan.steps.length - 1, Math.max(0, now + count));
-    seek(plan.steps[next].still);
-  }
-
-  function draw() {
+  function draw(at) {
     const index = findStep(plan, at);
     const step = plan.steps[index];
     const share = accuracies[method];
@@ -160,8 +108,6 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     setText(text, step.text);
     setText(result, step.kind === "end" && share !== undefined ? `It gets ${percent(share)} right.` : "");
     if (canvas.getAttribute("aria-label") !== step.text) canvas.setAttribute("aria-label", step.text);
-    scrub.value = at;
-    scrub.setAttribute("aria-valuetext", `Step ${index + 1} of ${plan.steps.length}: ${step.title}`);
     if (!size.width) return;
     const scale = devicePixelRatio || 1;
     const pen = canvas.getContext("2d");
@@ -170,14 +116,14 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
     const colours = { ground: read("--bg"), card: read("--card"), server: read("--act"), quiet: read("--soft"), bad: read("--bad") };
-    paintScene(pen, listShapes(), { ...colours, font: style.fontFamily });
+    paintScene(pen, listShapes(at), { ...colours, font: style.fontFamily });
   }
 
-  const listShapes = () => makeScene(plan, at, size, listColours(plan.clients));
+  const listShapes = (at) => makeScene(plan, at, size, listColours(plan.clients));
 
   /** Room for the longest caption, so that the server stays where it is. */
   function measure() {
-    const now = plan.steps[findStep(plan, at)];
+    const now = plan.steps[findStep(plan, player.getTime())];
     let top = 0;
     for (const step of plan.steps) {
       setText(title, `0 ${step.title}.`);
@@ -193,11 +139,11 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   }
 
   bar.addEventListener("keydown", (event) => {
-    if (plan === null || event.target === choice || event.target === scrub) return;
-    if (event.key === "ArrowLeft") stepBy(-1);
-    else if (event.key === "ArrowRight") stepBy(1);
-    else if (event.key === "Home") seek(plan.steps[0].still);
-    else if (event.key === "End") seek(plan.duration);
+    if (plan === null || event.target === choice || event.target === player.scrub) return;
+    if (event.key === "ArrowLeft") player.stepBy(-1);
+    else if (event.key === "ArrowRight") player.stepBy(1);
+    else if (event.key === "Home") player.seek(plan.steps[0].still);
+    else if (event.key === "End") player.seek(plan.duration);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -206,8 +152,10 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   /** What is shown now, for tests and films: the time, its step, what has arrived, and the shapes. */
   layer.inspect = () => {
     if (plan === null) return null;
+    const at = player.getTime();
     const arrived = countArrived(plan, at);
-    return { at, step: findStep(plan, at), steps: plan.steps, arrived, shapes: listShapes(), isPlaying, method };
+    const isPlaying = player.isPlaying();
+    return { at, step: findStep(plan, at), steps: plan.steps, arrived, shapes: listShapes(at), isPlaying, method };
   };
 
   return {
@@ -228,17 +176,17 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
         choice.replaceChildren(...flown.map(({ name, short }) => html("option", { value: name }, short)));
         if (flown.some(({ name }) => name === kept)) choice.value = kept;
       }
-      if (plan !== null) draw();
+      if (plan !== null) draw(player.getTime());
     },
     /** The method whose flight comes with a run: the one that was chosen, else the first that sends anything. */
     chosen: () => choice.value,
     resize() {
       if (plan === null) return;
       measure();
-      draw();
+      draw(player.getTime());
     },
     destroy() {
-      clock.cancel(frame);
+      player.destroy();
     },
   };
 }

@@ -7,10 +7,11 @@ panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine")
 from collections.abc import Iterable
 from typing import Any
 
-from .figures import COMPARE, PLAYGROUND, RACE
+from .figures import COMPARE, PLAYGROUND
 from .lab_view import Extra, LabSpec, LabView, PanelState, PlannedRuns, describe_settings
 from .link import read
 from .panel import Panel
+from .race import RACE
 from .stage_panel import Playground
 from .theme import make_player, make_widget, offer, show_if
 from .views import Ink
@@ -47,7 +48,7 @@ def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
 
 
 def race(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
-    """One-shot methods against methods of many rounds, as bytes are spent. Press Run once, then Play, Step or slow.
+    """One-shot methods against methods of many rounds, as bytes or seconds are spent. Press Run once, then Play.
 
     Arguments and errors are those of `playground`.
     """

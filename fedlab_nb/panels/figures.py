@@ -1,9 +1,9 @@
-"""The views that every panel has: who holds what, accuracy, communication, features, classes; what the comparison and
-the race have beside them; and the panel in one picture. From a `PanelState` to `plots`, with the slow part (t-SNE)
+"""The views that every panel has: who holds what, accuracy, communication, features, classes; what the comparison
+has beside them; and the panel in one picture. From a `PanelState` to `plots`, with the slow part (t-SNE)
 remembered.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -18,9 +18,8 @@ from ..methods import METHODS
 from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
-from ..plots.race import STEPS, Race
 from ..plots.stored_curves import StoredPlot
-from ..plots.style import current_size, is_narrow, use_size
+from ..plots.style import is_narrow, use_size
 from ..plots.words import (
     Setting,
     capitalize,
@@ -36,14 +35,10 @@ from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, describe_settings
 from .record import Runs
 from .stage_data import make_sheet
-from .theme import make_player, make_widget, offer, show_if
+from .theme import make_widget, offer, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
-QUICK = 180  # milliseconds between two steps of a race that plays
-SLOW = 600
-STEP = 3  # places of the slider from one step of a playing race to the next
-STRIDE = 6  # places of the button "Step"
 WHAT_TO_DO = (
     "Set α and the number of clients, then press Run. The chosen methods are then compared."
 )
@@ -323,63 +318,6 @@ def describe_local_work(plan: Plan) -> str:
     return f"{plan.local_passes(samples):.0f} passes"
 
 
-class Track(LabView):
-    name, title, ready = "race", "The race", "live"
-    empty = "Press Run, then Play: the methods spend their bytes side by side."
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spent = make_widget(
-            widgets.IntSlider,
-            label="Bytes spent",
-            value=STEPS,
-            min=0,
-            max=STEPS,
-            readout=False,
-            width=280,
-            label_width=84,
-            help="How many bytes have been spent, on a logarithmic scale",
-        )
-        self.play = make_player(
-            self.spent,
-            description="Play",
-            tooltip="Spend the bytes step by step",
-            show_repeat=False,
-            interval=QUICK,
-            step=STEP,
-        )
-        self.step = make_widget(widgets.Button, label="Step", help="Spend a little more", width=64)
-        self.slow = make_widget(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
-        self.label = widgets.HTML()
-        self.slow.observe(self._set_speed, "value")
-        self.step.on_click(lambda _: self._spend_more())
-        # The label stands in a box: a control's change would draw the picture once more.
-        self.controls = [self.play, self.step, self.slow, self.spent, widgets.HBox([self.label])]
-        self._key: tuple = ()  # runs and size that the race was made for
-        self._race = Race(())
-
-    def _set_speed(self, change: Mapping[str, Any]) -> None:
-        self.play.interval = SLOW if change["new"] else QUICK
-
-    def _spend_more(self) -> None:
-        """One stride on; after the end from the start again."""
-        self.spent.value = (self.spent.value + STRIDE) % (STEPS + STRIDE)
-
-    def race(self, state: PanelState) -> Race:
-        """The race of the present results, made for the size of the frame."""
-        key = (state.runs, current_size())
-        if self._key != key:
-            self._key = key
-            self._race = Race(state.runs.series())
-        return self._race
-
-    def draw(self, state: PanelState) -> plots.Picture:
-        race = self.race(state)
-        budget = race.budget(self.spent.value)
-        self.label.value = f"<span>{data_size(budget)}</span>"
-        return race.show(budget)
-
-
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
@@ -473,10 +411,4 @@ COMPARE = LabSpec(
         "fedlpa",
         "centralized",
     ),
-)
-RACE = LabSpec(
-    name="race",
-    views=(Track,),
-    settings={"seeds": 1},
-    companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
 )

@@ -191,7 +191,7 @@ function render({ model, el }) {
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   let restTimer = 0;
-  /** Where motion is unwanted a race that plays stands still, and shows where it is once it stops. */
+  /** Where motion is unwanted a picture that plays stands still, and shows where it is once it stops. */
   function showWhenWanted() {
     clearTimeout(restTimer);
     if (still.matches) restTimer = setTimeout(show, STILL_REST);
@@ -210,4 +210,3 @@ function render({ model, el }) {
     el.replaceChildren(); // JupyterLab holds on to `el` until its kernel ends
   };
 }
-export default { render };

@@ -215,6 +215,7 @@ class LabView:
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
     waiting: what it says while a job runs ("": the old picture stays)
     preview: whether there is a picture before `prepare` is done
+    has_scene: whether its pictures have a scene, which the browser draws
     summary: what the picture will show, said until there is one, after "Press Run."
     work_label, work_help: text and tooltip of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`ViewState`) it always depends on
@@ -226,6 +227,7 @@ class LabView:
     ready: ClassVar[str] = "run"
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
+    has_scene: ClassVar[bool] = False
     summary: ClassVar[str] = ""
     work_label: ClassVar[str] = ""
     work_help: ClassVar[str] = ""

@@ -2,6 +2,7 @@
 its table. A view whose part of the state has changed is out of date, and is drawn when it is looked at.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ import ipywidgets as widgets
 import traitlets
 
 from ..front import HERE as FRONT
-from ..front import join_modules
+from ..front import join_front, join_modules
 from ..plots import Picture
 from ..plots.style import SIZE, use_size
 from ..plots.vector import draw_svg, get_marks, get_thumbnails
@@ -37,6 +38,7 @@ from .theme import (
 from .worker import Worker, on_thread
 
 HERE = Path(__file__).parent
+FRAME = (HERE / "frame.js").read_text(encoding="utf-8")
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 # Pixels of an inch of a picture, so that its letters are as large as those of the panel in every window: a larger frame
 # has more room, and no larger letters. A telephone has few pixels: there they are a little smaller.
@@ -50,6 +52,17 @@ PROJECTOR = "For a class, key P: larger letters, few controls, and every result 
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
+
+
+def make_scene_entry() -> str:
+    """The module of a frame with scenes: what they need of `front`, the frame, and what joins both."""
+    style = (FRONT / "scene.css").read_text(encoding="utf-8")
+    scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
+    return (
+        f"const {{ createRace, html, isDark, watchTheme }} = {join_front('race', 'dom', 'theme')};\n"
+        f"const SCENE_STYLE = {json.dumps(style)};\n{FRAME}{scenes}"
+        "export default { render: renderScene };\n"
+    )
 
 
 class Chores(anywidget.AnyWidget):
@@ -71,7 +84,7 @@ class Frame(anywidget.AnyWidget):
     Python sends the first ones and `held`; the browser (`frame.js`) sends `size` and `picked`.
     """
 
-    _esm = (HERE / "frame.js").read_text(encoding="utf-8")
+    _esm = FRAME + "export default { render };\n"
     value = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     thumbnails: Any = traitlets.Dict().tag(sync=True)
@@ -79,6 +92,16 @@ class Frame(anywidget.AnyWidget):
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
+
+
+class SceneFrame(Frame):
+    """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
+
+    scene: what is drawn, with its `kind`; {}: an SVG or words, as in every frame
+    """
+
+    _esm = make_scene_entry()
+    scene: Any = traitlets.Dict().tag(sync=True)
 
 
 class Ink(anywidget.AnyWidget):
@@ -106,7 +129,8 @@ class View:
         self.kind = kind
         self.caption = make_widget(widgets.HTML, "fl-caption")
         self.sentence = make_widget(widgets.HTML, "fl-sentence")
-        self.frame = make_widget(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
+        frame = SceneFrame if kind.has_scene else Frame
+        self.frame = make_widget(frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
         self.button: widgets.Button | None = None
         tools = list(kind.controls)
         if kind.work_label:
@@ -137,12 +161,14 @@ class View:
         figure = picture.figure
         marks = {}
         thumbnails = {}
-        if figure is not None:
+        if picture.scene:
+            svg = ""
+        elif figure is not None:
             svg = svg or draw_svg(figure)
             marks = get_marks(figure)
             thumbnails = get_thumbnails(figure)
         value = svg
-        if figure is None or picture.tabled:
+        if picture.tabled or (figure is None and not picture.scene):
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
             value = WORDS.format(image + numbers_html(picture.table))
         self.box.remove_class("fl-waits")
@@ -154,10 +180,17 @@ class View:
             self.frame.thumbnails = thumbnails
             self.frame.marks = marks
             self.frame.value = value
+            self._show_scene(picture.scene)
+
+    def _show_scene(self, scene: Mapping[str, Any]) -> None:
+        """Let the browser draw a scene; {}: none."""
+        if self.kind.has_scene:
+            self.frame.scene = dict(scene)
 
     def show_message(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = None
+        self._show_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
@@ -482,7 +515,8 @@ class Views:
                 view.kind.adapt(state)
         with suppress(Exception), use_size(inches):  # who looks at it will read why
             picture = draw_picture(view.kind, state)
-            svg = "" if picture.figure is None else draw_svg(picture.figure)
+            is_svg = picture.figure is not None and not picture.scene
+            svg = draw_svg(picture.figure) if is_svg else ""
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
                     view.show(picture, view.kind.caption(state), svg)

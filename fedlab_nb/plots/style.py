@@ -127,6 +127,7 @@ class Picture:
     detail: the exact numbers behind the sentence, for who hovers over it;   table: its numbers, one dict a row
     tabled: the table is always shown, below the figure; without a figure it is what is shown
     waits: it only says what to do so that there will be one
+    scene: the same as data for a browser, which draws it (`front/`) in the place of the figure, which is exported
     """
 
     figure: Figure | None
@@ -136,6 +137,7 @@ class Picture:
     tabled: bool = False
     waits: bool = False
     detail: str = ""
+    scene: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.text

@@ -33,23 +33,22 @@ DRAG = """async ({css, view, count, pause}) => {
   }
   return times;
 }"""
-# Frames in which the picture changed, and the longest time between two of them, while something plays by itself.
-WATCH = """({view, seconds}) => new Promise((done) => {
-  const root = document.querySelector(`.fl-root.fl-live .fl-view-${view} .fl-picture`).shadowRoot;
-  let changed = false, frames = 0, last = 0, longest = 0, first = 0, end = 0;
-  const watch = new MutationObserver(() => { changed = true; });
-  watch.observe(root, {subtree: true, childList: true, attributes: true, characterData: true});
+# Frames in which a race that plays shows another moment, and the longest time between two of them.
+WATCH = """({seconds}) => new Promise((done) => {
+  const scene = document.querySelector('.fl-root.fl-live .fl-view-race .fl-scene');
+  let frames = 0, last = 0, longest = 0, first = 0, end = 0, at = scene.inspect().at;
   const step = (now) => {
-    if (changed) {
+    const shown = scene.inspect().at;
+    if (shown !== at) {
       if (last) longest = Math.max(longest, now - last);
       first ||= now;
       last = now;
       frames += 1;
     }
-    changed = false;
+    at = shown;
     end ||= now + 1000 * seconds;
     if (now < end) requestAnimationFrame(step);
-    else { watch.disconnect(); done({frames, longest, seconds: (last - first) / 1000}); }
+    else done({frames, longest, seconds: (last - first) / 1000});
   };
   requestAnimationFrame(step);
 })"""
@@ -137,7 +136,7 @@ def drag(
     }
 
 
-def played(page: Page, view: str, seconds: float) -> dict:
-    """Frames a second of a picture that plays by itself, and the longest gap in milliseconds."""
-    got = page.evaluate(WATCH, {"view": view, "seconds": seconds})
+def played(page: Page, seconds: float) -> dict:
+    """Frames a second of a race that plays by itself, and the longest gap in milliseconds."""
+    got = page.evaluate(WATCH, {"seconds": seconds})
     return {"rate": got["frames"] / max(got["seconds"], 1e-9), "longest": got["longest"], **got}

@@ -194,23 +194,37 @@ def test_panels_that_are_closed_leave_nothing(page, lab, course):
 def test_a_race_plays(page, lab, course):
     few = "'fedavg_multi.rounds': 5, 'fedadam.rounds': 5"
     opened(page, lab, course, f"fl.race(clients=4, alpha=0.3, seeds=1, epochs=4, **{{{few}}})")
-    race = ran(page, "The race", "race")
+    panel = page.locator(".fl-root.fl-live")
+    panel.locator("button.fl-run").click()
+    page.locator(".fl-root.fl-live.fl-status-done").wait_for()
+    panel.locator(".fl-main > .fl-tabs button", has_text="The race").click()
+    race = panel.locator(".fl-view-race .fl-scene")
+    expect(race.locator("canvas.plane")).to_be_visible()
     rest(page)
-    play = race.locator(".jupyter-widget-play button, .widget-play button").first
-    expect(play).to_have_attribute("aria-label", "Play")
-    play.click()
-    got = measured(lambda: played(page, "race", 3), lambda got: got["rate"] > 3)
+    inspect = "(scene) => scene.inspect()"
+    end = race.evaluate(inspect)
+    assert not end["isPlaying"] and all(end["counts"])  # it stands at its end
+    race.get_by_role("button", name="Play").click()
+    got = measured(lambda: played(page, 3), lambda got: got["rate"] > 20)
     say("race, pictures a second", got)
-    assert got["rate"] > 3
+    assert got["rate"] > 20
+    race.get_by_label("Moment of the race").press("Home")
+    start = race.evaluate(inspect)
+    assert start["at"] == 0 and not start["isPlaying"] and not any(start["counts"])
+    expect(race.locator(".race-words")).to_contain_text("no method has a global model yet")
+    race.get_by_role("button", name="Step forward").click()
+    assert sum(race.evaluate(inspect)["counts"]) > 0
+    race.get_by_role("button", name="Against seconds").click()
+    assert race.evaluate(inspect)["axis"] == "seconds"
+    race.get_by_role("button", name="Play").click()
     page.emulate_media(reduced_motion="reduce")
-    page.wait_for_timeout(200)  # the step that is on its way ends
-    got = played(page, "race", 2)
+    page.wait_for_timeout(200)
+    got = played(page, 2)
     say("race with reduced motion", got)
-    assert got["frames"] == 0
-    drawn = "() => document.querySelector('.fl-root.fl-live .fl-view-race .fl-picture').shadowRoot.innerHTML"
-    before = page.evaluate(drawn)
-    race.get_by_role("button", name="Pause").click()
-    page.wait_for_function(f"old => ({drawn})() != old", arg=before)  # where it stands
+    assert got["frames"] == 0 and not race.evaluate(inspect)["isPlaying"]
+    expect(race.get_by_role("button", name="Play")).to_be_hidden()
+    race.get_by_role("button", name="Step back").click()
+    assert race.evaluate(inspect)["at"] > 0
 
 
 def test_weights_by_hand_follow_their_sliders(page, lab, course):

@@ -11,7 +11,8 @@ from lab_steps import notebook, open_notebook, run_all
 from playwright.sync_api import expect
 
 from fedlab_nb.labs import spec_of
-from fedlab_nb.panels.figures import COMMON, COMPARE, RACE
+from fedlab_nb.panels.figures import COMMON, COMPARE
+from fedlab_nb.panels.race import RACE
 
 pytestmark = pytest.mark.browser
 
@@ -59,7 +60,9 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
                 continue
             panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
             shown = panel.locator(f".fl-view-{view}:visible")
-            shown.locator(".fl-frame svg, .fl-frame table, .fl-todo").first.wait_for()
+            shown.locator(
+                ".fl-frame svg, .fl-frame table, .fl-scene canvas.plane, .fl-todo"
+            ).first.wait_for()
             says = ".fl-todo" if shown.locator(".fl-todo").count() else ".fl-sentence"
             expect(shown.locator(says), f"{name}, {view}").to_have_text(re.compile(r"\S"))
             assert panel.evaluate(CUT_OFF) == [], (name, view)

@@ -65,14 +65,16 @@ def test_a_circle_is_an_error(tmp_path):
 
 
 def test_every_module_of_the_stage_is_joined_and_parses():
-    text = join_front("stage", "worker_transport", "panel_entry")
+    text = join_front("stage", "worker_transport", "panel_entry", "race")
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     code = f"console.log(JSON.stringify(Object.keys({text})));"
     # From its input: an argument may not be so long.
     ended = subprocess.run([node, "-"], input=code, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    assert json.loads(ended.stdout) == ["createStage", "createWorkerTransport", "renderPanel"]
-    modules = {path.name for path in find_modules(HERE / "panel_entry.js")} | {
-        "worker_transport.js"
-    }
+    assert json.loads(ended.stdout) == [
+        "createStage", "createWorkerTransport", "renderPanel", "spreadLabels", "createRace",
+    ]  # fmt: skip
+    modules = {"worker_transport.js"}
+    for entry in ("panel_entry", "race"):
+        modules |= {path.name for path in find_modules(HERE / f"{entry}.js")}
     assert modules == {path.name for path in HERE.glob("*.js")}

@@ -1,12 +1,16 @@
 """The panels Compare and Race: their own views before and after a run."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plan_methods
+from fedlab_nb.panels.figures import plan_methods
 from fedlab_nb.panels.lab_view import PanelState
+from fedlab_nb.panels.race import measure_points
 
 
 # Slow because the picture of what travels is drawn several times, once for a method of each group.
@@ -52,25 +56,44 @@ def test_what_leaks_follows_the_settings(own):
     )
 
 
-def test_the_race_is_run_once_and_played_by_steps(make):
+def test_the_race_is_run_once_and_handed_to_the_browser(make):
     panel = make(fl.race, seeds=1)
-    assert panel.show("race") is None and "Press Run" in panel.views["race"].frame.value
+    frame = panel.views["race"].frame
+    assert panel.show("race") is None and "Press Run" in frame.value and frame.scene == {}
     panel.views.choose("partition")
     panel.run(wait=True)
     assert panel.views.visible == "race"  # where Play is
     end = panel.show("race")
     assert "leads with" in end.sentence and not panel.error
-    track = panel.lab_views["race"]
-    track.spent.value = 0
-    assert "no method has a global model yet" in panel.views["race"].picture.sentence
-    track.step.click()
-    assert track.spent.value == STRIDE
-    track.spent.value = STEPS
-    track.step.click()
-    assert track.spent.value == 0 and not panel.error
-    for slow, interval in ((True, SLOW), (False, QUICK)):
-        track.slow.value = slow
-        assert track.play.interval == interval
+    assert end.figure is not None and frame.value == ""  # a still picture is there, and is not sent
+    json.dumps(frame.scene)
+    methods = {one["name"]: one for one in frame.scene["methods"]}
+    assert list(methods) == ["FedAvg, one round", "FENS"]
+    outcomes = {outcome.method: outcome for outcome in panel.outcomes}
+    for method, outcome in zip(methods.values(), outcomes.values(), strict=True):
+        assert method["training"] == {"bytes": 1, "seconds": 1.0}
+        assert method["points"] == [
+            {"bytes": outcome.ledger.total, "seconds": 1.5, "accuracy": outcome.accuracy}
+        ]
+        assert sum(method["flight"]["legs"][1]["bytes"]) == outcome.ledger.up
+    least, most = frame.scene["bytes"]
+    assert most == max(outcome.ledger.total for outcome in outcomes.values()) and least < most
+
+
+def test_seconds_go_as_progress_does_within_training_and_the_rest():
+    def point(phase, progress):
+        return {"phase": phase, "progress": progress, "bytes": 0, "accuracy": 0.0}
+
+    local = "local training"
+    once = SimpleNamespace(seconds_local=4.0, seconds_method=2.0, history=[
+        point(local, 0.25), point(local, 0.5), point("server", 0.75), point("other", 0.5),
+        point("end", 1.0),
+    ])  # fmt: skip
+    assert measure_points(once) == [2.0, 4.0, 5.0, 5.0, 6.0]  # it never falls
+    rounds = SimpleNamespace(seconds_local=0.0, seconds_method=3.0, history=[
+        point("rounds", 0.5), point("rounds", 1.0), point("end", 1.0),
+    ])  # fmt: skip
+    assert measure_points(rounds) == [1.5, 3.0, 3.0]
 
 
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):
