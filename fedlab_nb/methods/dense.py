@@ -41,10 +41,12 @@ from .traffic import Sizes, Traffic
 AUGMENT = ("none", "crop", "crop+flip")
 
 
-def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+def boundary_loss(
+    teacher_logits: Tensor, student_logits: Tensor, temperature: float = 1.0
+) -> Tensor:
     """L_div = -(1/b) Σ_i 1[classes differ] τ² KL(softmax(f̄(x_i)/τ) ‖ softmax(f_S(x_i)/τ)) from logits `[b, C]`."""
-    differ = (teacher.argmax(1) != student.argmax(1)).to(teacher.dtype)
-    return -(differ * compute_kl_losses(teacher, student, temperature)).mean()
+    differ = (teacher_logits.argmax(1) != student_logits.argmax(1)).to(teacher_logits.dtype)
+    return -(differ * compute_kl_losses(teacher_logits, student_logits, temperature)).mean()
 
 
 @register(
@@ -68,27 +70,27 @@ class Dense(GeneratorKnobs):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         return sizes.one_shot
 
-    def loss(
+    def generator_loss(
         self,
-        x: Tensor,
-        y: Tensor,
+        images: Tensor,
+        labels: Tensor,
         ensemble: FrozenEnsemble,
         student: nn.Module,
-        w: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Tensor:
-        """L_CE + λ₁ L_BN + λ₂ L_div of images `x [b, ...]` with intended labels `y [b]`."""
-        view = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = self.teacher(view.logits, w)
-        similarity = F.cross_entropy(teacher, y)
-        boundary = boundary_loss(teacher, student(x), self.div_temperature)
+        """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
+        view = ensemble.look(images, statistics=self.bn_weight > 0)
+        teacher = self.combine_teacher_logits(view.logits, weights)
+        similarity = F.cross_entropy(teacher, labels)
+        boundary = boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
 
-    def augment_images(self, x: Tensor, stream: torch.Generator) -> Tensor:
+    def augment_images(self, images: Tensor, stream: torch.Generator) -> Tensor:
         """Generated images as the loss reads them."""
-        if self.augment == "none" or x.dim() < 4:
-            return x
-        padding = max(1, x.shape[-1] // 8)
-        return random_crop(x, stream, padding=padding, flip=self.augment == "crop+flip")
+        if self.augment == "none" or images.dim() < 4:
+            return images
+        padding = max(1, images.shape[-1] // 8)
+        return random_crop(images, stream, padding=padding, flip=self.augment == "crop+flip")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -98,7 +100,7 @@ class Dense(GeneratorKnobs):
             server = GeneratorServer(self, ctx, uploaded)
 
             def image_loss(x: Tensor, *others: Any) -> Tensor:
-                return self.loss(self.augment_images(x, server.stream), *others)
+                return self.generator_loss(self.augment_images(x, server.stream), *others)
 
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.
@@ -106,5 +108,5 @@ class Dense(GeneratorKnobs):
                 # (b) They join the pool.
                 server.add(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil(t)
-            return self.model(server)
+                yield from server.distil_student(t)
+            return self.make_global_model(server)

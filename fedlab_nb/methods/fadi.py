@@ -35,20 +35,21 @@ from .traffic import Sizes, Traffic
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
 
-def total_variation(x: Tensor) -> Tensor:
-    """R_TV of `x [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between neighbours."""
-    falling = x[..., 1:, 1:] - x[..., :-1, :-1]
-    rising = x[..., 1:, :-1] - x[..., :-1, 1:]
-    horizontal = x.diff(dim=-1)
-    vertical = x.diff(dim=-2)
+def compute_total_variation(images: Tensor) -> Tensor:
+    """R_TV of `images [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between
+    neighbours."""
+    falling = images[..., 1:, 1:] - images[..., :-1, :-1]
+    rising = images[..., 1:, :-1] - images[..., :-1, 1:]
+    horizontal = images.diff(dim=-1)
+    vertical = images.diff(dim=-2)
     norms = [difference.norm() for difference in (horizontal, vertical, falling, rising)]
     return torch.stack(norms).sum()
 
 
-def jensen_shannon(p_logits: Tensor, q_logits: Tensor) -> Tensor:
+def compute_jensen_shannon(first_logits: Tensor, second_logits: Tensor) -> Tensor:
     """Mean of JS(softmax(p), softmax(q)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
-    p = p_logits.log_softmax(1)
-    q = q_logits.log_softmax(1)
+    p = first_logits.log_softmax(1)
+    q = second_logits.log_softmax(1)
     middle = torch.logaddexp(p, q) - torch.log(p.new_full((), 2.0))
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
@@ -75,21 +76,28 @@ class FAdi(ServerKnobs):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         return sizes.one_shot
 
-    def loss(
+    def pixel_loss(
         self,
-        u: Tensor,
-        x: Tensor,
-        y: Tensor,
+        perturbed: Tensor,
+        images: Tensor,
+        labels: Tensor,
         ensemble: FrozenEnsemble,
         student: nn.Module,
-        w: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Tensor:
-        """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`; x: the images as the networks read them."""
-        view = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = self.teacher(view.logits, w)
-        value = F.cross_entropy(teacher, y) + self.tv * total_variation(u) + self.l2 * u.norm()
+        """L of pixels `perturbed [b, C, H, W]` in [-1, 1] with `labels [b]`; `images`: the same as the networks
+        read them."""
+        view = ensemble.look(images, statistics=self.bn_weight > 0)
+        teacher = self.combine_teacher_logits(view.logits, weights)
+        value = (
+            F.cross_entropy(teacher, labels)
+            + self.tv * compute_total_variation(perturbed)
+            + self.l2 * perturbed.norm()
+        )
         if self.adaptive:
-            value = value + self.adaptive * (1 - jensen_shannon(teacher / 3, student(x) / 3))
+            value = value + self.adaptive * (
+                1 - compute_jensen_shannon(teacher / 3, student(images) / 3)
+            )
         return value + self.bn_weight * view.batch_norm
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -104,11 +112,11 @@ class FAdi(ServerKnobs):
                 # (b) They join the pool.
                 server.add(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil(t)
-            return self.model(server)
+                yield from server.distil_student(t)
+            return self.make_global_model(server)
 
-    def optimise_pixels(self, server: Server, t: int) -> Steps[tuple[Tensor, Tensor]]:
-        """(a) of epoch t: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
+    def optimise_pixels(self, server: Server, epoch: int) -> Steps[tuple[Tensor, Tensor]]:
+        """(a) of `epoch`: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
         ctx = server.ctx
         stream = server.stream
         reach = max(1, min(ctx.input_shape[1:]) // 16)
@@ -119,7 +127,7 @@ class FAdi(ServerKnobs):
         def loss(u: Tensor) -> Tensor:
             down, right = (torch.randint(2 * reach + 1, (2,), generator=stream) - reach).tolist()
             rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
-            return self.loss(u, rolled, y, server.ensemble, server.student, server.weights)
+            return self.pixel_loss(u, rolled, y, server.ensemble, server.student, server.weights)
 
         best = yield from search(
             lambda: u,
@@ -130,6 +138,6 @@ class FAdi(ServerKnobs):
             betas=BETAS,
             clip=None,
             after=lambda: u.clamp_(-1, 1),
-            progress=Progress("synthesis", t, self.epochs),
+            progress=Progress("synthesis", epoch, self.epochs),
         )
         return (1 + best) / 2, y

@@ -28,15 +28,15 @@ from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
 from .traffic import Sizes, Traffic
 
 
-def one_hot_loss(teacher: Tensor) -> Tensor:
+def one_hot_loss(teacher_logits: Tensor) -> Tensor:
     """L_oh: cross-entropy of logits `[b, C]` to their own argmax."""
-    return F.cross_entropy(teacher, teacher.argmax(1))
+    return F.cross_entropy(teacher_logits, teacher_logits.argmax(1))
 
 
-def entropy_loss(teacher: Tensor) -> Tensor:
+def entropy_loss(teacher_logits: Tensor) -> Tensor:
     """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
-    count = teacher.new_full((), float(len(teacher)))
-    log_mean = teacher.log_softmax(1).logsumexp(0) - torch.log(count)
+    count = teacher_logits.new_full((), float(len(teacher_logits)))
+    log_mean = teacher_logits.log_softmax(1).logsumexp(0) - torch.log(count)
     return (log_mean.exp() * log_mean).sum()
 
 
@@ -66,10 +66,12 @@ class FDafl(GeneratorKnobs):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         return sizes.one_shot
 
-    def loss(self, x: Tensor, ensemble: FrozenEnsemble, w: Tensor | None = None) -> Tensor:
-        """L_G of images `x [b, ...]`."""
-        view = ensemble.look(x)
-        teacher = self.teacher(view.logits, w)
+    def generator_loss(
+        self, images: Tensor, ensemble: FrozenEnsemble, weights: Tensor | None = None
+    ) -> Tensor:
+        """L_G of `images [b, ...]`."""
+        view = ensemble.look(images)
+        teacher = self.combine_teacher_logits(view.logits, weights)
         value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
         return value + self.activation * activation_loss(view.features)
 
@@ -85,7 +87,7 @@ class FDafl(GeneratorKnobs):
                 # (a) The generator.
                 for z in server.draw_noise(self.generator_steps, self.images):
                     x = server.generator(z)
-                    loss = self.loss(x, server.ensemble, server.weights)
+                    loss = self.generator_loss(x, server.ensemble, server.weights)
                     gradients = torch.autograd.grad(loss, parameters)
                     optimizer.step(clip_gradients(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
@@ -94,7 +96,7 @@ class FDafl(GeneratorKnobs):
                 for step, z in enumerate(server.draw_noise(self.passes, self.batch)):
                     with torch.no_grad():
                         x = server.generator(z)
-                        teacher = server.teacher(x)
+                        teacher = server.compute_teacher_logits(x)
                     if step == 0:
                         labels = teacher.argmax(1)
                         server.trace.add_batch(t + 1, x, labels, teacher, server.student)
@@ -104,4 +106,4 @@ class FDafl(GeneratorKnobs):
                     yield Progress("distillation", t, self.epochs)
                 server.student.eval()
                 yield server.finish_epoch(t, losses)
-            return self.model(server)
+            return self.make_global_model(server)

@@ -177,7 +177,7 @@ def transfer(temperature: float) -> Loss:
 def lower_half(network: Network, stream: torch.Generator) -> Network:
     """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = Client(network, 2)
-    size = prod(client.borders()[0])
+    size = prod(client.measure_borders()[0])
     like = network.classifier.weight
     head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
     return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
@@ -186,10 +186,10 @@ def lower_half(network: Network, stream: torch.Generator) -> Network:
 def upper_half(network: Network) -> Network:
     """What the server trains: the second block, which reads flat features, and the network's classifier."""
     client = Client(network, 2)
-    shape = client.borders()[0]
+    shape = client.measure_borders()[0]
     if len(shape) == 1:
-        return client.upper_network(1)
-    return client.upper_network(1, [nn.Unflatten(1, shape)])
+        return client.make_upper_network(1)
+    return client.make_upper_network(1, [nn.Unflatten(1, shape)])
 
 
 def join_halves(lower: Network, upper: Network) -> Network:

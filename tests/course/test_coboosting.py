@@ -7,11 +7,11 @@ from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.coboosting import lesson
-from fedlab_nb.methods.coboosting.boosting import sign_step
+from fedlab_nb.methods.coboosting.boosting import take_sign_step
 
 
 def test_exercise_1_is_what_the_method_does():
-    w = sign_step(torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1)
+    w = take_sign_step(torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1)
     assert lesson.q1.problem.check(float(w[1] / w.sum())).state == "right"
 
 

@@ -14,7 +14,7 @@ from fedlab_nb.methods.fedlpa.client import LocalPosterior
 
 def test_exercise_2_is_what_a_client_sends():
     network = torch.nn.Sequential(torch.nn.Linear(20, 10))
-    sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).upload(
+    sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).make_upload(
         1e-3, "one"
     )
     assert lesson.q2.problem.check(count_bytes(sent) / 4).state == "right"

@@ -18,10 +18,10 @@ from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
 from fedlab_nb.data.tables import compute_pooled_moments
 from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
+from fedlab_nb.methods.coboosting.boosting import compute_weight_gradient, take_sign_step
 from fedlab_nb.methods.fedet.consensus import consensus
 from fedlab_nb.methods.fens.aggregators import make_per_class
-from fedlab_nb.methods.fusefl.blocks import join
+from fedlab_nb.methods.fusefl.blocks import join_outputs
 from fedlab_nb.methods.fusefl.network import Stage
 from fedlab_nb.studies.statistics import difference
 
@@ -115,7 +115,7 @@ def by_autograd(logits, labels, w, eta):
 
 def by_sign_step(logits, labels, w, eta):
     logits, labels, w = map(torch.as_tensor, (logits, labels, w))
-    return sign_step(w, weight_gradient(logits, labels, w), eta)
+    return take_sign_step(w, compute_weight_gradient(logits, labels, w), eta)
 
 
 def by_inverse(sent, labels, images, classes, ridge):
@@ -148,7 +148,7 @@ def by_stage(h, adaptors, shifts, blocks, biases):
 
     branches = zip(adaptors, shifts, blocks, biases, strict=True)
     stage = Stage([nn.Sequential(layer(a, s), layer(b, c), nn.ReLU()) for a, s, b, c in branches])
-    return torch.stack(stage(join("conv", list(torch.as_tensor(h)))))
+    return torch.stack(stage(join_outputs("conv", list(torch.as_tensor(h)))))
 
 
 def by_pairs(moments, class_sums, gamma, rho):

@@ -4,7 +4,11 @@ import pytest
 import torch
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.fedlpa.solvers import GPU_STEPS, conjugate_gradients, gradient_descent
+from fedlab_nb.methods.fedlpa.solvers import (
+    GPU_STEPS,
+    run_conjugate_gradients,
+    run_gradient_descent,
+)
 from fedlab_nb.methods.fens.aggregators import TRAINED
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior
@@ -151,7 +155,7 @@ def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
     ]
     proxies = {i: Proxy(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
-    rule = fens.make_rule(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
+    rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
     rounds = fens.train_aggregator(rule, proxies, lambda i: torch.Generator().manual_seed(i))
     at = [(next(rounds), device.transfers)[1] for _ in range(4)]
     assert at == at[:1] * 4 and device.to_host == 0
@@ -176,10 +180,10 @@ def system(where):
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, device):
-    here = list(conjugate_gradients(*system("cpu"), tolerance=tolerance, limit=30))
+    here = list(run_conjugate_gradients(*system("cpu"), tolerance=tolerance, limit=30))
     problem = system(NAME)
     device.moved.clear()
-    there = list(conjugate_gradients(*problem, tolerance=tolerance, limit=30))
+    there = list(run_conjugate_gradients(*problem, tolerance=tolerance, limit=30))
     assert len(there) == len(here) > GPU_STEPS  # the steps too many are thrown away
     assert device.transfers == -(-len(here) // GPU_STEPS)
     for one, other in zip(there, here, strict=True):
@@ -191,5 +195,5 @@ def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, dev
 def test_no_transfer_in_a_step_of_gradient_descent(device):
     problem = system(NAME)
     device.moved.clear()
-    assert len(list(gradient_descent(*problem, iterations=20))) == 21
+    assert len(list(run_gradient_descent(*problem, iterations=20))) == 21
     assert device.transfers == 0

@@ -124,12 +124,12 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
     ctx = context()
     weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
-    up, down, broadcast, add, count_round = (
+    up, down, broadcast, add, record_round_bytes = (
         Link.up,
         Link.down,
         Link.broadcast,
         Ledger.add,
-        fens.training.count_round,
+        fens.training.record_round_bytes,
     )
 
     def count(direction, times, payload):
@@ -141,7 +141,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     ):  # FENS enters a tiny round at once, for all clients that take part
         for direction in ("down", "up"):
             count(direction, len(members), message)
-        count_round(ledger, members, message)
+        record_round_bytes(ledger, members, message)
 
     def counted(self, client, direction, phase, n, messages=1):
         entered[direction] += n
@@ -154,7 +154,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     monkeypatch.setattr(
         Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1]
     )
-    monkeypatch.setattr(fens.training, "count_round", rounds)
+    monkeypatch.setattr(fens.training, "record_round_bytes", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
     run_to_end(cheap(name).run(ctx))
     ledger = ctx.link.ledger

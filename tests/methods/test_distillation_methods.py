@@ -14,7 +14,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
-from fedlab_nb.methods.fadi import FAdi, jensen_shannon, total_variation
+from fedlab_nb.methods.fadi import FAdi, compute_jensen_shannon, compute_total_variation
 from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
@@ -108,7 +108,7 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
         for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
             method = Dense(bn_weight=l1, div_weight=l2)
             expected = similarity + l1 * stability + l2 * boundary
-            assert float(method.loss(x, y, ensemble, student)) == pytest.approx(expected, rel=1e-12)
+            assert float(method.generator_loss(x, y, ensemble, student)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", DATA_FREE)
@@ -164,21 +164,21 @@ def test_one_hot_and_activation_losses():
 def test_total_variation_of_a_hand_made_image():
     x = torch.zeros(1, 1, 3, 3, dtype=torch.float64)
     x[0, 0, 1, 1] = 2.0  # two neighbours in each of the four directions: norms sqrt(2 * 4)
-    assert float(total_variation(x)) == pytest.approx(4 * math.sqrt(8))
-    assert float(total_variation(torch.ones(2, 3, 4, 4))) == 0
+    assert float(compute_total_variation(x)) == pytest.approx(4 * math.sqrt(8))
+    assert float(compute_total_variation(torch.ones(2, 3, 4, 4))) == 0
 
 
 def test_jensen_shannon():
     p = torch.randn(5, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     q = torch.randn(5, C, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    assert float(jensen_shannon(p, p + 2)) == pytest.approx(0, abs=1e-15)
-    assert float(jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(
+    assert float(compute_jensen_shannon(p, p + 2)) == pytest.approx(0, abs=1e-15)
+    assert float(compute_jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(
         math.log(2)
     )
     a, b = p.softmax(1), q.softmax(1)
     m = (a + b) / 2
     by_hand = ((a * (a / m).log()).sum(1) + (b * (b / m).log()).sum(1)).mean() / 2
-    assert float(jensen_shannon(p, q)) == pytest.approx(float(by_hand), rel=1e-12)
+    assert float(compute_jensen_shannon(p, q)) == pytest.approx(float(by_hand), rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ whole losses
@@ -204,7 +204,7 @@ def test_loss_of_fdafl_by_hand():
     for weights in [(2.0, 3.0, 5.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]:
         method = FDafl(**dict(zip(("one_hot", "entropy", "activation"), weights, strict=True)))
         by_hand = weights[0] * sure + weights[1] * entropy + weights[2] * activation
-        assert float(method.loss(x, Linear(1.0))) == pytest.approx(by_hand, abs=1e-14)
+        assert float(method.generator_loss(x, Linear(1.0))) == pytest.approx(by_hand, abs=1e-14)
 
 
 def test_loss_of_fadi_by_hand():
@@ -225,7 +225,7 @@ def test_loss_of_fadi_by_hand():
     for chosen in [{}, *({name: weight} for name, weight in together.items()), together]:
         method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
         by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
-        assert float(method.loss(u, x, y, ensemble, student)) == pytest.approx(by_hand, abs=1e-14)
+        assert float(method.generator_loss(u, x, y, ensemble, student)) == pytest.approx(by_hand, abs=1e-14)
 
 
 def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
@@ -276,13 +276,13 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
 @pytest.mark.parametrize("kind", [Dense, FAdi])
 def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """It moves in distillation only: before the first step everything is as it was drawn."""
-    seen, name, real = [], kind.info.name, Server.distil
+    seen, name, real = [], kind.info.name, Server.distil_student
 
     def distil(self, *args):
         seen.append(model_state(self.student))
         return (yield from real(self, *args))
 
-    monkeypatch.setattr(Server, "distil", distil)
+    monkeypatch.setattr(Server, "distil_student", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
     initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fedlpa.solvers import solve
+from fedlab_nb.methods.fedlpa.solvers import solve_layer
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
 from fedlab_nb.methods.regmean import RegMean, merge, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
@@ -52,7 +52,7 @@ def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
         solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
     )
     torch.testing.assert_close(
-        merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve(system)[0], rtol=0, atol=1e-5
+        merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve_layer(system)[0], rtol=0, atol=1e-5
     )
 
 

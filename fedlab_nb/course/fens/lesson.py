@@ -84,7 +84,7 @@ def bill(panel: Panel) -> Card:
             f"{own + models + rounds:,}, which is {ratio(panel, many)} times one-shot learning."
         )
     d = counted[OWN] // formulas.count_one_shot_bytes(1)
-    q = Fens(aggregator="nn").byte_terms(clients, classes, ())["q"]
+    q = Fens(aggregator="nn").count_byte_terms(clients, classes, ())["q"]
     paper_rounds = PAPER["rounds"]
     multiple = formulas.compute_fens_ratio(d, clients, q, paper_rounds)
     return worked(

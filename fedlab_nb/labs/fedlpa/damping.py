@@ -151,12 +151,12 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     for rule in PI_RULES:
         accuracies[rule] = {use: [] for use in USES}
         for damping in DAMPINGS:
-            uploads = server.uploads(damping, rule)
+            uploads = server.make_uploads(damping, rule)
             for use, curve in accuracies[rule].items():
                 if use == "none" and curve:  # the average does not depend on λ_damp
                     curve.append(curve[0])
                 else:
-                    curve.append(server.accuracy(server.solve_with(use, uploads)))
+                    curve.append(server.compute_accuracy(server.solve_with(use, uploads)))
                 yield
     posteriors = server.posteriors
     sweep = DampingSweep(
@@ -185,8 +185,8 @@ def test_best_dampings(outcome: Any, sweep: DampingSweep) -> dict[str, float]:
     accuracies = {}
     for rule in PI_RULES:
         damping = sweep.dampings[sweep.best_index(rule)]
-        uploads = server.uploads(damping, rule)
-        accuracies[rule] = server.accuracy(server.solve_with("exact", uploads))
+        uploads = server.make_uploads(damping, rule)
+        accuracies[rule] = server.compute_accuracy(server.solve_with("exact", uploads))
     return accuracies
 
 

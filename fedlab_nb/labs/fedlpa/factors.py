@@ -140,7 +140,7 @@ def read_sent_factors(
     """A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options
     stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
-    upload = posterior.upload(options["damping"], options["pi"], options["noise"], stream)
+    upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
     factors = upload["factors"][layer]
     a = from_upper_triangle(factors["a"]).cpu().numpy()
     b = from_upper_triangle(factors["b"]).cpu().numpy()

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ...comm import from_upper_triangle
-from ...methods.fedlpa.client import guess_classes, label_leak
+from ...methods.fedlpa.client import guess_classes, measure_label_leak
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, heading, join_words, percent
 from ...plots.kit import draw_heat_map
@@ -119,13 +119,15 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
     for noise in NOISES:
         draws = []
         for seed in range(NOISY_DRAWS if noise else 1):
-            draws.append(server.uploads(damping, pi, noise, seed=seed))
+            draws.append(server.make_uploads(damping, pi, noise, seed=seed))
             yield
-        accuracy.append(mean(server.accuracy(server.solve_with("exact", draw)) for draw in draws))
+        accuracy.append(
+            mean(server.compute_accuracy(server.solve_with("exact", draw)) for draw in draws)
+        )
         for source, read in readers.items():
             numbers = [torch.stack([read(upload) for upload in draw]).cpu() for draw in draws]
             sent[source].append(numbers[0].double().numpy())
-            precisions = [label_leak(values, counts)["precision"] for values in numbers]
+            precisions = [measure_label_leak(values, counts)["precision"] for values in numbers]
             precision[source].append(mean(precisions))
     return NoiseSweep(
         noises=NOISES,

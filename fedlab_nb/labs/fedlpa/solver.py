@@ -108,13 +108,13 @@ def solve_in_three_ways(
 ) -> Generator[tuple[int, int, str], None, Solutions]:
     """The three solvers on the run's uploads; `steps` of gradient descent."""
     server = replay_server(outcome)
-    uploads = server.uploads(damping, outcome.options["pi"])
+    uploads = server.make_uploads(damping, outcome.options["pi"])
     curves = {}
     points = {}
     for name in SOLVERS:
         accuracies: dict[int, float] = {}
         residuals: Mapping[str, list[torch.Tensor]] = {}
-        for iterate, accuracy in server.solver_path(name, steps, uploads, outcome.options["step"]):
+        for iterate, accuracy in server.trace_solver(name, steps, uploads, outcome.options["step"]):
             step = iterate.iteration
             residuals = iterate.residuals
             if accuracy is not None:

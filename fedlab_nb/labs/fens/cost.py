@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
-from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
+from ...methods.fens.model import PAPER, PAPER_D, Size, count_client_bytes
 from ...models import build_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
 from ...plots import (
@@ -76,7 +76,7 @@ def compute_bars(size: Size, terms: Mapping[str, int], rounds: int) -> Bars:
     """
     one_shot = formulas.count_one_shot_bytes(size.d)
     aggregator = 2 * formulas.count_state_bytes(terms["q"]) * terms["rounds"]
-    ensemble = client_bytes(size, **terms) - one_shot - aggregator
+    ensemble = count_client_bytes(size, **terms) - one_shot - aggregator
     return {
         "one-shot": {OWN: one_shot},
         "FENS": {OWN: one_shot, ENSEMBLE: ensemble, ROUNDS: aggregator},
@@ -119,7 +119,7 @@ class Cost(LabView):
             clients = PAPER["clients"]
         else:
             clients = state.federation.clients
-            terms = Fens(**state.knobs).byte_terms(clients, classes, shape)
+            terms = Fens(**state.knobs).count_byte_terms(clients, classes, shape)
         size = network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
         return draw_cost(

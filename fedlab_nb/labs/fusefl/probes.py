@@ -295,12 +295,12 @@ def block_outputs(fused: FusedNetwork, x: Tensor) -> Outputs:
 
     def flatten_outputs(samples: Tensor) -> Tensor:
         """All outputs of all blocks side by side, `[n, ΣD]`: `run_in_chunks` takes one tensor."""
-        outputs = [h.flatten(1) for stage in fused.outputs(samples) for h in stage]
+        outputs = [h.flatten(1) for stage in fused.compute_outputs(samples) for h in stage]
         return torch.cat(outputs, 1)
 
     sizes = []
     clients_by_block = []
-    for stage in fused.outputs(x[:1]):
+    for stage in fused.compute_outputs(x[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
     outputs = iter(run_in_chunks(flatten_outputs, x).split(sizes, 1))

@@ -14,8 +14,8 @@ from torch import Tensor
 from ...data import load
 from ...errors import RunError
 from ...methods.base import weighted_mean
-from ...methods.matching import activations, copy_to_cpu, rules
-from ...methods.matching.wiring import State, Wiring, find_wiring, permute_units, unit_rows
+from ...methods.matching import copy_to_cpu, record_activations, rules
+from ...methods.matching.wiring import State, Wiring, find_wiring, flatten_units, permute_units
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
 from ...panels import LabView, PanelState, make_widget, offer
@@ -142,11 +142,11 @@ def match_networks(
     end = model_state(second)
     start_on_cpu, end_on_cpu = copy_to_cpu([start, end])
     if rule == "greedy":
-        orders = rules.greedy(start_on_cpu, end_on_cpu, wiring)
+        orders = rules.match_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
         stream = generator(0, "matching", *clients)
-        identity = wiring.identity()
-        orders = rules.rebasin(
+        identity = wiring.make_identity_orders()
+        orders = rules.match_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
         )
     else:
@@ -179,11 +179,11 @@ def match_activations(
     draw = torch.rand if x.dim() == 4 else torch.randn
     stream = generator(0, "matching", "noise")
     noise = draw(NOISE_SAMPLES, *x.shape[1:], generator=stream).to(x)
-    start_activations = activations(network, start, wiring, noise)
-    end_activations = activations(network, end, wiring, noise)
+    start_activations = record_activations(network, start, wiring, noise)
+    end_activations = record_activations(network, end, wiring, noise)
     orders = []
     for first, second in zip(start_activations, end_activations, strict=True):
-        orders.append(rules.best_order(rules.correlation(first, second)))
+        orders.append(rules.find_best_order(rules.compute_correlation(first, second)))
     return orders
 
 
@@ -199,10 +199,10 @@ def unit_cosines(
     count = wiring.units[group]
     first_rows = []
     second_rows = []
-    for name in wiring.tensors_of_group(group):
+    for name in wiring.list_group_tensors(group):
         if (0, group) in wiring.axes[name]:  # a tensor of weights that come into these units
-            first_rows.append(unit_rows(first[name], 0, count))
-            second_rows.append(unit_rows(second[name], 0, count))
+            first_rows.append(flatten_units(first[name], 0, count))
+            second_rows.append(flatten_units(second[name], 0, count))
     first_units = F.normalize(torch.cat(first_rows, 1), dim=1)
     second_units = F.normalize(torch.cat(second_rows, 1), dim=1)
     return first_units @ second_units.T

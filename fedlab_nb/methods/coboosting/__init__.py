@@ -80,8 +80,8 @@ class CoBoostingReport(SynthesisReport):
 class WeightedEnsemble(EnsembleModel):
     """f̄_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
 
-    The weights are EE's, set by hand, or learnt by `boosting.reweight` on real images. Features are the concatenated
-    logits `[N, M*C]`, client after client.
+    The weights are EE's, set by hand, or learnt by `boosting.improve_weights` on real images. Features are the
+    concatenated logits `[N, M*C]`, client after client.
     """
 
     report: CoBoostingReport
@@ -179,23 +179,28 @@ class CoBoosting(GeneratorKnobs):
             return "each client's model and its training samples"
         return "each client's model"
 
-    def first_weights(self, ctx: Context, like: Tensor) -> Tensor:
+    def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor:
         return client_weights(self.start, ctx.sizes, like)
 
-    def teacher(self, logits: Tensor, w: Tensor | None) -> Tensor:
+    def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
-        return combine(logits, w, normalise=self.weighted == "mean")
+        return combine(client_logits, weights, normalise=self.weighted == "mean")
 
-    def loss(
-        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor
+    def generator_loss(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        ensemble: FrozenEnsemble,
+        student: nn.Module,
+        weights: Tensor,
     ) -> Tensor:
-        """L_H + λ_A L_A of images `x [b, ...]` with intended labels `y [b]` (Eq. 8)."""
-        teacher = self.teacher(ensemble.logits(x), w)
-        hard = boosting.hard_sample_loss(teacher, y, exponent=1 if self.ghs else 0)
+        """L_H + λ_A L_A of `images [b, ...]` with intended `labels [b]` (Eq. 8)."""
+        teacher = self.combine_teacher_logits(ensemble.logits(images), weights)
+        hard = boosting.hard_sample_loss(teacher, labels, exponent=1 if self.ghs else 0)
         if not self.beta:
             return hard
         temperature = self.adversarial_temperature
-        return hard + self.beta * boosting.adversarial_loss(teacher, student(x), temperature)
+        return hard + self.beta * boosting.adversarial_loss(teacher, student(images), temperature)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -215,10 +220,10 @@ class CoBoosting(GeneratorKnobs):
                 perturb = partial(self.perturb_batch, server=server, stream=directions)
             for t in range(self.epochs):
                 # (a) GHS: hard images.
-                x, y = yield from server.make_images(t, self.loss)
+                x, y = yield from server.make_images(t, self.generator_loss)
                 # (b) EE: new weights. Then the images join the pool.
                 if self.ee:
-                    answers = real_answers or self.answers_for_weights(server, x, y)
+                    answers = real_answers or self.choose_weighting_answers(server, x, y)
                     if answers:
                         logits, labels = answers
                         server.weights = yield from self.enhance_weights(
@@ -227,45 +232,52 @@ class CoBoosting(GeneratorKnobs):
                 server.trace.add_value("weights", server.weights)
                 server.add(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
-                yield from server.distil(t, perturb)
-            return self.model(server)
+                yield from server.distil_student(t, perturb)
+            return self.make_global_model(server)
 
-    def answers_for_weights(
-        self, server: Server, x: Tensor, y: Tensor
+    def choose_weighting_answers(
+        self, server: Server, images: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor] | None:
         """What EE reads: client logits `[M, N, C]` and labels `[N]`, of the pool so far or of the new batch alone.
 
         None while the pool is empty.
         """
         if self.updates == "new":
-            return server.ensemble.logits_in_chunks(x), y
+            return server.ensemble.logits_in_chunks(images), labels
         if len(server.pool) == 0:
             return None
         return server.pool.logits, server.pool.labels
 
     def enhance_weights(
-        self, w: Tensor, logits: Tensor, y: Tensor, t: int, stream: torch.Generator
+        self, weights: Tensor, logits: Tensor, labels: Tensor, epoch: int, stream: torch.Generator
     ) -> Steps[Tensor]:
-        """(b): w `[M]` after epoch t's steps on samples with client logits `[M, N, C]` and labels `y [N]`."""
-        mu = self.mu / len(w) * MU_DECAY**t
+        """(b): w `[M]` after the steps of `epoch` on samples with client logits `[M, N, C]` and `labels [N]`."""
+        mu = self.mu / len(weights) * MU_DECAY**epoch
         normalise = self.weighted == "mean"
         if self.updates == "batches":
             batch, steps = self.batch, self.passes or None
         else:
-            batch, steps = len(y), 1
-        for new_w in boosting.reweight(
-            w, logits, y, mu, batch=batch, steps=steps, stream=stream, normalise=normalise
+            batch, steps = len(labels), 1
+        for new_w in boosting.improve_weights(
+            weights,
+            logits,
+            labels,
+            mu,
+            batch=batch,
+            steps=steps,
+            stream=stream,
+            normalise=normalise,
         ):
-            w = new_w
-            yield Progress("ensemble weights", t, self.epochs)
-        return w
+            weights = new_w
+            yield Progress("ensemble weights", epoch, self.epochs)
+        return weights
 
-    def perturb_batch(self, x: Tensor, server: Server, stream: torch.Generator) -> Tensor:
+    def perturb_batch(self, images: Tensor, server: Server, stream: torch.Generator) -> Tensor:
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
-        u = boosting.random_directions(len(x), server.ctx.classes, stream, x)
-        return boosting.perturb(
-            x,
-            server.teacher,
+        u = boosting.draw_directions(len(images), server.ctx.classes, stream, images)
+        return boosting.perturb_images(
+            images,
+            server.compute_teacher_logits,
             u,
             self.epsilon / 255,
             kind=self.perturbation,
@@ -281,9 +293,11 @@ class CoBoosting(GeneratorKnobs):
         y = torch.cat([y for _, y in received])
         return x, y
 
-    def model(self, server: Server) -> GlobalModel:
+    def make_global_model(self, server: Server) -> GlobalModel:
         w = server.weights
-        report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
+        report = CoBoostingReport(
+            **server.trace.make_arrays(), ensemble_weights=(w / w.sum()).tolist()
+        )
         normalise = self.weighted == "mean"
         ensemble = WeightedEnsemble(server.uploaded, w, normalise=normalise, report=report)
         if self.answer == "ensemble":

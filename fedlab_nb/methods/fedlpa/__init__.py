@@ -28,7 +28,7 @@ Departures, and why:
 - The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
 - `rounds` are of FedAvg, from FedLPA's model: the paper recommends this, and does not say how FedLPA itself goes on.
 - `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it.
-- The paper says that the upload has no label information; `label_leak` in the report measures that it has.
+- The paper says that the upload has no label information; `measure_label_leak` in the report measures that it has.
 - All in float32: against a float64 solve (digits, 32x32 letters; λ_damp down to 1e-6) accuracy moved by one sample.
 """
 
@@ -53,8 +53,8 @@ from ..memory import SquareMatrices
 from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, factor_matrices, replace_layers
 from ..parts.rounds import Rounds
 from ..traffic import Sizes, Traffic
-from .client import LocalPosterior, label_leak
-from .server import FedLPAModel, FedLPAReport, layer_systems
+from .client import LocalPosterior, measure_label_leak
+from .server import FedLPAModel, FedLPAReport, make_layer_systems
 from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
 
 
@@ -110,7 +110,7 @@ class FedLPA(Method):
             posterior = LocalPosterior.measure(clients.module(k), x, y, self.conv_scale)
             posteriors.append(posterior)
             stream = ctx.generator("fedlpa", "noise", k)
-            return posterior.upload(self.damping, self.pi, self.noise, stream)
+            return posterior.make_upload(self.damping, self.pi, self.noise, stream)
 
         # Link: models and factors go up.
         received = yield from ctx.collect("factor pass", measure_and_damp, phase="posteriors")
@@ -128,7 +128,7 @@ class FedLPA(Method):
 
         Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
         """
-        average, systems = layer_systems(received, self.weights)
+        average, systems = make_layer_systems(received, self.weights)
         total = self._most_iterations()
         for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
             if iterate.is_power_of_two or iterate.iteration % 10 == 0:
@@ -158,6 +158,6 @@ class FedLPA(Method):
         train_counts = torch.stack(counts).cpu()
         last_layer = list(systems.values())[-1]
         diagonals = last_layer.b.diagonal(dim1=1, dim2=2).cpu()  # as they were sent
-        leak = label_leak(diagonals, train_counts)
+        leak = measure_label_leak(diagonals, train_counts)
         report = FedLPAReport.from_iterate(iterate)
         return replace(report, label_leak=leak, train_counts=train_counts.numpy())

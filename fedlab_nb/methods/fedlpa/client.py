@@ -1,4 +1,4 @@
-"""FedLPA's client: what it measures after its training, and what it sends of that (`LocalPosterior.upload`).
+"""FedLPA's client: what it measures after its training, and what it sends of that (`LocalPosterior.make_upload`).
 
 It can add noise to what it sends, which shows how much the method tolerates and is no privacy guarantee. FedLPA's paper
 adds Laplace noise to the sent parameters and calls it differential privacy, with a sensitivity of 1 that nothing
@@ -38,14 +38,14 @@ class LocalPosterior:
 
     @classmethod
     def measure(
-        cls, module: nn.Module, x: Tensor, y: Tensor, conv_scale: str = "one"
+        cls, module: nn.Module, samples: Tensor, labels: Tensor, conv_scale: str = "one"
     ) -> LocalPosterior:
-        """The factor pass over a client's own samples `x [n, ...]`, `y [n]`; the module is left as it was."""
-        factors = kronecker_factors(module, x, y, conv_scale=conv_scale)
+        """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
+        factors = kronecker_factors(module, samples, labels, conv_scale=conv_scale)
         parameters = tuple(name for name, _ in module.named_parameters())
-        return cls(len(x), model_state(module), parameters, factors)
+        return cls(len(samples), model_state(module), parameters, factors)
 
-    def upload(
+    def make_upload(
         self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None
     ) -> dict:
         """What a FedLPA client sends:
@@ -116,7 +116,7 @@ def guess_classes(diagonal: Tensor, count: int) -> list[int]:
     return sorted(diagonal.topk(count).indices.tolist())
 
 
-def label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
+def measure_label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
     """How well the guess does, from what M clients sent `[M, C]` and their true class counts `[M, C]`.
 
     `precision`: mean over the clients of the share of right guesses, where the attacker guesses as many classes as the
@@ -131,25 +131,25 @@ def label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
     return {"precision": sum(precisions) / len(precisions), "chance": chance}
 
 
-def compute_gradient(module: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-    """The gradient of the mean cross-entropy over the samples `x [n, ...]`, `y [n]`, by the parameter's name."""
+def compute_gradient(module: nn.Module, samples: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """The gradient of the mean cross-entropy over the `samples [n, ...]`, `labels [n]`, by the parameter's name."""
     named = dict(module.named_parameters())
-    gradients = torch.autograd.grad(F.cross_entropy(module(x), y), list(named.values()))
+    gradients = torch.autograd.grad(F.cross_entropy(module(samples), labels), list(named.values()))
     return dict(zip(named, gradients, strict=True))
 
 
-def recover_label(last: Tensor) -> int:
+def recover_label(last_gradient: Tensor) -> int:
     """The label of one sample from the gradient `[C, d]` of the last layer's weights.
 
     Row c is (p_c - y_c) h. The features h are not negative after a ReLU, so only the label's row is below zero.
     """
-    return int(last.sum(1).argmin())
+    return int(last_gradient.sum(1).argmin())
 
 
-def recover_image(weight: Tensor, bias: Tensor) -> Tensor:
+def recover_image(weight_gradient: Tensor, bias_gradient: Tensor) -> Tensor:
     """The input `[d]` of the first layer from its gradients `[h, d]` and `[h]`.
 
     It is read at the unit with the largest gradient of the bias.
     """
-    unit = int(bias.abs().argmax())
-    return weight[unit] / bias[unit]
+    unit = int(bias_gradient.abs().argmax())
+    return weight_gradient[unit] / bias_gradient[unit]

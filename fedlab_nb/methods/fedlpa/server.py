@@ -17,10 +17,10 @@ from ...rng import generator
 from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import Factors, Posterior, layer_matrix, replace_layers
 from .client import LocalPosterior
-from .solvers import Iterate, solve, solve_layers
+from .solvers import Iterate, solve_layer, solve_layers
 
 
-def layer_systems(
+def make_layer_systems(
     received: Sequence[Mapping[str, Any]], weights: str = "samples"
 ) -> tuple[dict[str, Tensor], dict[str, Posterior]]:
     """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
@@ -54,7 +54,7 @@ class FedLPAReport(Report):
     layers:          names of the L layers that were solved
     iterations:      by layer, of the solver;   residual: by layer, the last relative residual
     residuals:       `[L, T]`, of each iterate; NaN after a layer's last
-    label_leak:      what the last B gives away of the classes (`label_leak.py`)
+    label_leak:      what the last B gives away of the classes (`client.measure_label_leak`)
     train_counts:    `[M, C]`, samples by class that the clients trained on
     """
 
@@ -113,9 +113,9 @@ class FedLPAModel(NetworkModel):
 #
 # again = ServerReplay(outcome.model, x_test, y_test)
 # received = again.uploads(damping=1e-6)
-# again.accuracy(again.use("exact", received))          # another damping
-# again.accuracy(again.use("inputs", received))         # A alone, RegMean's way
-# for iterate, accuracy in again.path("gd", 1000, received): ...
+# again.compute_accuracy(again.solve_with("exact", received))          # another damping
+# again.compute_accuracy(again.solve_with("inputs", received))         # A alone, RegMean's way
+# for iterate, accuracy in again.trace_solver("gd", 1000, received): ...
 
 # What the server may use of the uploads: A and B (solved exactly, or by the shortcut EA); A alone, as RegMean does; the
 # diagonals of A and B (Fisher merging has another diagonal, the Fisher's); nothing, which gives the average.
@@ -125,60 +125,62 @@ USES = ("exact", "shortcut", "inputs", "diagonal", "none")
 class ServerReplay:
     """The server of one run. `x [N, ...]`, `y [N]`: samples to report the accuracy on."""
 
-    def __init__(self, model: FedLPAModel, x: Tensor, y: Tensor, weights: str = "samples") -> None:
+    def __init__(
+        self, model: FedLPAModel, samples: Tensor, labels: Tensor, weights: str = "samples"
+    ) -> None:
         self.posteriors = model.posteriors
         self.weights = weights
-        self.x = x
-        self.y = y
+        self.x = samples
+        self.y = labels
         self._network = copy.deepcopy(model.module)
 
-    def uploads(
+    def make_uploads(
         self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0
     ) -> list[dict]:
         """What the clients would send; `seed` draws the noise."""
         uploads = []
         for k, posterior in enumerate(self.posteriors):
             stream = generator(seed, "noise", k)
-            uploads.append(posterior.upload(damping, pi, noise, stream))
+            uploads.append(posterior.make_upload(damping, pi, noise, stream))
         return uploads
 
-    def solve_with(self, what: str, received: list[dict]) -> dict[str, Tensor]:
-        """The global state when the server uses as much of the uploads as `what` says (one of USES)."""
-        average, systems = layer_systems(received, self.weights)
-        layers = {name: solve_layer_with(system, what) for name, system in systems.items()}
+    def solve_with(self, use: str, received: list[dict]) -> dict[str, Tensor]:
+        """The global state when the server uses as much of the uploads as `use` says (one of USES)."""
+        average, systems = make_layer_systems(received, self.weights)
+        layers = {name: solve_layer_with(system, use) for name, system in systems.items()}
         return replace_layers(average, layers)
 
-    def solver_path(
+    def trace_solver(
         self, solver: str, iterations: int, received: list[dict], step: str = "1/L"
     ) -> Iterator[tuple[Iterate, float | None]]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
-        average, systems = layer_systems(received, self.weights)
+        average, systems = make_layer_systems(received, self.weights)
         for iterate in solve_layers(systems, solver, iterations, step):
             accuracy = None
             if iterate.is_power_of_two:
-                accuracy = self.accuracy(replace_layers(average, iterate.matrices))
+                accuracy = self.compute_accuracy(replace_layers(average, iterate.matrices))
             yield iterate, accuracy
-        yield iterate, self.accuracy(replace_layers(average, iterate.matrices))
+        yield iterate, self.compute_accuracy(replace_layers(average, iterate.matrices))
 
-    def accuracy(self, state: dict[str, Tensor]) -> float:
+    def compute_accuracy(self, state: dict[str, Tensor]) -> float:
         """Share of `x` that the network with these weights classifies as `y`."""
         load_state(self._network, state)
         with torch.no_grad():
             return float((self._network(self.x).argmax(1) == self.y).double().mean())
 
 
-def solve_layer_with(system: Posterior, what: str) -> Tensor:
-    """One layer `[o, i]` from as much of the precision as `what` says (one of USES)."""
-    if what == "none":
+def solve_layer_with(system: Posterior, use: str) -> Tensor:
+    """One layer `[o, i]` from as much of the precision as `use` says (one of USES)."""
+    if use == "none":
         return system.average
-    if what == "diagonal":
+    if use == "diagonal":
         b = system.b.diagonal(dim1=1, dim2=2)
         a = system.a.diagonal(dim1=1, dim2=2)
         trust = system.w[:, None, None] * b[:, :, None] * a[:, None, :]
         return (trust * system.m).sum(0) / trust.sum(0)
-    if what == "inputs":
+    if use == "inputs":
         identity = torch.eye(system.b.shape[1]).to(system.b)
         system = replace(system, b=identity.expand_as(system.b))
-    solver = "cg" if what == "exact" else "ea"
-    layer, _ = solve(system, solver)
+    solver = "cg" if use == "exact" else "ea"
+    layer, _ = solve_layer(system, solver)
     return layer

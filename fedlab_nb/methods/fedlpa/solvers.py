@@ -37,7 +37,7 @@ class Step:
     residual: Tensor
 
 
-def solver_steps(
+def iterate_solver(
     system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
 ) -> Iterator[Step]:
     """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer.
@@ -46,16 +46,16 @@ def solver_steps(
     """
     choose("step of gradient descent", step, STEPS)
     if solver == "adam":
-        return adam(system, iterations)
+        return run_adam(system, iterations)
     start = system.expectation_approximation()
     if solver == "cg":
-        return conjugate_gradients(system, start)
+        return run_conjugate_gradients(system, start)
     if solver == "ea":
         iterations = 0
-    return gradient_descent(system, start, iterations, step)
+    return run_gradient_descent(system, start, iterations, step)
 
 
-def gradient_descent(
+def run_gradient_descent(
     system: Posterior, start: Tensor, iterations: int, step: str = "1/L"
 ) -> Iterator[Step]:
     """Plain gradient descent on Eq. 14, as in the paper, which gives no step. Yields `iterations + 1` steps.
@@ -76,7 +76,7 @@ def gradient_descent(
             matrix = matrix - system.apply(residual) / smoothness
 
 
-def adam(system: Posterior, iterations: int) -> Iterator[Step]:
+def run_adam(system: Posterior, iterations: int) -> Iterator[Step]:
     """Adam on Σ_k w_k (Θ - Θ_k)ᵀ (A_k ⊗ B_k) (Θ - Θ_k) / 2, from the average. Yields `iterations + 1` steps.
 
     FedFisher keeps the iterate that is best on the server's validation images. Here there are none: `iterations` is
@@ -91,7 +91,7 @@ def adam(system: Posterior, iterations: int) -> Iterator[Step]:
         optimizer.step([residual])
 
 
-def conjugate_gradients(
+def run_conjugate_gradients(
     system: Posterior, start: Tensor, tolerance: float = CG_TOLERANCE, limit: int = CG_LIMIT
 ) -> Iterator[Step]:
     """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
@@ -99,7 +99,7 @@ def conjugate_gradients(
     The minimiser of Eq. 14 is the solution of S Θ = Z; working on S itself avoids squaring its condition number. On a
     GPU a few steps too many are cheaper than waiting for each; they are thrown away.
     """
-    iterates = islice(_conjugate_iterates(system, start), limit + 1)
+    iterates = islice(_iterate_conjugate_gradients(system, start), limit + 1)
     steps_at_once = 1 if start.device.type == "cpu" else GPU_STEPS
     while True:
         block = list(islice(iterates, steps_at_once))
@@ -115,7 +115,7 @@ def conjugate_gradients(
                 return
 
 
-def _conjugate_iterates(
+def _iterate_conjugate_gradients(
     system: Posterior, start: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
@@ -133,7 +133,7 @@ def _conjugate_iterates(
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
-def solve(
+def solve_layer(
     system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
 ) -> tuple[Tensor, Tensor]:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
@@ -170,7 +170,7 @@ def solve_layers(
     """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    paths = [solver_steps(system, solver, iterations, step) for system in systems.values()]
+    paths = [iterate_solver(system, solver, iterations, step) for system in systems.values()]
     for iteration, layer_steps in enumerate(zip_longest(*paths)):
         for name, layer_step in zip(systems, layer_steps, strict=True):
             if layer_step is not None:

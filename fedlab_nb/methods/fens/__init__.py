@@ -70,15 +70,15 @@ from .aggregators import (
     PHASE,
     TRAINED,
     Aggregator,
-    OfProbabilities,
+    ProbabilityAggregator,
     make_trained_aggregator,
 )
 from .model import (
     FensModel,
     FensReport,
     Size,
-    client_bytes,
     compare_bytes,
+    count_client_bytes,
     distil_student,
     measure_all_ranges,
     quantise_experts,
@@ -130,10 +130,10 @@ class Fens(Method):
     asks_clients = True
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        terms = self.byte_terms(sizes.clients, sizes.classes, sizes.input_shape)
+        terms = self.count_byte_terms(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
         size = Size(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
-        one_client = client_bytes(size, **terms)
+        one_client = count_client_bytes(size, **terms)
         both_ways = sizes.models_down + sizes.models_up
         total = both_ways + sizes.clients * (one_client - 2 * sizes.state_bytes)
         is_exact = (
@@ -206,22 +206,24 @@ class Fens(Method):
             return "each client's model and label counts"
         return "each client's model"
 
-    def byte_terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
-        """What one client's bytes depend on beside its network, by the names of `client_bytes`."""
+    def count_byte_terms(
+        self, clients: int, classes: int, input_shape: Sequence[int]
+    ) -> dict[str, int]:
+        """What one client's bytes depend on beside its network, by the names of `count_client_bytes`."""
         members = clients
         if 0 <= self.without < clients:
             members -= 1
         q = 0
         rounds = 0
         if self.aggregator in TRAINED:
-            q = self.make_rule(members, classes, input_shape).q
+            q = self.make_aggregator(members, classes, input_shape).q
             if self.is_federated:
                 taking_part = min(self.per_round or members, members) / members
                 rounds = round(self.rounds * taking_part)
         receivers = members if self.is_federated else 0
         return {"clients": receivers, "q": q, "rounds": rounds, "bits": self.bits}
 
-    def make_rule(
+    def make_aggregator(
         self,
         clients: int,
         classes: int,
@@ -233,12 +235,12 @@ class Fens(Method):
         rule = make_trained_aggregator(
             self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed
         )
-        return self.wrap_rule(rule)
+        return self.wrap_aggregator(rule)
 
-    def wrap_rule(self, rule: Aggregator) -> Aggregator:
+    def wrap_aggregator(self, rule: Aggregator) -> Aggregator:
         """The rule, before which answers become probabilities if `answers` says so and it does not do so itself."""
         if self.answers == "probabilities" and not rule.reads_probabilities:
-            return OfProbabilities(rule)
+            return ProbabilityAggregator(rule)
         return rule
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -258,10 +260,10 @@ class Fens(Method):
             ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
-            rule = training.make_fixed_rule(ctx, self.aggregator, experts, self.proxy)
-            fens = FensModel(experts, self.wrap_rule(rule))
+            rule = training.make_fixed_aggregator(ctx, self.aggregator, experts, self.proxy)
+            fens = FensModel(experts, self.wrap_aggregator(rule))
         else:
-            rule = self.make_rule(
+            rule = self.make_aggregator(
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
             )
             lie = choose_lie_logit(ctx.poison.logit, rule.reads_probabilities)
@@ -276,7 +278,7 @@ class Fens(Method):
             fens = yield from training.train_with_snapshots(
                 experts, rule, proxies, rounds, self.rounds, rates
             )
-        terms = self.byte_terms(ctx.clients_count, ctx.classes, ctx.input_shape)
+        terms = self.count_byte_terms(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(
             fens.report, bytes=compare_bytes(ctx, experts.clients.module(0), terms, bool(ranges))
         )
@@ -299,7 +301,7 @@ class Fens(Method):
         `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
         sample takes part. With `per_round` the loss and the weights are those of S_t.
         """
-        weights = training.client_weights(proxies, self.batch, self.client_weights)
+        weights = training.compute_client_weights(proxies, self.batch, self.client_weights)
         lam = training.flatten_parameters(rule)
         batches = {
             i: training.draw_batches(
@@ -310,7 +312,7 @@ class Fens(Method):
         is_partial = 0 < self.per_round < len(weights)
         pooled_gradient = None
         if at_once and self.local_steps == 1 and not is_partial:
-            pooled_gradient = training.make_pooled_gradient(rule, proxies, batches, weights)
+            pooled_gradient = training.make_round_gradient(rule, proxies, batches, weights)
         state = averages.initial_state(lam)
         rate = 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
@@ -322,7 +324,7 @@ class Fens(Method):
                 loss, slope = pooled_gradient(t)
                 delta = -self.eta_l * slope
                 if link:
-                    training.count_round(link.ledger, weights, lam)
+                    training.record_round_bytes(link.ledger, weights, lam)
             else:
                 share = weights
                 if is_partial:

@@ -48,15 +48,15 @@ class Aggregator(nn.Module):
         """How many numbers are trained, and so travel each way in a round of phase 2."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
         """What the rule's last linear map reads: the concatenated logits `[B, M*C]`, client after client."""
-        return z.flatten(1)
+        return logits.flatten(1)
 
-    def weights(self) -> Tensor | None:
+    def get_weights(self) -> Tensor | None:
         """The weight of client k for class c, `[M, C]`; None where the rule has no such table."""
         return None
 
-    def competency(self) -> Tensor | None:
+    def get_competency(self) -> Tensor | None:
         """How client k votes where the truth is r: shares `[M, C, C]`; None where the rule counts no votes."""
         return None
 
@@ -72,10 +72,10 @@ class WeightedSum(Aggregator):
         else:
             self.register_buffer("table", weights)
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return (z * self.table).sum(1)
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return (logits * self.table).sum(1)
 
-    def weights(self) -> Tensor:
+    def get_weights(self) -> Tensor:
         return self.table.detach().expand(-1, self.classes)
 
 
@@ -116,18 +116,22 @@ class MLP(Aggregator):
     """
 
     def __init__(
-        self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None
+        self,
+        clients: int,
+        classes: int,
+        hidden_units: int = 40,
+        generator: torch.Generator | None = None,
     ):
         super().__init__()
-        self.hidden = make_layer(nn.Linear, clients * classes, k, generator=generator)
-        self.output = make_layer(nn.Linear, k, classes, generator=generator)
+        self.hidden = make_layer(nn.Linear, clients * classes, hidden_units, generator=generator)
+        self.output = make_layer(nn.Linear, hidden_units, classes, generator=generator)
 
-    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
         """The hidden layer, `[B, k]`."""
-        return self.hidden(z.flatten(1)).relu()
+        return self.hidden(logits.flatten(1)).relu()
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return self.output(self.features(z))
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return self.output(self.features(logits))
 
 
 class MixtureOfExperts(Aggregator):
@@ -139,11 +143,11 @@ class MixtureOfExperts(Aggregator):
         super().__init__()
         self.gate = gate
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return torch.einsum("bm,bmc->bc", self.gate(x).softmax(1), z)
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return torch.einsum("bm,bmc->bc", self.gate(images).softmax(1), logits)
 
 
-class OfProbabilities(Aggregator):
+class ProbabilityAggregator(Aggregator):
     """`rule` on the clients' probabilities: `f(z) = rule(softmax z_1, ..., softmax z_M)`."""
 
     reads_probabilities = True
@@ -153,43 +157,47 @@ class OfProbabilities(Aggregator):
         self.rule = rule
         self.reads_inputs = rule.reads_inputs
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return self.rule(z.softmax(2), x)
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return self.rule(logits.softmax(2), images)
 
-    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return self.rule.features(z.softmax(2), x)
+    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return self.rule.features(logits.softmax(2), images)
 
-    def weights(self) -> Tensor | None:
-        return self.rule.weights()
+    def get_weights(self) -> Tensor | None:
+        return self.rule.get_weights()
 
 
 class DeepSet(Aggregator):
     """`f(z) = rho(mean_k phi(softmax z_k))`: phi and rho have r hidden units each; q = (2C + 2)r + r^2 + C.
 
     The answers are a set (Zaheer et al., NeurIPS 2017): their order makes no difference. Where it predicts, the mean
-    leaves out the `cut` largest and smallest values of each of phi's outputs (Dhasade et al., ICLR 2026).
+    leaves out the `trimmed` largest and smallest values of each of phi's outputs (Dhasade et al., ICLR 2026).
     """
 
     reads_probabilities = True
 
     def __init__(
-        self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None
+        self,
+        classes: int,
+        hidden_units: int = 40,
+        trimmed: int = 0,
+        generator: torch.Generator | None = None,
     ):
         super().__init__()
-        self.cut = cut
-        self.each = make_layer(nn.Linear, classes, k, generator=generator)
-        self.hidden = make_layer(nn.Linear, k, k, generator=generator)
-        self.output = make_layer(nn.Linear, k, classes, generator=generator)
+        self.cut = trimmed
+        self.each = make_layer(nn.Linear, classes, hidden_units, generator=generator)
+        self.hidden = make_layer(nn.Linear, hidden_units, hidden_units, generator=generator)
+        self.output = make_layer(nn.Linear, hidden_units, classes, generator=generator)
 
-    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
         """The hidden layer of rho, `[B, k]`."""
-        answers = self.each(z.softmax(2)).relu().transpose(0, 1)
+        answers = self.each(logits.softmax(2)).relu().transpose(0, 1)
         return self.hidden(
             answers.mean(0) if self.training else trimmed_mean(answers, self.cut)
         ).relu()
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        return self.output(self.features(z))
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        return self.output(self.features(logits))
 
 
 def make_gate(
@@ -224,9 +232,15 @@ def make_gate(
 
 
 def make_trained_aggregator(
-    name: str, clients: int, classes: int, k: int = 40, input_shape: tuple[int, ...] = (), start: str = "average",
-    generator: torch.Generator | None = None, cut: int = 0,
-) -> Aggregator:  # fmt: skip
+    name: str,
+    clients: int,
+    classes: int,
+    hidden_units: int = 40,
+    input_shape: tuple[int, ...] = (),
+    start: str = "average",
+    generator: torch.Generator | None = None,
+    trimmed: int = 0,
+) -> Aggregator:
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
     if name == "linear":
@@ -234,7 +248,7 @@ def make_trained_aggregator(
     if name == "per_class":
         return make_per_class(clients, classes, start, generator)
     if name == "nn":
-        return MLP(clients, classes, k, generator)
+        return MLP(clients, classes, hidden_units, generator)
     if name == "deepset":
-        return DeepSet(classes, k, cut, generator)
+        return DeepSet(classes, hidden_units, trimmed, generator)
     return MixtureOfExperts(make_gate(input_shape, clients, generator))

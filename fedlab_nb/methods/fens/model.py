@@ -69,17 +69,17 @@ class FensReport(Report):
 RANGES = "activation ranges"
 
 
-def layers_to_quantise(module: nn.Module) -> list[nn.Module]:
+def find_layers_to_quantise(module: nn.Module) -> list[nn.Module]:
     """The L layers whose inputs are rounded, in the order of `module.modules()`."""
     return [layer for layer in module.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
 
 
 @torch.no_grad()
-def measure_ranges(module: Network, x: Tensor) -> Tensor:
-    """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
+def measure_ranges(module: Network, samples: Tensor) -> Tensor:
+    """Least and largest input of every layer over the `samples [n, ...]`, with 0 in between: `[L, 2]`."""
     twin = copy_model(module)
-    layers = layers_to_quantise(twin)
-    ranges = x.new_zeros(len(layers), 2)
+    layers = find_layers_to_quantise(twin)
+    ranges = samples.new_zeros(len(layers), 2)
 
     def note(row: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         low, high = inputs[0].aminmax()
@@ -87,16 +87,16 @@ def measure_ranges(module: Network, x: Tensor) -> Tensor:
 
     for layer, row in zip(layers, ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(note, row))
-    run_in_chunks(twin, x)
+    run_in_chunks(twin, samples)
     return ranges
 
 
-def round_to_bits(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
+def round_to_bits(values: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
     """x̂ of the module docstring; a range of no width leaves next to nothing."""
     top = 2**bits - 1
-    step = ((high - low) / top).clamp_min(torch.finfo(x.dtype).tiny)
+    step = ((high - low) / top).clamp_min(torch.finfo(values.dtype).tiny)
     zero = (-low / step).round()
-    return step * ((x / step).round() + zero).clamp(0, top).sub(zero)
+    return step * ((values / step).round() + zero).clamp(0, top).sub(zero)
 
 
 def round_layer_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
@@ -107,7 +107,7 @@ def round_layer_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
     ) -> tuple[Tensor, ...]:
         return (round_to_bits(inputs[0], low, high, bits), *inputs[1:])
 
-    for layer, (low, high) in zip(layers_to_quantise(module), ranges, strict=True):
+    for layer, (low, high) in zip(find_layers_to_quantise(module), ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(read, low, high))
     return module
 
@@ -156,13 +156,13 @@ class Experts:
         """Without remembering."""
         return self.clients.logits(x).transpose(0, 1).contiguous()
 
-    def received_logits(
-        self, rule: Callable[[Tensor], Tensor], z: Tensor, reads_probabilities: bool = False
+    def falsify_logits(
+        self, rule: Callable[[Tensor], Tensor], logits: Tensor, reads_probabilities: bool = False
     ) -> Tensor:
-        """What a rule (`[N, M, C]` to `[N, C]`) hears where `z [N, M, C]` is true."""
+        """What a rule (`[N, M, C]` to `[N, C]`) hears where `logits [N, M, C]` is true."""
         told = replace_answers(
             lambda told: rule(told.transpose(0, 1)),
-            z.transpose(0, 1),
+            logits.transpose(0, 1),
             self.liars,
             choose_lie_logit(self.lie, reads_probabilities),
         )
@@ -209,8 +209,8 @@ class FensModel(GlobalModel):
         self.parameters = experts.parameters + rule.q
         more |= {
             "members": torch.tensor(experts.members),
-            "weights": rule.weights(),
-            "competency": rule.competency(),
+            "weights": rule.get_weights(),
+            "competency": rule.get_competency(),
         }
         tensors = {
             name: value.detach().cpu() for name, value in more.items() if isinstance(value, Tensor)
@@ -222,14 +222,14 @@ class FensModel(GlobalModel):
         self.report = FensReport(aggregator_parameters=rule.q, **{**more, **arrays})
 
     def logits(self, x: Tensor) -> Tensor:
-        return self._by_chunks(self.rule, x)
+        return self._run_in_chunks(self.rule, x)
 
     def features(self, x: Tensor) -> Tensor:
-        return self._by_chunks(self.rule.features, x)
+        return self._run_in_chunks(self.rule.features, x)
 
     def measured(self, x: Tensor, y: Tensor) -> FensReport:
         """With what the rule starts from: accuracy on `x, y` of the members' plain average, and of each of them."""
-        z = self.experts.received_logits(lambda z: z.mean(1), self.experts(x))
+        z = self.experts.falsify_logits(lambda z: z.mean(1), self.experts(x))
         alone = (z.argmax(2) == y[:, None]).double().mean(0)
         return replace(
             self.report,
@@ -238,12 +238,12 @@ class FensModel(GlobalModel):
         )
 
     @torch.no_grad()
-    def _by_chunks(self, read, x: Tensor) -> Tensor:
+    def _run_in_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
         answers = []
         for logits, inputs in zip(z.split(CHUNK), x.split(CHUNK), strict=True):
-            rule = functools.partial(self.rule, x=inputs)
-            received = self.experts.received_logits(rule, logits, self.rule.reads_probabilities)
+            rule = functools.partial(self.rule, images=inputs)
+            received = self.experts.falsify_logits(rule, logits, self.rule.reads_probabilities)
             answers.append(read(received, inputs))
         return torch.cat(answers)
 
@@ -304,7 +304,9 @@ class Size(NamedTuple):
         return cls(d, d - sum(coded), len(coded))
 
 
-def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0) -> int:
+def count_client_bytes(
+    size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0
+) -> int:
     """`formulas.count_fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
     ranges: numbers of a model's activation ranges"""
     if bits > 8:
@@ -319,10 +321,10 @@ def compare_bytes(
 ) -> dict[str, Any]:
     """What one client's traffic came to, beside the formula.
 
-    `client`: the (first) member's model;   `terms`: `Fens.byte_terms` of this run, whose rounds are those that a
+    `client`: the (first) member's model;   `terms`: `Fens.count_byte_terms` of this run, whose rounds are those that a
     client is expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with
-    the most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
-    matrices or labelled samples that the rule needs besides; None where architectures differ.
+    the most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `count_client_bytes`, with
+    the counts, matrices or labelled samples that the rule needs besides; None where architectures differ.
     """
     size, ledger = Size.measure(model_state(client)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
@@ -339,14 +341,14 @@ def compare_bytes(
         ]
         taken = {
             "rounds": max(own, default=0),
-            "ranges": 2 * len(layers_to_quantise(client)) if ranged else 0,
+            "ranges": 2 * len(find_layers_to_quantise(client)) if ranged else 0,
         }
         besides = sum(
             int(r["bytes"])
             for r in ledger.rows()
             if r["client"] == busiest and r["phase"] in BESIDES
         )
-        formula = client_bytes(size, **{**terms, **taken}) - start + besides
+        formula = count_client_bytes(size, **{**terms, **taken}) - start + besides
     measured = traffic[busiest]
     return {
         "measured": measured,

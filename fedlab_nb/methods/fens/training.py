@@ -54,15 +54,15 @@ class Proxy(NamedTuple):
         return cls(torch.cat(logits), torch.cat(labels), together)
 
 
-def client_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
+def choose_client_samples(ctx: Context, client: int, source: str) -> tuple[Tensor, Tensor]:
     """Client k's own samples for the aggregator: `source` is one of PROXIES."""
     if source in ("held-out", "server"):
-        return ctx.private.held_out(k)
-    x, y = ctx.private.train(k)
+        return ctx.private.held_out(client)
+    x, y = ctx.private.train(client)
     if source == "reused":
         return x, y
-    order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", k)).to(y.device)
-    chosen = order[: ctx.private.sizes("held_out")[k]]
+    order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", client)).to(y.device)
+    chosen = order[: ctx.private.sizes("held_out")[client]]
     return x[chosen], y[chosen]
 
 
@@ -80,7 +80,9 @@ def make_proxies(
     falsely on it, with the logit `lie`
     """
     members = experts.members
-    sets: dict[Owner, tuple[Tensor, ...]] = {k: client_samples(ctx, k, source) for k in members}
+    sets: dict[Owner, tuple[Tensor, ...]] = {
+        k: choose_client_samples(ctx, k, source) for k in members
+    }
     if source == "server":
         sent = [ctx.link.up(k, samples, phase="labelled set") for k, samples in sets.items()]
         inputs_sent, labels_sent = zip(*sent, strict=True)
@@ -117,7 +119,9 @@ def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generato
     return torch.cat(passes).view(-1, batch)[:steps].to(device)
 
 
-def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dict[Owner, float]:
+def compute_client_weights(
+    proxies: Mapping[Owner, Proxy], batch: int, kind: str
+) -> dict[Owner, float]:
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
@@ -156,20 +160,20 @@ def flatten_parameters(module: nn.Module) -> Tensor:
 
 
 def compute_gradient(
-    aggregator: Aggregator, batch: Proxy, each: Tensor | None = None
+    aggregator: Aggregator, batch: Proxy, sample_weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The cross-entropy over a batch (its mean, or weighted by `each [b]`) and its gradient, flat `[q]`."""
+    """The cross-entropy over a batch (its mean, or weighted by `sample_weights [b]`) and its gradient, flat `[q]`."""
     with torch.enable_grad():
         scores = aggregator(batch.logits, batch.inputs)
-        if each is None:
+        if sample_weights is None:
             loss = cross_entropy(scores, batch.labels)
         else:
-            loss = cross_entropy(scores, batch.labels, reduction="none") @ each
+            loss = cross_entropy(scores, batch.labels, reduction="none") @ sample_weights
         gradients = torch.autograd.grad(loss, list(aggregator.parameters()))
     return loss.detach(), torch.cat([gradient.flatten() for gradient in gradients])
 
 
-def make_pooled_gradient(
+def make_round_gradient(
     aggregator: Aggregator, proxies: Mapping[Owner, Proxy], batches: Mapping[Owner, Tensor],
     weights: Mapping[Owner, float],
 ) -> Callable[[int], tuple[Tensor, Tensor]]:  # fmt: skip
@@ -190,27 +194,27 @@ def make_pooled_gradient(
     each = torch.cat(sample_weights)  # [P]
     uses_all = index.shape[1] == len(pool.labels)  # in every round: nothing to choose
 
-    def gradient_of_round(t: int) -> tuple[Tensor, Tensor]:
-        batch = pool if uses_all else pool.select(index[t])
+    def gradient_of_round(round_index: int) -> tuple[Tensor, Tensor]:
+        batch = pool if uses_all else pool.select(index[round_index])
         return compute_gradient(aggregator, batch, each)
 
     return gradient_of_round
 
 
 def draw_participants(
-    owners: Sequence[Owner], m: int, rounds: int, stream: Callable[[Owner], torch.Generator]
+    owners: Sequence[Owner], count: int, rounds: int, stream: Callable[[Owner], torch.Generator]
 ) -> list[list[Owner]]:
     """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
-    if not 0 < m < len(owners):
+    if not 0 < count < len(owners):
         return [list(owners)] * rounds
     draws = stream("participants")
     chosen = (
-        sorted(torch.randperm(len(owners), generator=draws)[:m].tolist()) for _ in range(rounds)
+        sorted(torch.randperm(len(owners), generator=draws)[:count].tolist()) for _ in range(rounds)
     )
     return [[owners[i] for i in own] for own in chosen]
 
 
-def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
+def record_round_bytes(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
     """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
     count = count_bytes(message)
     for k in members:
@@ -236,10 +240,10 @@ def train_with_snapshots(
     """
     losses, frames, samples = [], {}, list(proxies.values())
 
-    def model(of: Aggregator, done: int, **more: Any) -> FensModel:
-        frames[done] = compute_influence(of, samples)
+    def model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
+        frames[done] = compute_influence(aggregator, samples)
         tables, at = torch.stack(list(frames.values())), torch.tensor(list(frames))
-        return FensModel(experts, of, frames=tables, frame_rounds=at, **more)
+        return FensModel(experts, aggregator, frames=tables, frame_rounds=at, **more)
 
     yield Progress(
         PHASE, 0, total, model=model(copy.deepcopy(rule), 0)
@@ -266,17 +270,17 @@ def compute_influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
     Of a weighted sum it is the table of weights itself, of a mixture of experts the gate's mean for each class, of a
     network its mean slope. A class without a proxy sample is judged on all of them.
     """
-    if (table := rule.weights()) is not None:
+    if (table := rule.get_weights()) is not None:
         return table.clone()
-    return _mean_slopes(rule, proxies, times_logit=False)
+    return _average_slopes(rule, proxies, times_logit=False)
 
 
 def compute_contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
     """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
-    return _mean_slopes(rule, proxies, times_logit=True)
+    return _average_slopes(rule, proxies, times_logit=True)
 
 
-def _mean_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
+def _average_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
     z, labels, x = Proxy.concatenate([own for own in proxies if len(own.labels)]).select(
         slice(SAMPLES)
     )
@@ -320,21 +324,22 @@ class Voting(Aggregator):
         competency = torch.where(totals > 0, counts / totals, torch.full_like(counts, 1 / classes))
         self.register_buffer("log_competency", competency.log().float())
 
-    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
-        votes = z.argmax(2)  # [B, M]
+    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+        votes = logits.argmax(2)  # [B, M]
         client = torch.arange(votes.shape[1], device=votes.device)
         return self.log_competency.transpose(1, 2)[client, votes].sum(1)  # [B, M, C] -> [B, C]
 
-    def competency(self) -> Tensor:
+    def get_competency(self) -> Tensor:
         return self.log_competency.exp()
 
 
-def count_votes(z: Tensor, labels: Tensor) -> Tensor:
-    """How often each model votes c where the truth is r: `[M, C, C]` int32, from `z [n, M, C]` and labels `[n]`."""
-    _, clients, classes = z.shape
-    client = torch.arange(clients, device=z.device)
+def count_votes(logits: Tensor, labels: Tensor) -> Tensor:
+    """How often each model votes c where the truth is r: `[M, C, C]` int32, from `logits [n, M, C]` and labels
+    `[n]`."""
+    _, clients, classes = logits.shape
+    client = torch.arange(clients, device=logits.device)
     # [n, M]: where (client, truth, vote) lies in the flat table
-    cell = (client * classes + labels[:, None]) * classes + z.argmax(2)
+    cell = (client * classes + labels[:, None]) * classes + logits.argmax(2)
     return (
         torch.bincount(cell.flatten(), minlength=clients * classes**2)
         .view(clients, classes, classes)
@@ -342,7 +347,7 @@ def count_votes(z: Tensor, labels: Tensor) -> Tensor:
     )
 
 
-def make_fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
+def make_fixed_aggregator(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
     """The rule `name`; what it needs is counted by the clients, or, for votes on the samples of `source` (one of
     PROXIES) "server", there."""
     members = experts.members

@@ -42,7 +42,7 @@ from .blocks import (
     ADAPTORS,
     Client,
     check_borders,
-    joined_shape,
+    compute_joined_shape,
     make_adaptor,
     narrow_architecture,
 )
@@ -100,9 +100,9 @@ class FuseFL(Method):
 
     def refuse(self, ctx: Context) -> None:
         shapes = []
-        for architecture in dict.fromkeys(self._architectures(ctx)):
+        for architecture in dict.fromkeys(self._choose_architectures(ctx)):
             model = ctx.build(architecture, ctx.generator("fusefl", "shapes"))
-            shapes.append(Client(model, self.blocks).borders())
+            shapes.append(Client(model, self.blocks).measure_borders())
         for k in range(self.blocks - 1):
             check_borders(self.adaptor, [borders[k] for borders in shapes], k + 1)
         if len({borders[-1] for borders in shapes}) > 1:
@@ -114,9 +114,9 @@ class FuseFL(Method):
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
         everyone = range(ctx.clients_count)
-        models = ctx.send_initial_models(self._architectures(ctx))
+        models = ctx.send_initial_models(self._choose_architectures(ctx))
         clients = [Client(model, self.blocks) for model in models]
-        shapes = [client.borders() for client in clients]
+        shapes = [client.measure_borders() for client in clients]
         shards = [ctx.private.train(m) for m in everyone]
         augments = ctx.recipe.augmentation != "none"
         inputs = ClientInputs(self.adaptor, self.frozen_norm == "batch", shards, augments)
@@ -127,22 +127,22 @@ class FuseFL(Method):
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
                 self._add_adaptors(ctx, clients, k, [borders[k - 1] for borders in shapes])
-            models = [client.upper_network(k, inputs.layers_in_front()) for client in clients]
+            models = [client.make_upper_network(k, inputs.layers_in_front()) for client in clients]
             yield from self._train(ctx, models, inputs, k)
             copies.add(models, inputs)
             phase = f"block {k + 1}"
             received = []
             for m in everyone:
-                received.append(ctx.link.up(m, model_state(clients[m].branch(k)), phase=phase))
+                received.append(ctx.link.up(m, model_state(clients[m].get_branch(k)), phase=phase))
             # Server: fuse. Each client gets the others' blocks, so that all hold the same stage from here on.
             with ctx.server():
-                branches = [load_copy(clients[m].branch(k), received[m]) for m in everyone]
+                branches = [load_copy(clients[m].get_branch(k), received[m]) for m in everyone]
                 stages.append(Stage(branches))
             if not is_last or self.head == "ccvr":  # of the last block only CCVR needs the features
                 for m in everyone:
                     ctx.link.down(m, received[:m] + received[m + 1 :], phase=phase)
             if not is_last:
-                shape = joined_shape(self.adaptor, [borders[k] for borders in shapes])
+                shape = compute_joined_shape(self.adaptor, [borders[k] for borders in shapes])
                 inputs.add_stage(stages[-1], shape)
         # Clients: the classifiers go up. Server: average them, on the features of the complete fused network.
         received = []
@@ -161,14 +161,14 @@ class FuseFL(Method):
             shapes=[list(shape) for shape in shapes[0]],
             home=np.array(copies.home) if copies.home else None,
             block=self.blocks + 1,
-            sent=_bytes_so_far(ctx),
+            sent=_count_bytes_so_far(ctx),
         )
         fused = FusedModel(network, heads, copies.models, report)
         if self.head == "ccvr":
             fused = yield from self._calibrate(ctx, fused, inputs)
         return fused
 
-    def _architectures(self, ctx: Context) -> list[tuple]:
+    def _choose_architectures(self, ctx: Context) -> list[tuple]:
         if self.width == "full":
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
@@ -179,7 +179,9 @@ class FuseFL(Method):
         """Clients: a new adaptor in front of block k (counted from 0); without warm start also new weights above it."""
         for m, client in enumerate(clients):
             if not self.warm_start:
-                client.redraw(k, ctx.generator("fusefl", "restart", k, client.architecture[0]))
+                client.redraw_weights(
+                    k, ctx.generator("fusefl", "restart", k, client.architecture[0])
+                )
             stream = ctx.generator("fusefl", "adaptor", k, m)
             like = client.classifier.weight
             client.adaptors[k] = make_adaptor(self.adaptor, borders, m, stream, like)
@@ -205,16 +207,18 @@ class FuseFL(Method):
             points += tick.fresh
             snapshot = None
             if tick.fresh and points % self.blocks == 0:
-                report = FuseFLReport(block=k + 1, sent=_bytes_so_far(ctx))
+                report = FuseFLReport(block=k + 1, sent=_count_bytes_so_far(ctx))
                 snapshot = ClientsAlone(RoundModels(models, inputs), report)
-            yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
+            yield Progress(
+                "blocks", done, self._count_progress_steps(ctx), {"block": k + 1}, model=snapshot
+            )
         ctx.check_finite(ClientModels(models))
 
-    def _total(self, ctx: Context) -> int:
+    def _count_progress_steps(self, ctx: Context) -> int:
         """Steps of the progress bar: epochs of local training and of calibration."""
-        return self._epochs(ctx) + (self.passes if self.head == "ccvr" else 0)
+        return self._count_epochs(ctx) + (self.passes if self.head == "ccvr" else 0)
 
-    def _epochs(self, ctx: Context) -> int:
+    def _count_epochs(self, ctx: Context) -> int:
         """Epochs of local training over all rounds: E, or K where that is more."""
         return max(ctx.recipe.epochs, self.blocks) if ctx.recipe.epochs else 0
 
@@ -223,8 +227,8 @@ class FuseFL(Method):
     ) -> Steps[FusedModel]:
         """CCVR: the averaged classifier, trained on virtual features."""
         network = fused.module
-        done = self._epochs(ctx)
-        yield Progress("calibration", done, self._total(ctx), model=fused)
+        done = self._count_epochs(ctx)
+        yield Progress("calibration", done, self._count_progress_steps(ctx), model=fused)
 
         def last_features(x: Tensor) -> Tensor:
             return network.merge_features(network.stages[-1](x))
@@ -234,28 +238,32 @@ class FuseFL(Method):
         for m in range(ctx.clients_count):
             features = inputs.apply_behind_stages(m, last_features)
             _, labels = inputs.shards[m]
-            statistics = ccvr.class_statistics(features, labels, ctx.classes)
+            statistics = ccvr.compute_class_statistics(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))
-            yield Progress("calibration", done, self._total(ctx))
+            yield Progress("calibration", done, self._count_progress_steps(ctx))
         # Server: pool them, draw virtual features, train the classifier on those.
         with ctx.server():
             stream = ctx.generator("fusefl", "virtual features")
-            features, labels = ccvr.virtual_features(ccvr.pool(received), self.virtual, stream)
+            features, labels = ccvr.draw_virtual_features(
+                ccvr.pool_statistics(received), self.virtual, stream
+            )
             rate = ctx.recipe.lr if self.client_rate else self.rate
             recipe = Recipe(epochs=self.passes, batch_size=128, lr=rate, momentum=0, weight_decay=0)
             batches = ctx.generator("fusefl", "calibration")
             start = fused.heads["average"][0]
-            steps = ccvr.calibrate(start, features, labels, recipe, batches, self.rescale)
+            steps = ccvr.calibrate_head(start, features, labels, recipe, batches, self.rescale)
             for epoch, head in steps:
                 snapshot = None
                 if head is not None:
-                    fused = fused.with_calibrated_head(head, _bytes_so_far(ctx))
+                    fused = fused.with_calibrated_head(head, _count_bytes_so_far(ctx))
                     if epoch & (epoch - 1) == 0:  # after 1, 2, 4, 8, ... passes
                         snapshot = fused
-                yield Progress("calibration", done + epoch, self._total(ctx), model=snapshot)
+                yield Progress(
+                    "calibration", done + epoch, self._count_progress_steps(ctx), model=snapshot
+                )
         return fused
 
 
-def _bytes_so_far(ctx: Context) -> tuple[int, int]:
+def _count_bytes_so_far(ctx: Context) -> tuple[int, int]:
     """Of all clients, up and down."""
     return ctx.link.ledger.up, ctx.link.ledger.down

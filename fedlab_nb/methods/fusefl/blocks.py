@@ -3,11 +3,11 @@
 A branch is client m's adaptor and block as one Sequential: it is sent and, in `network.py`, fused.
 
 An adaptor is how a client's next block reads the outputs of all M clients' previous blocks (Eqs. 7 and 8). It has two
-parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the mean
-("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `make_adaptor` gives client m's own piece in
-front of its block: nothing for the mean, a 1x1 convolution (between vectors: a linear layer) with bias for the
-concatenation. Nothing normalises or activates what it gives. Without adaptors the next block would have to be M times
-as wide.
+parts, so that what is the same for every client is computed once. `join_outputs` makes one tensor of the M
+outputs: the mean ("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `make_adaptor`
+gives client m's own piece in front of its block: nothing for the mean, a 1x1 convolution (between vectors: a
+linear layer) with bias for the concatenation. Nothing normalises or activates what it gives. Without adaptors
+the next block would have to be M times as wide.
 """
 
 import copy
@@ -90,29 +90,30 @@ class Client:
         self.adaptors: list[list[nn.Module]] = [[] for _ in self.blocks]
 
     @torch.no_grad()
-    def borders(self) -> list[tuple[int, ...]]:
+    def measure_borders(self) -> list[tuple[int, ...]]:
         """Shape of the output of each block, (c, h, w) or (d,), before any adaptor is in place."""
         like = self.classifier.weight
         input_shape = self.architecture[1]
         x = torch.zeros(1, *input_shape, dtype=like.dtype, device=like.device)
         shapes = []
         for k in range(len(self.blocks)):
-            x = copy.deepcopy(self.branch(k)).eval()(x)
+            x = copy.deepcopy(self.get_branch(k)).eval()(x)
             shapes.append(tuple(x.shape[1:]))
         return shapes
 
-    def redraw(self, k: int, generator: torch.Generator) -> None:
+    def redraw_weights(self, block: int, generator: torch.Generator) -> None:
         """Draw new first weights for block k and everything above it."""
-        initialise(nn.Sequential(*self._layers_from(k), self.classifier), generator)
+        initialise(nn.Sequential(*self._layers_from(block), self.classifier), generator)
 
-    def branch(self, k: int) -> nn.Sequential:
+    def get_branch(self, block: int) -> nn.Sequential:
         """Block k with its adaptor: what is sent."""
-        return nn.Sequential(*self.adaptors[k], *self.blocks[k])
+        return nn.Sequential(*self.adaptors[block], *self.blocks[block])
 
-    def upper_network(self, k: int, layers_in_front: Sequence[nn.Module] = ()) -> Network:
-        """What trains in round k: block k to the last and the classifier, behind other layers; nothing is copied."""
-        layers = [*layers_in_front, *self.adaptors[k], *self._layers_from(k)]
-        architecture = (*self.architecture, k) if k else self.architecture
+    def make_upper_network(self, block: int, layers_in_front: Sequence[nn.Module] = ()) -> Network:
+        """What trains in round k: `block` k to the last and the classifier, behind other layers; nothing is
+        copied."""
+        layers = [*layers_in_front, *self.adaptors[block], *self._layers_from(block)]
+        architecture = (*self.architecture, block) if block else self.architecture
         return make_network(layers, self.classifier, architecture)
 
     def _layers_from(self, k: int) -> list[nn.Module]:
@@ -134,7 +135,7 @@ def make_network(
 
 
 # ---------------------------------------------------------------------------------------------------------- adaptors
-def join(kind: str, outputs: Sequence[Tensor]) -> Tensor:
+def join_outputs(kind: str, outputs: Sequence[Tensor]) -> Tensor:
     """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
     if kind == "conv":
         return torch.cat(list(outputs), dim=1)
@@ -146,8 +147,8 @@ def sum_tensors(tensors: Sequence[Tensor]) -> Tensor:
     return sum(tensors[1:], tensors[0])
 
 
-def joined_shape(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Shape of what `join` gives, without the sample axis, for outputs of the shapes `borders`."""
+def compute_joined_shape(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape of what `join_outputs` gives, without the sample axis, for outputs of the shapes `measure_borders`."""
     channels = borders[0][0]
     if kind == "conv":
         channels = sum(shape[0] for shape in borders)
@@ -155,18 +156,22 @@ def joined_shape(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ..
 
 
 def make_adaptor(
-    kind: str, borders: Sequence[tuple[int, ...]], m: int, generator: torch.Generator, like: Tensor
+    kind: str,
+    borders: Sequence[tuple[int, ...]],
+    client: int,
+    generator: torch.Generator,
+    like: Tensor,
 ) -> list[nn.Module]:
     """Client m's adaptor as a list of layers: none, or one that maps all clients' channels to client m's own.
 
-    `borders`: shape of each client's output, (c, h, w) or (d,), without the sample axis. First weights by PyTorch's
-    default formula from `generator`, on the device and in the dtype of `like`.
+    `measure_borders`: shape of each client's output, (c, h, w) or (d,), without the sample axis. First weights
+    by PyTorch's default formula from `generator`, on the device and in the dtype of `like`.
     """
     if kind == "average":
         return []
-    inputs = joined_shape(kind, borders)[0]
-    outputs = borders[m][0]
-    if len(borders[m]) == 3:
+    inputs = compute_joined_shape(kind, borders)[0]
+    outputs = borders[client][0]
+    if len(borders[client]) == 3:
         return [make_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
     return [make_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
 

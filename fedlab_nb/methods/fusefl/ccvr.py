@@ -28,7 +28,7 @@ from ...training.optim import make_optimizer
 from ...training.stacked import cross_entropy_gradient
 
 
-def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
+def compute_class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
     """What a client sends of features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
 
     means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
@@ -62,7 +62,7 @@ class Pooled(NamedTuple):
     covariances: Tensor
 
 
-def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
+def pool_statistics(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
     """Counts, means and unbiased covariances of all clients' features together, from what each sent."""
     total = torch.stack([s["counts"].long() for s in statistics]).sum(0)
     width = statistics[0]["means"].shape[1]
@@ -81,7 +81,7 @@ def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
     return Pooled(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
 
 
-def virtual_features(
+def draw_virtual_features(
     pooled: Pooled, samples: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """`samples` draws from N(mu_c, Sigma_c) for every class that a client has: float64 `[P * samples, D]` and labels.
@@ -100,7 +100,7 @@ def virtual_features(
     return draws.flatten(0, 1), present.repeat_interleave(samples)
 
 
-def calibrate(
+def calibrate_head(
     head: nn.Linear,
     features: Tensor,
     labels: Tensor,

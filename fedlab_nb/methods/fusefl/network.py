@@ -23,7 +23,7 @@ from ...models import Network, load_state, parameter_count
 from ...training import ClientModels, compute_accuracy, run_in_chunks
 from ...training.evaluate import CachedFunction, choose_chunk_size
 from ..base import NetworkModel, Report
-from .blocks import join, sum_tensors
+from .blocks import join_outputs, sum_tensors
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
@@ -56,7 +56,7 @@ def load_copy(module: Module, state: Mapping[str, Tensor]) -> Module:
 def run_stages(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
     """The input of the block behind `stages`: every stage's outputs are joined by the adaptor `kind`."""
     for stage in stages:
-        x = join(kind, stage(x))
+        x = join_outputs(kind, stage(x))
     return x
 
 
@@ -79,7 +79,7 @@ class FrozenStages(nn.Module):
     def train(self, mode: bool = True) -> FrozenStages:
         super().train(mode)
         if self.batch_statistics:
-            for norm in batch_norms(self._unregistered[0]):
+            for norm in list_batch_norms(self._unregistered[0]):
                 norm.training = mode
         return self
 
@@ -123,7 +123,7 @@ class ClientInputs:
     def add_stage(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """One stage more; `shape` is that of one sample behind it, joined."""
         self.stages_in_front.append(stage)
-        if self.augments or (self.batch_statistics and batch_norms(self.stages_in_front)):
+        if self.augments or (self.batch_statistics and list_batch_norms(self.stages_in_front)):
             return
         samples = sum(len(y) for _, y in self.shards)
         number_bytes = self.shards[0][0].element_size()
@@ -140,9 +140,9 @@ class ClientInputs:
         chunk = choose_chunk_size(stages[0], x)
         return run_in_chunks(lambda rows: run_stages(stages, self.kind, rows), x, chunk=chunk)
 
-    def apply_behind_stages(self, m: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def apply_behind_stages(self, client: int, function: Callable[[Tensor], Tensor]) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
-        x, _ = self.shards[m]
+        x, _ = self.shards[client]
         return run_in_chunks(
             lambda rows: function(run_stages(self.stages_in_front, self.kind, rows)), x
         )
@@ -165,7 +165,7 @@ class RoundModels(ClientModels):
         return super().features(self.pass_stages(x))
 
 
-def batch_norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
+def list_batch_norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
     """All batch-norm layers in `modules`."""
     layers: list[nn.Module] = []
     for module in modules:
@@ -201,14 +201,14 @@ class FusedNetwork(nn.Module):
 
     def _compute_client_features(self, x: Tensor) -> Tensor:
         chunk = choose_chunk_size(self, x)
-        return run_in_chunks(lambda rows: torch.stack(self.outputs(rows)[-1]), x, 1, chunk)
+        return run_in_chunks(lambda rows: torch.stack(self.compute_outputs(rows)[-1]), x, 1, chunk)
 
-    def outputs(self, x: Tensor) -> list[list[Tensor]]:
+    def compute_outputs(self, x: Tensor) -> list[list[Tensor]]:
         """The M outputs of every stage, bottom to top."""
         outputs: list[list[Tensor]] = []
         for stage in self.stages:
             if outputs:
-                x = join(self.kind, outputs[-1])
+                x = join_outputs(self.kind, outputs[-1])
             outputs.append(stage(x))
         return outputs
 
@@ -220,9 +220,9 @@ class FusedNetwork(nn.Module):
         return total / len(features)
 
     def features(self, x: Tensor) -> Tensor:
-        return self.merge_features(self.outputs(x)[-1])
+        return self.merge_features(self.compute_outputs(x)[-1])
 
-    def classify(self, features: Sequence[Tensor]) -> Tensor:
+    def classify_features(self, features: Sequence[Tensor]) -> Tensor:
         """Logits `[N, C]` of the M clients' last features `[N, D]`."""
         if len(self.heads) == 1:
             return self.heads[0](self.merge_features(features))
@@ -230,7 +230,7 @@ class FusedNetwork(nn.Module):
         return sum_tensors(logits) / len(features)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classify(self.outputs(x)[-1])
+        return self.classify_features(self.compute_outputs(x)[-1])
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -318,7 +318,7 @@ class FusedModel(NetworkModel):
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
-        return self.module.classify(self.module.client_features(x))
+        return self.module.classify_features(self.module.client_features(x))
 
     def features(self, x: Tensor) -> Tensor:
         return self.module.merge_features(self.module.client_features(x))
@@ -328,7 +328,7 @@ class FusedModel(NetworkModel):
         features = self.module.client_features(x)
         heads = {}
         for name, layers in self.heads.items():
-            logits = self.module.with_heads(layers).classify(features)
+            logits = self.module.with_heads(layers).classify_features(features)
             heads[name] = compute_accuracy(logits.argmax(1), y)
         outside = []
         for models in self.rounds:

@@ -62,7 +62,8 @@ SAMPLES = 500  # of public samples or noise, on which activations are compared
 
 
 class Matcher:
-    """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
+    """One server's matching by `rule`: `orders` of every client after each of `match_all_clients`. `on`: see
+    `Matching`."""
 
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
         self.rule = rule
@@ -70,7 +71,7 @@ class Matcher:
         self.reference = ctx.largest_client
         self.wiring = find_wiring(uploaded.module(0))
         self.states = copy_to_cpu(uploaded.states())
-        self.orders = [self.wiring.identity() for _ in self.states]
+        self.orders = [self.wiring.make_identity_orders() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
         self.inputs = None
@@ -78,7 +79,7 @@ class Matcher:
             source = "held-out" if on == "public" else "noise"
             self.inputs = public_samples(ctx, source, SAMPLES)
 
-    def steps(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
+    def match_all_clients(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
         """Match every client with the reference; then each with the average of the others, sweep by sweep.
 
         Yields how many are done.
@@ -87,7 +88,7 @@ class Matcher:
         count = len(self.states)
         for k in range(count):
             if k != self.reference:
-                self.orders[k] = self._match(reference, k)
+                self.orders[k] = self._match_client(reference, k)
             yield k + 1
         for sweep in range(1, sweeps + 1):
             for k in range(count):
@@ -97,27 +98,36 @@ class Matcher:
                     for j in others:
                         states.append(permute_units(self.states[j], self.wiring, self.orders[j]))
                     average = weighted_mean(states, [sizes[j] for j in others])
-                    self.orders[k] = self._match(average, k)
+                    self.orders[k] = self._match_client(average, k)
                 yield sweep * count + k + 1
 
-    def _match(self, reference: State, k: int) -> rules.Orders:
+    def _match_client(self, reference: State, client: int) -> rules.Orders:
         if self.rule == "greedy":
-            return rules.greedy(reference, self.states[k], self.wiring)
+            return rules.match_greedily(reference, self.states[client], self.wiring)
         if self.rule == "rebasin":
             trace: list[float] = []
-            orders = rules.rebasin(
-                reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append
+            orders = rules.match_by_rebasin(
+                reference,
+                self.states[client],
+                self.wiring,
+                self.stream,
+                self.orders[client],
+                trace.append,
             )
-            if not self.traces[k]:  # of the first time alone: later ones have another reference
-                self.traces[k] = trace
+            if not self.traces[
+                client
+            ]:  # of the first time alone: later ones have another reference
+                self.traces[client] = trace
             return orders
         assert self.inputs is not None  # the rule is "activations"
-        module = self.modules[k]
-        reference_activations = activations(module, reference, self.wiring, self.inputs)
-        client_activations = activations(module, self.states[k], self.wiring, self.inputs)
+        module = self.modules[client]
+        reference_activations = record_activations(module, reference, self.wiring, self.inputs)
+        client_activations = record_activations(
+            module, self.states[client], self.wiring, self.inputs
+        )
         orders = []
         for a, b in zip(reference_activations, client_activations, strict=True):
-            orders.append(rules.best_order(rules.correlation(a, b)))
+            orders.append(rules.find_best_order(rules.compute_correlation(a, b)))
         return orders
 
     def permute_states(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
@@ -127,8 +137,8 @@ class Matcher:
             permuted.append(permute_units(state, self.wiring, order))
         return permuted
 
-    def report(self) -> MatchingReport:
-        identity = torch.cat(self.wiring.identity()).numpy()
+    def make_report(self) -> MatchingReport:
+        identity = torch.cat(self.wiring.make_identity_orders()).numpy()
         orders = []
         moved = []
         distances = []
@@ -137,8 +147,8 @@ class Matcher:
             units = torch.cat(order).numpy()
             orders.append(units)
             moved.append(float((units != identity).mean()))
-            before = distance(reference, state)
-            after = distance(reference, permute_units(state, self.wiring, order))
+            before = compute_distance(reference, state)
+            after = compute_distance(reference, permute_units(state, self.wiring, order))
             distances.append([before, after])
         return MatchingReport(
             rule=self.rule,
@@ -162,7 +172,9 @@ def copy_to_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
 
 
 @torch.no_grad()
-def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> list[Tensor]:
+def record_activations(
+    module: Network, state: State, wiring: Wiring, samples: Tensor
+) -> list[Tensor]:
     """`[samples, units]` for each group, of a network like `module` with the weights `state`.
 
     For convolutions every position is a sample.
@@ -179,13 +191,13 @@ def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> lis
 
         return hook
 
-    for name in wiring.reads:
+    for name in wiring.activation_modules:
         twin.get_submodule(name).register_forward_hook(make_hook(name))
-    twin(x)
-    return [outputs[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
+    twin(samples)
+    return [outputs[name].transpose(0, 1).flatten(1).T for name in wiring.activation_modules]
 
 
-def distance(first: State, second: State) -> float:
+def compute_distance(first: State, second: State) -> float:
     """‖θ - θ'‖ of two states."""
     squares = sum((first[name] - second[name]).square().sum() for name in first)
     return float(squares) ** 0.5
@@ -246,9 +258,9 @@ class Matching(Method):
                 )
             else:
                 matcher = Matcher(ctx, uploaded, self.rule, self.on)
-                for done in matcher.steps(sizes, self.sweeps):
+                for done in matcher.match_all_clients(sizes, self.sweeps):
                     yield Progress("matching", done, ctx.clients_count * (1 + self.sweeps))
                 permuted = matcher.permute_states(uploaded.states())
                 module = ctx.new_model(weighted_mean(permuted, sizes))
-                report = matcher.report()
+                report = matcher.make_report()
             return MatchedModel(module, report, average, uploaded)

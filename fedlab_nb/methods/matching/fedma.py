@@ -4,7 +4,8 @@ Neuron matching of whole networks fits the units of a layer after the layers bel
 layer at a time. For each layer:
 
 1. Clients train all layers that are not yet fused, on the output of the fused ones, and send the lowest.
-2. The server matches its units by what comes into them, v = [weights, bias], under PFNM's prior (`rules.grow`: a
+2. The server matches its units by what comes into them, v = [weights, bias], under PFNM's prior
+(`rules.match_neuron_vectors`: a
    Gaussian of variance σ² around shared units, these from N(0, σ0²), and a Beta-Bernoulli process of mass γ for
    which client has which): one linear assignment a client, in which new units are columns, too. A shared unit is the
    mean of the units matched with it, which minimises the paper's Eq. 2 for squared distances.
@@ -36,7 +37,7 @@ from ...training import ClientModels, run_in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
 from ..traffic import Sizes, Traffic
-from .rules import grow, has_plain_blocks, unit_layers
+from .rules import has_plain_blocks, list_unit_layers, match_neuron_vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class FedMA(Method):
             yield from self._train(ctx, models, shards, n, hidden)
             received = []
             for k in everyone:
-                lowest = unit_layers(models[k])[0]
+                lowest = list_unit_layers(models[k])[0]
                 received.append(ctx.link.up(k, layer_rows(lowest), phase=phase))
             # Server: match and average. Each client gets the layer, and the places of its own units in it.
             with ctx.server():
@@ -145,7 +146,9 @@ class FedMA(Method):
         vectors = [rows.cpu().double() for rows in layers]
         ones = torch.ones(vectors[0].shape[1], dtype=torch.float64)
         precisions = [ones / self.sigma**2] * len(vectors)
-        result = grow(vectors, precisions, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps)
+        result = match_neuron_vectors(
+            vectors, precisions, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps
+        )
         places = torch.cat(result.members)
         count = torch.bincount(places)
         total = vectors[0].new_zeros(len(count), len(ones))
@@ -161,7 +164,7 @@ def layer_rows(layer: Any) -> Tensor:
 def replace_rows(block: nn.Module, rows: Tensor) -> Any:
     """A copy of `block`, whose only layer has these `rows [units, i + 1]`."""
     twin = copy_model(block)
-    (layer,) = unit_layers(twin)
+    (layer,) = list_unit_layers(twin)
     layer.bias = nn.Parameter(rows[:, -1].contiguous())
     set_weight(layer, rows[:, :-1].reshape(len(rows), -1, *layer.weight.shape[2:]))
     return twin
@@ -173,7 +176,7 @@ def drop_lowest_layer(model: Network, places: Tensor, units: int) -> None:
     The client's unit i is at places[i]. A linear layer has H W columns for each channel that it reads.
     """
     model.body = model.body[1:]
-    layer = unit_layers(model)[0]
+    layer = list_unit_layers(model)[0]
     columns = layer.weight.detach().unflatten(1, (len(places), -1))
     weight = columns.new_zeros(len(columns), units, *columns.shape[2:])
     weight[:, places.to(columns.device)] = columns

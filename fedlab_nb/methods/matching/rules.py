@@ -17,13 +17,13 @@ from ...models import Network, parameter_count
 from ...models.state import copy_model
 from ...training import ClientModels
 from ..parts.averages import MergedModel, MergeReport
-from .wiring import State, Wiring, find_wiring, permute_tensor, unit_rows
+from .wiring import State, Wiring, find_wiring, flatten_units, permute_tensor
 
 BETTER = 1e-9  # of the size of the scores: less is rounding
 Orders = list[Tensor]
 
 
-def best_order(scores: Tensor, present: Tensor | None = None) -> Tensor:
+def find_best_order(scores: Tensor, present: Tensor | None = None) -> Tensor:
     """The order p `[n]` with the largest Σ_i scores[i, p(i)], of scores `[n, n]`.
 
     `present` (default: 0, 1, …) is kept if no other order is better.
@@ -32,7 +32,7 @@ def best_order(scores: Tensor, present: Tensor | None = None) -> Tensor:
     if present is None:
         present = torch.arange(len(scores))
     best = assign_columns(scores)
-    gain = _total(scores, best) - _total(scores, present)
+    gain = _sum_assigned_scores(scores, best) - _sum_assigned_scores(scores, present)
     if gain > BETTER * scores.abs().max():
         return best
     return present
@@ -46,35 +46,35 @@ def assign_columns(scores: Tensor) -> Tensor:
     return torch.from_numpy(columns)
 
 
-def greedy(reference: State, state: State, wiring: Wiring) -> Orders:
+def match_greedily(reference: State, state: State, wiring: Wiring) -> Orders:
     """OT-Fusion (Singh & Jaggi 2020) for equal widths and uniform mass, where the transport is an assignment.
 
     Layer after layer: the columns follow the orders so far, then units are matched by the Euclidean distance of the
     weights that come in, min_P Σ_i ‖U_ref[i] - U[P(i)]‖.
     """
-    orders = wiring.identity()
+    orders = wiring.make_identity_orders()
     matched_groups: set[int] = set()
     for group, units in enumerate(wiring.units):
         reference_rows = []
         client_rows = []
-        for name in wiring.tensors_of_group(group):
+        for name in wiring.list_group_tensors(group):
             axes = wiring.axes[name]
             makes_units = axes[-1] == (0, group)
             if makes_units and all(g in matched_groups for _, g in axes[:-1]):
                 permuted = permute_tensor(state[name], wiring, name, orders)
-                reference_rows.append(unit_rows(reference[name], 0, units))
-                client_rows.append(unit_rows(permuted, 0, units))
+                reference_rows.append(flatten_units(reference[name], 0, units))
+                client_rows.append(flatten_units(permuted, 0, units))
         distances = torch.cdist(
             torch.cat(reference_rows, 1),
             torch.cat(client_rows, 1),
             compute_mode="donot_use_mm_for_euclid_dist",
         )
-        orders[group] = best_order(-distances)
+        orders[group] = find_best_order(-distances)
         matched_groups.add(group)
     return orders
 
 
-def rebasin(
+def match_by_rebasin(
     reference: State,
     state: State,
     wiring: Wiring,
@@ -89,19 +89,19 @@ def rebasin(
     `record` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
     orders = list(start)
-    value = agreement(reference, state, wiring, orders)
+    value = compute_agreement(reference, state, wiring, orders)
     record(value)
     has_gained = True
     while has_gained:
         has_gained = False
         for group in torch.randperm(len(orders), generator=stream).tolist():
             products = _inner_products(reference, state, wiring, orders, group)
-            new_order = best_order(products, orders[group])
+            new_order = find_best_order(products, orders[group])
             if torch.equal(new_order, orders[group]):
                 continue
             new_orders = list(orders)
             new_orders[group] = new_order
-            new_value = agreement(reference, state, wiring, new_orders)
+            new_value = compute_agreement(reference, state, wiring, new_orders)
             if new_value > value + BETTER * (1 + abs(value)):
                 orders = new_orders
                 value = new_value
@@ -110,8 +110,10 @@ def rebasin(
     return orders
 
 
-def agreement(reference: State, state: State, wiring: Wiring, orders: Sequence[Tensor]) -> float:
-    """Σ ⟨reference, state in `orders`⟩ over all numbers that belong to units: the objective of `rebasin`.
+def compute_agreement(
+    reference: State, state: State, wiring: Wiring, orders: Sequence[Tensor]
+) -> float:
+    """Σ ⟨reference, state in `orders`⟩ over all numbers that belong to units: the objective of `match_by_rebasin`.
 
     The squared distance of the two networks is a constant minus twice this.
     """
@@ -123,7 +125,7 @@ def agreement(reference: State, state: State, wiring: Wiring, orders: Sequence[T
     return float(sum(products))
 
 
-def correlation(first: Tensor, second: Tensor) -> Tensor:
+def compute_correlation(first: Tensor, second: Tensor) -> Tensor:
     """`[units, units]` of activations `[samples, units]`; 0 for units whose activation is constant."""
     units = first.shape[1]
     correlations = torch.corrcoef(torch.cat([first, second], 1).double().T)
@@ -141,16 +143,16 @@ def _inner_products(
     other_orders = list(orders)
     other_orders[group] = torch.arange(units)
     products: Any = 0.0
-    for name in wiring.tensors_of_group(group):
+    for name in wiring.list_group_tensors(group):
         permuted = permute_tensor(state[name], wiring, name, other_orders)
         for dim, axis_group in wiring.axes[name]:
             if axis_group == group:
-                reference_rows = unit_rows(reference[name], dim, units)
-                products = products + reference_rows @ unit_rows(permuted, dim, units).T
+                reference_rows = flatten_units(reference[name], dim, units)
+                products = products + reference_rows @ flatten_units(permuted, dim, units).T
     return products
 
 
-def _total(scores: Tensor, order: Tensor) -> float:
+def _sum_assigned_scores(scores: Tensor, order: Tensor) -> float:
     return float(scores[torch.arange(len(order)), order].sum())
 
 
@@ -175,21 +177,21 @@ def _total(scores: Tensor, order: Tensor) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class GlobalNeurons:
     """`neurons [J, D]`: θ;   members: for each client `[L_k]`, the global neuron of each of its own."""
 
     neurons: Tensor
     members: list[Tensor]
 
 
-def grow(
+def match_neuron_vectors(
     vectors: Sequence[Tensor],
     precisions: Sequence[Tensor],
     *,
     spread: float,
     mass: float,
     sweeps: int,
-) -> Grown:
+) -> GlobalNeurons:
     """Match neurons `vectors` (for each client `[L_k, D]`, float64) with `precisions` (for each client `[D]`).
 
     `spread`: σ0;   `mass`: γ. The largest client comes first; then `sweeps` times every client is matched anew.
@@ -201,7 +203,7 @@ def grow(
     for k in order * (1 + sweeps):
         members[k] = members[k][:0]
         _close_gaps(members)
-        s, q, m = _sums(vectors, precisions, members)
+        s, q, m = _sum_members(vectors, precisions, members)
         p = precisions[k]
         pv = p * vectors[k]
         # (S + p v)² / (1/σ0² + Q + p), summed over d, as three products of matrices.
@@ -217,11 +219,11 @@ def grow(
         choice[is_new] = len(m) + torch.arange(int(is_new.sum()))
         members[k] = choice
     _close_gaps(members)
-    s, q, _ = _sums(vectors, precisions, members)
-    return Grown(s / (prior + q), members)
+    s, q, _ = _sum_members(vectors, precisions, members)
+    return GlobalNeurons(s / (prior + q), members)
 
 
-def _sums(
+def _sum_members(
     vectors: Sequence[Tensor], precisions: Sequence[Tensor], members: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """S and Q `[J, D]`, and m `[J]`, of the neurons that are matched so far."""
@@ -306,7 +308,9 @@ def match_neurons(
     incoming = vectors[0].shape[1] - shares.shape[1]  # weights and bias
     precisions = torch.cat([torch.ones(len(shares), incoming), shares.cpu()], 1).double()
     precisions = precisions / sigma**2
-    result = grow(vectors, list(precisions), spread=sigma0, mass=mass, sweeps=sweeps)
+    result = match_neuron_vectors(
+        vectors, list(precisions), spread=sigma0, mass=mass, sweeps=sweeps
+    )
     class_precisions = precisions[:, incoming:]
     weighted_biases = torch.stack(biases) * class_precisions
     bias = weighted_biases.sum(0) / (1 / sigma0**2 + class_precisions.sum(0))
@@ -324,35 +328,39 @@ def match_neurons(
     return network, report
 
 
-def linear_layers(network: nn.Module) -> list[nn.Linear]:
+def list_linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
 def has_one_hidden_layer(network: Network) -> bool:
     """Whether all parameters of `network` are in two linear layers."""
-    return len(linear_layers(network)) == 2 and len(network.body) == 1 and has_plain_blocks(network)
+    return (
+        len(list_linear_layers(network)) == 2
+        and len(network.body) == 1
+        and has_plain_blocks(network)
+    )
 
 
 def has_plain_blocks(network: Network) -> bool:
     """Whether every block of `network` has one layer of units, with a bias, and no other parameters."""
-    if any(len(unit_layers(block)) != 1 for block in network.body):
+    if any(len(list_unit_layers(block)) != 1 for block in network.body):
         return False
     parameters: set[nn.Parameter] = set()
-    for layer in unit_layers(network):
+    for layer in list_unit_layers(network):
         if layer.bias is None or getattr(layer, "groups", 1) != 1:
             return False
         parameters.update(layer.parameters())
     return set(network.parameters()) == parameters
 
 
-def unit_layers(network: nn.Module) -> list[Any]:
+def list_unit_layers(network: nn.Module) -> list[Any]:
     """Linear layers and convolutions, from the inputs upwards."""
     return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
 def extract_neurons(network: nn.Module) -> tuple[Tensor, Tensor]:
     """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
-    hidden, last = linear_layers(network)
+    hidden, last = list_linear_layers(network)
     neurons = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1)
     return neurons.detach().cpu().double(), last.bias.detach().cpu().double()
 
@@ -360,7 +368,7 @@ def extract_neurons(network: nn.Module) -> tuple[Tensor, Tensor]:
 def replace_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
     """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
     twin = copy_model(network)
-    hidden, last = linear_layers(twin)
+    hidden, last = list_linear_layers(twin)
     inputs = hidden.in_features
     neurons = neurons.to(hidden.weight)
     hidden.weight = nn.Parameter(neurons[:, :inputs].contiguous())

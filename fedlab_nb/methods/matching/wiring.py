@@ -1,11 +1,17 @@
 """Which numbers of a network belong to which hidden units, so that the units can be put in another order.
 
-`find_wiring(network)` walks through the layers. All places that one order of units touches are one *group*: the rows of
-the layer that makes the units, its bias, the batch norm behind it, and the columns of the layers that read them. In a
-residual network the branches that are added share one group. Inputs and classes keep their order.
+`find_wiring(network)` walks through the layers and collects *groups*. A group is every place that one order of units
+changes:
 
-`permute_units(state, wiring, orders)` puts the units into other orders: unit orders[g][i] becomes unit i. A
-channel of a convolution that a linear layer reads after flattening has H·W columns there, which move together.
+- the rows and the bias of the layer that computes the units;
+- the batch norm behind it;
+- the columns of each layer whose inputs the units are.
+
+In a residual network the branches that are added share one group. Inputs and classes keep their order.
+
+`permute_units(state, wiring, orders)` puts the units of each group g into another order: unit orders[g][i] becomes
+unit i. A channel of a convolution that is flattened in front of a linear layer has H·W columns there. They move
+together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,23 +56,24 @@ PASSING = (
 class Wiring:
     """The groups of a network, in the order in which an input meets them; group g is number g in each tuple.
 
-    layers:  name of the layer that makes the units;   units: how many there are
-    axes:    name of a tensor of the state -> its (dimension, group) pairs
-    learnt:  names of those tensors that training sets (no running statistics)
-    reads:   name of the module whose outputs are the units' activations
+    layers:             name of the layer that computes the units
+    units:              how many there are
+    axes:               name of a tensor of the state -> its (dimension, group) pairs
+    learnt:             names of those tensors that training sets (no running statistics)
+    activation_modules: name of the module whose outputs are the units' activations
     """
 
     layers: tuple[str, ...]
     units: tuple[int, ...]
     axes: Mapping[str, tuple[tuple[int, int], ...]]
     learnt: frozenset[str]
-    reads: tuple[str, ...]
+    activation_modules: tuple[str, ...]
 
-    def identity(self) -> list[Tensor]:
+    def make_identity_orders(self) -> list[Tensor]:
         """The order that changes nothing, for every group."""
         return [torch.arange(n) for n in self.units]
 
-    def tensors_of_group(self, group: int) -> list[str]:
+    def list_group_tensors(self, group: int) -> list[str]:
         """The learnt tensors that an order of `group` changes."""
         names = []
         for name, axes in self.axes.items():
@@ -78,29 +85,31 @@ class Wiring:
 def find_wiring(network: Network) -> Wiring:
     """The wiring of `network`; UsageError for a layer whose units cannot be followed."""
     walk = _Walk()
-    last = walk.follow(network.body, "body", FIXED)
-    walk.read_units(network.classifier, "classifier", last)
-    roots = sorted({walk.root(group) for group in range(1, len(walk.parents))} - {FIXED})
+    last = walk.follow_module(network.body, "body", FIXED)
+    walk.record_inputs(network.classifier, "classifier", last)
+    roots = sorted({walk.find_root(group) for group in range(1, len(walk.parents))} - {FIXED})
     numbers = {root: number for number, root in enumerate(roots)}
     axes = {}
     learnt = set()
     for name, pairs in walk.axes.items():
         movable = []
         for dim, group in pairs:
-            root = walk.root(group)
+            root = walk.find_root(group)
             if root != FIXED:
                 movable.append((dim, numbers[root]))
         if movable:
             axes[name] = tuple(movable)
         if not name.rpartition(".")[2].startswith("running"):
             learnt.add(name)
-    reads = {walk.root(group): name for group, name in walk.reads}  # the last one counts
+    last_module = {}  # of each group; a later activation takes the place of an earlier one
+    for group, name in walk.activation_modules:
+        last_module[walk.find_root(group)] = name
     return Wiring(
         layers=tuple(walk.names[root] for root in roots),
         units=tuple(walk.sizes[root] for root in roots),
         axes=axes,
         learnt=frozenset(learnt),
-        reads=tuple(reads[root] for root in roots),
+        activation_modules=tuple(last_module[root] for root in roots),
     )
 
 
@@ -115,38 +124,39 @@ class _Walk:
         self.sizes = [0]
         self.names = [""]
         self.axes: dict[str, list[tuple[int, int]]] = {}
-        self.reads: list[tuple[int, str]] = []
+        self.activation_modules: list[tuple[int, str]] = []
 
-    def root(self, group: int) -> int:
+    def find_root(self, group: int) -> int:
+        """The number that all groups joined with `group` share."""
         while self.parents[group] != group:
             group = self.parents[group]
         return group
 
-    def join(self, group: int, other: int) -> int:
+    def join_groups(self, group: int, other: int) -> int:
         """Make one group of two; returns its root."""
-        first, second = sorted((self.root(group), self.root(other)))
+        first, second = sorted((self.find_root(group), self.find_root(other)))
         self.parents[second] = first
         return first
 
-    def follow(self, module: Any, name: str, group: int) -> int:
+    def follow_module(self, module: Any, name: str, group: int) -> int:
         """The group of the outputs of `module`, whose inputs are units of `group`."""
         if isinstance(module, nn.Sequential):
             for child_name, child in module.named_children():
-                group = self.follow(child, f"{name}.{child_name}", group)
+                group = self.follow_module(child, f"{name}.{child_name}", group)
             return group
         if isinstance(module, Residual):
-            main = self.follow(module.main, f"{name}.main", group)
-            shortcut = self.follow(module.shortcut, f"{name}.shortcut", group)
-            return self.follow(module.relu, f"{name}.relu", self.join(main, shortcut))
+            main = self.follow_module(module.main, f"{name}.main", group)
+            shortcut = self.follow_module(module.shortcut, f"{name}.shortcut", group)
+            return self.follow_module(module.relu, f"{name}.relu", self.join_groups(main, shortcut))
         if isinstance(module, PreActivated):
             return self._follow_pre_activated(module, name, group)
         if isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.groups == 1):
-            self.read_units(module, name, group)
+            self.record_inputs(module, name, group)
             return self._add_group(module, name)
         if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
             return self._follow_normalisation(module, name, group)
         if isinstance(module, POINTWISE):
-            self.reads.append((group, name))
+            self.activation_modules.append((group, name))
             return group
         if isinstance(module, PASSING):
             return group
@@ -156,32 +166,32 @@ class _Walk:
         )
 
     def _follow_pre_activated(self, module: PreActivated, name: str, group: int) -> int:
-        active = self.follow(module.before, f"{name}.before", group)
-        main = self.follow(module.main, f"{name}.main", active)
+        active = self.follow_module(module.before, f"{name}.before", group)
+        main = self.follow_module(module.main, f"{name}.main", active)
         shortcut = group
         if not module.keeps_shape:
-            shortcut = self.follow(module.shortcut, f"{name}.shortcut", active)
-        group = self.join(main, shortcut)
-        self.reads.append((group, name))
+            shortcut = self.follow_module(module.shortcut, f"{name}.shortcut", active)
+        group = self.join_groups(main, shortcut)
+        self.activation_modules.append((group, name))
         return group
 
     def _follow_normalisation(
         self, module: nn.BatchNorm2d | nn.GroupNorm, name: str, group: int
     ) -> int:
         if isinstance(module, nn.GroupNorm) and module.num_groups not in (1, module.num_channels):
-            group = self.join(FIXED, group)  # its channels share their statistics in groups
+            group = self.join_groups(FIXED, group)  # its channels share their statistics in groups
         for tensor in ("weight", "bias", "running_mean", "running_var"):
             if getattr(module, tensor, None) is not None:
                 self.axes[f"{name}.{tensor}"] = [(0, group)]
-        self.reads.append((group, name))
+        self.activation_modules.append((group, name))
         return group
 
-    def read_units(self, layer: Any, name: str, group: int) -> None:
-        """The columns of `layer` read units of `group`."""
+    def record_inputs(self, layer: Any, name: str, group: int) -> None:
+        """Note that the inputs of `layer`, its columns, are the units of `group`."""
         self.axes.setdefault(f"{name}.weight", []).append((1, group))
 
     def _add_group(self, layer: Any, name: str) -> int:
-        """A new group: the units that `layer` makes."""
+        """Add a group: the units that `layer` computes."""
         group = len(self.parents)
         self.parents.append(group)
         self.sizes.append(len(layer.weight))
@@ -189,11 +199,11 @@ class _Walk:
         self.axes[f"{name}.weight"].append((0, group))
         if layer.bias is not None:
             self.axes[f"{name}.bias"] = [(0, group)]
-        self.reads.append((group, name))
+        self.activation_modules.append((group, name))
         return group
 
 
-def unit_rows(tensor: Tensor, dim: int, units: int) -> Tensor:
+def flatten_units(tensor: Tensor, dim: int, units: int) -> Tensor:
     """`[units, rest]`: all numbers of each unit, where the units lie along `dim`."""
     by_unit = tensor.unflatten(dim, (units, tensor.shape[dim] // units))
     return by_unit.movedim(dim, 0).reshape(units, -1)

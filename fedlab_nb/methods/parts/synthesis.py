@@ -1,10 +1,11 @@
 """The server of the data-free methods, and the hyper-parameters that they share.
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
-- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides `first_weights`,
-  `teacher` and `model` where it differs from DENSE.
+- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides `make_first_weights`,
+  `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
-  `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` is the model that predicts.
+  `server.add(t, x, y)` is (b), `yield from server.distil_student(t)` is (c), `self.make_global_model(server)` is
+  the model that predicts.
 - `GeneratorServer`: with a generator; `x, y = yield from server.make_images(t, self.loss)` is (a).
 The student by itself, for methods that distil on real samples, is in `images.py`.
 """
@@ -68,23 +69,29 @@ class SynthesisTrace:
 
     @torch.no_grad()
     def add_batch(
-        self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module
+        self, done: int, images: Tensor, labels: Tensor, teacher_logits: Tensor, student: nn.Module
     ) -> None:
-        """Epoch `done` (from 1): new `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
-        probabilities = teacher.softmax(1).gather(1, labels[:, None])
+        """Epoch `done` (from 1): new `images [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the
+        student."""
+        probabilities = teacher_logits.softmax(1).gather(1, labels[:, None])
         self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
-        disagree = student(x).argmax(1) != teacher.argmax(1)
+        disagree = student(images).argmax(1) != teacher_logits.argmax(1)
         self.add_value("disagreement", disagree.double().mean())
         if has_frame(done, self.epochs):
-            rows = torch.linspace(0, len(x) - 1, min(SHOWN, len(x))).round().long().to(x.device)
-            self.frames.append((done, x[rows], labels[rows]))
+            rows = (
+                torch.linspace(0, len(images) - 1, min(SHOWN, len(images)))
+                .round()
+                .long()
+                .to(images.device)
+            )
+            self.frames.append((done, images[rows], labels[rows]))
 
     def add_value(self, name: str, value: Tensor) -> None:
         """One more value of the series `name`."""
         self.series.setdefault(name, []).append(value.detach().clone())
 
-    def arrays(self) -> dict[str, Any]:
+    def make_arrays(self) -> dict[str, Any]:
         """The report's arrays so far, by field name."""
         arrays = {name: torch.stack(values).cpu().numpy() for name, values in self.series.items()}
         if self.frames:
@@ -135,20 +142,20 @@ class ServerKnobs(Method):
         recipe = student_recipe(self.epochs, self.batch, self.server_lr)
         return Learner(student, recipe, choose_distillation_loss("kl", self.temperature), clip=CLIP)
 
-    def first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
+    def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
         """w `[M]` of the clients in the teacher, device and dtype of `like`; None: all alike."""
         kind = getattr(self, "weights", "uniform")
         if kind == "uniform":
             return None
         return client_weights(kind, ctx.sizes, like)
 
-    def teacher(self, logits: Tensor, w: Tensor | None) -> Tensor:
+    def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
-        return combine(logits, w)
+        return combine(client_logits, weights)
 
-    def model(self, server: Server) -> GlobalModel:
+    def make_global_model(self, server: Server) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
-        return snapshot(server.student, self.report(**server.trace.arrays()))
+        return snapshot(server.student, self.report(**server.trace.make_arrays()))
 
 
 @dataclass(frozen=True)
@@ -177,53 +184,55 @@ class Server:
         self.ensemble = FrozenEnsemble(uploaded)
         self.student = new_student(ctx, name, method.server_model)
         self.learner = method.learner(self.student)
-        self.weights = method.first_weights(ctx, next(self.student.parameters()))
+        self.weights = method.make_first_weights(ctx, next(self.student.parameters()))
         self.pool = Pool()
         self.trace = SynthesisTrace(method.epochs)
         self.stream = ctx.generator(name, "synthesis")
         self._order = ctx.generator(name, "batches")
 
-    def teacher(self, x: Tensor) -> Tensor:
-        """The teacher's logits `[N, C]` of `x [N, ...]`."""
-        return self.method.teacher(self.ensemble.logits(x), self.weights)
+    def compute_teacher_logits(self, images: Tensor) -> Tensor:
+        """The teacher's logits `[N, C]` of `images [N, ...]`."""
+        return self.method.combine_teacher_logits(self.ensemble.logits(images), self.weights)
 
     def draw_labels(self) -> Tensor:
         """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
         labels = torch.randint(self.ctx.classes, (self.method.images,), generator=self.stream)
         return labels.sort().values.to(self.ctx.device)
 
-    def add(self, t: int, x: Tensor, labels: Tensor) -> None:
-        """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool and the trace."""
-        logits = self.ensemble.logits_in_chunks(x)
-        self.pool.add(x, labels, logits)
-        teacher = self.method.teacher(logits, self.weights)
-        self.trace.add_batch(t + 1, x, labels, teacher, self.student)
+    def add(self, epoch: int, images: Tensor, labels: Tensor) -> None:
+        """(b) of `epoch` (from 0): `images [b, ...]` with `labels [b]` joins the pool and the trace."""
+        logits = self.ensemble.logits_in_chunks(images)
+        self.pool.add(images, labels, logits)
+        teacher = self.method.combine_teacher_logits(logits, self.weights)
+        self.trace.add_batch(epoch + 1, images, labels, teacher, self.student)
 
-    def distil(self, t: int, prepare: Callable[[Tensor], Tensor] | None = None) -> Steps[None]:
-        """(c) of epoch t: a pass over the pool, of `passes` steps at most.
+    def distil_student(
+        self, epoch: int, prepare: Callable[[Tensor], Tensor] | None = None
+    ) -> Steps[None]:
+        """(c) of `epoch`: a pass over the pool, of `passes` steps at most.
 
         `prepare` changes a batch before teacher and student read it; without it the teacher's cached logits are used.
         """
         if prepare:
-            teacher = self.teacher
+            teacher = self.compute_teacher_logits
         else:
-            teacher = self.method.teacher(self.pool.logits, self.weights)
+            teacher = self.method.combine_teacher_logits(self.pool.logits, self.weights)
         steps = self.method.passes or None
         losses = []
         for loss in self.learner.train_one_pass(
-            self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare
+            self.pool.x, teacher, self._order, epoch=epoch, steps=steps, prepare=prepare
         ):
             losses.append(loss)
-            yield Progress("distillation", t, self.method.epochs)
-        yield self.finish_epoch(t, losses)
+            yield Progress("distillation", epoch, self.method.epochs)
+        yield self.finish_epoch(epoch, losses)
 
-    def finish_epoch(self, t: int, losses: list[Tensor]) -> Progress:
-        """The progress at the end of epoch t, with the `losses` of its distillation steps."""
+    def finish_epoch(self, epoch: int, losses: list[Tensor]) -> Progress:
+        """The progress at the end of `epoch`, with the `losses` of its distillation steps."""
         loss = torch.stack(losses).mean()
         epochs = self.method.epochs
         self.trace.add_value("distillation_loss", loss)
-        model = self.method.model(self) if has_frame(t + 1, epochs) else None
-        return Progress("distillation", t + 1, epochs, {"loss": float(loss)}, model=model)
+        model = self.method.make_global_model(self) if has_frame(epoch + 1, epochs) else None
+        return Progress("distillation", epoch + 1, epochs, {"loss": float(loss)}, model=model)
 
 
 class GeneratorServer(Server):
@@ -246,14 +255,14 @@ class GeneratorServer(Server):
         noise = [torch.randn(size, generator=self.stream) for _ in range(steps)]
         return torch.stack(noise).to(self.ctx.device, self.ctx.dtype)
 
-    def make_images(self, t: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
-        """(a) of epoch t: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
-        `loss(x, y, ensemble, student, w)`.
+    def make_images(self, epoch: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
+        """(a) of `epoch`: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
+        `generator_loss(x, y, ensemble, student, w)`.
 
         Returns the images x `[b, ...]` of the lowest loss and their intended labels y `[b]`.
         """
         method = self.method
-        if method.reset and t:
+        if method.reset and epoch:
             initialise_generator(self.generator, self.stream)
         z = self.draw_noise(1, method.images)[0].requires_grad_()
         y = self.draw_labels()
@@ -269,7 +278,7 @@ class GeneratorServer(Server):
             steps=method.generator_steps,
             lr=method.generator_lr,
             clipped=None if method.clip == "together" else -1,  # z is the last parameter
-            progress=Progress("synthesis", t, method.epochs),
+            progress=Progress("synthesis", epoch, method.epochs),
         )
         self.student.requires_grad_(True)
         return x, y

@@ -76,7 +76,7 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
 def fused_from(networks, blocks):
     """The networks side by side, unchanged, in so many blocks."""
     clients = [Client(network, blocks) for network in networks]
-    stages = [Stage([client.branch(k) for client in clients]) for k in range(blocks)]
+    stages = [Stage([client.get_branch(k) for client in clients]) for k in range(blocks)]
     return FusedNetwork(stages, [networks[0].classifier], "average", "sum")
 
 

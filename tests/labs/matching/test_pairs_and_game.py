@@ -120,7 +120,9 @@ def test_cosines_by_hand():
     one, other = network(0, "mlp1"), network(5, "mlp1")
     wiring = find_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
-    got = unit_cosines(model_state(one), model_state(other), wiring, wiring.identity(), 0)
+    got = unit_cosines(
+        model_state(one), model_state(other), wiring, wiring.make_identity_orders(), 0
+    )
     assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 
 

@@ -330,7 +330,7 @@ def test_the_tiny_rounds_are_those_of_fens():
     proxies = {phone.seat: Proxy(phone.logits.transpose(0, 1), phone.y) for phone in phones}
     for _ in fens.train_aggregator(rule, proxies, lambda k: generator(0, "x", k)):
         pass
-    np.testing.assert_allclose(room.rounds.table, rule.weights(), atol=1e-5)
+    np.testing.assert_allclose(room.rounds.table, rule.get_weights(), atol=1e-5)
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1
     x = load("digits").x_test
     said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)

@@ -146,7 +146,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
             ).max()
             < 1e-6
         )
-    assert np.abs(np.array(table) - rule.weights().flatten().numpy()).max() < 1e-6
+    assert np.abs(np.array(table) - rule.get_weights().flatten().numpy()).max() < 1e-6
     assert np.ptp(table) > 0.1
 
 

@@ -109,7 +109,7 @@ def test_the_literal_rule_travels_one_decayed_step_an_epoch():
 )
 def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
     """The pool before the new batch joins it, clean; its cached logits are what the networks answer."""
-    seen, real = [], boosting.reweight
+    seen, real = [], boosting.improve_weights
     pools: list[Pool] = []
 
     class Recorded(Pool):
@@ -131,7 +131,7 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
 
     context_clients = run(ee=False)[0].ensemble.clients
     monkeypatch.setattr(synthesis, "Pool", Recorded)
-    monkeypatch.setattr(boosting, "reweight", reweight)
+    monkeypatch.setattr(boosting, "improve_weights", reweight)
     run(updates=updates, passes=passes)
     assert seen == expected
 
@@ -155,14 +155,14 @@ def test_the_pool_keeps_clean_images_whatever_dhs_does(monkeypatch):
 
 def test_dhs_perturbs_what_teacher_and_student_see_afresh_in_every_batch(monkeypatch):
     """Teacher and student meet images exactly ε away from the pool's, with other directions in every batch."""
-    calls, real = [], boosting.perturb
+    calls, real = [], boosting.perturb_images
 
     def perturb(x, teacher, u, epsilon, **options):
         perturbed = real(x, teacher, u, epsilon, **options)
         calls.append((x, perturbed, u))
         return perturbed
 
-    monkeypatch.setattr(boosting, "perturb", perturb)
+    monkeypatch.setattr(boosting, "perturb_images", perturb)
     run(epsilon=51.0)  # 0.2 in pixels
     assert len(calls) == 2 * T  # `passes` = 2
     for x, perturbed, _ in calls:
@@ -189,7 +189,7 @@ def test_dhs_touches_the_student_only():
 def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
     monkeypatch.setattr(
-        boosting, "perturb", lambda x, *rest, **options: x
+        boosting, "perturb_images", lambda x, *rest, **options: x
     )  # the teacher is asked again each time
     new_images, _ = run(context(dtype=torch.float64))
     torch.testing.assert_close(
@@ -212,7 +212,7 @@ def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy()
     for ghs, hard_loss in ((True, (d * cross_entropy).mean()), (False, cross_entropy.mean())):
         method = CoBoosting(ghs=ghs, beta=0.7)
         torch.testing.assert_close(
-            method.loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl
+            method.generator_loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl
         )
 
 

@@ -51,14 +51,14 @@ HAND = torch.tensor([[0, math.log(3)], [0, math.log(3)]], dtype=F64)
 
 def test_difficulty_by_hand_and_within_0_and_1():
     by_hand = torch.tensor([0.25, 0.75], dtype=F64)
-    torch.testing.assert_close(boosting.difficulty(HAND, torch.tensor([1, 0])), by_hand)
-    d = boosting.difficulty(random(N, C, scale=30), labels())
+    torch.testing.assert_close(boosting.compute_difficulty(HAND, torch.tensor([1, 0])), by_hand)
+    d = boosting.compute_difficulty(random(N, C, scale=30), labels())
     assert bool((d >= 0).all()) and bool((d <= 1).all())
     # The size of the cross-entropy's gradient on the label's logit.
     logits = random(N, C).requires_grad_()
     (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels(), reduction="sum"), logits)
     torch.testing.assert_close(
-        boosting.difficulty(logits, labels()), -gradient[torch.arange(N), labels()]
+        boosting.compute_difficulty(logits, labels()), -gradient[torch.arange(N), labels()]
     )
 
 
@@ -110,9 +110,9 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
 @pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
 def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
-    u = boosting.random_directions(N, C, seeded(), x)
+    u = boosting.draw_directions(N, C, seeded(), x)
     before = x.clone()
-    change = boosting.perturb(x, ensemble, u, epsilon) - x
+    change = boosting.perturb_images(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((u * (ensemble(probe) / 4).softmax(1)).sum(), probe)
     torch.testing.assert_close(change, epsilon * gradient.sign(), rtol=0, atol=1e-15)
@@ -123,8 +123,8 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
-    u = boosting.random_directions(N, C, seeded(), x)
-    change = boosting.perturb(x, ensemble, u, epsilon, kind="literal") - x
+    u = boosting.draw_directions(N, C, seeded(), x)
+    change = boosting.perturb_images(x, ensemble, u, epsilon, kind="literal") - x
     torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
     # Along the gradient of the raw logits, with no temperature in it.
     probe = x.clone().requires_grad_()
@@ -137,7 +137,7 @@ def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
 def test_where_the_teacher_is_flat_nothing_moves():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
-        perturbed = boosting.perturb(
+        perturbed = boosting.perturb_images(
             x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind
         )
         assert torch.equal(perturbed, x)
@@ -145,7 +145,9 @@ def test_where_the_teacher_is_flat_nothing_moves():
 
 def test_an_unknown_perturbation_is_refused():
     with pytest.raises(UsageError, match="Unknown perturbation 'sing'"):
-        boosting.perturb(images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, kind="sing")
+        boosting.perturb_images(
+            images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, kind="sing"
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------------- EE
@@ -160,7 +162,7 @@ def test_the_gradient_in_closed_form_is_autograds(normalise):
     w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
     torch.testing.assert_close(
-        boosting.weight_gradient(z, y, w.detach(), normalise=normalise), expected
+        boosting.compute_weight_gradient(z, y, w.detach(), normalise=normalise), expected
     )
 
 
@@ -170,10 +172,10 @@ def test_one_sign_step_by_hand():
         torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64),
     )
     torch.testing.assert_close(
-        boosting.sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64)
+        boosting.take_sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64)
     )
     few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
-    assert torch.equal(boosting.sign_step(few, torch.ones(2, dtype=F64), 0.5), few)
+    assert torch.equal(boosting.take_sign_step(few, torch.ones(2, dtype=F64), 0.5), few)
 
 
 def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
@@ -183,15 +185,15 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
         seen.append(z[0, :, 0])
         return torch.zeros_like(w)
 
-    monkeypatch.setattr(boosting, "weight_gradient", gradient)
+    monkeypatch.setattr(boosting, "compute_weight_gradient", gradient)
     z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
     w = torch.full((M,), 1 / M, dtype=F64)
-    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=seeded()))
+    list(boosting.improve_weights(w, z, labels(), 0.1, batch=8, stream=seeded()))
     assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
     assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
     assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
     seen.clear()
-    list(boosting.reweight(w, z, labels(), 0.1, batch=8, stream=seeded(), steps=2))
+    list(boosting.improve_weights(w, z, labels(), 0.1, batch=8, stream=seeded(), steps=2))
     assert [len(part) for part in seen] == [8, 8]
 
 
@@ -199,7 +201,7 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).logits_in_chunks(x)
-    *_, fast = boosting.reweight(w, cached, y, 0.02, batch=8, stream=seeded(9))
+    *_, fast = boosting.improve_weights(w, cached, y, 0.02, batch=8, stream=seeded(9))
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()

@@ -19,9 +19,9 @@ from fedlab_nb.methods.fedlpa.client import (
     add_factor_noise,
     add_noise,
     guess_classes,
-    label_leak,
+    measure_label_leak,
 )
-from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, solve_layer_with
+from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, make_layer_systems, solve_layer_with
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
@@ -62,7 +62,7 @@ def test_large_damping_is_the_average(weights):
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     posterior = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert count_bytes(posterior.upload(1e-3, "one")) == 4 * floats
+    assert count_bytes(posterior.make_upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():
@@ -97,7 +97,7 @@ def test_the_report_shows_what_the_upload_reveals():
     sent = [
         list(posterior.factors.values())[-1].b.diagonal() + 0.1 for posterior in out.posteriors
     ]  # damped, as it was sent
-    assert out.report.label_leak == label_leak(
+    assert out.report.label_leak == measure_label_leak(
         torch.stack(sent), torch.from_numpy(out.report.train_counts)
     )
     for name in out.report.layers:
@@ -183,7 +183,7 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
     posterior = LocalPosterior(1, state, ("a",), {})
-    noised = posterior.upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
+    noised = posterior.make_upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
     assert (
         list(noised) == list(state)
         and noised["running"] is state["running"]
@@ -195,7 +195,7 @@ def test_label_leak_by_hand():
     assert guess_classes(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
     diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
     counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
-    leak = label_leak(diagonals, counts)
+    leak = measure_label_leak(diagonals, counts)
     assert (
         leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8
     )  # the second client's guess is 2 and 3
@@ -234,16 +234,16 @@ def test_the_servers_part_again_is_the_run(remembered, damping, pi):
     """Also of the uploads of another run, with another damping."""
     again, _, _ = server(remembered)
     _, model, _ = server(remembered, damping=damping, pi=pi)
-    state = again.solve_with("exact", again.uploads(damping, pi))
+    state = again.solve_with("exact", again.make_uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
-    assert again.accuracy(state) == model.accuracy(again.x, again.y)
+    assert again.compute_accuracy(state) == model.accuracy(again.x, again.y)
 
 
 def test_each_use_by_hand(remembered):
     again, _, _ = server(remembered)
-    received = again.uploads(1e-2, "one")
-    average, systems = layer_systems(received)
+    received = again.make_uploads(1e-2, "one")
+    average, systems = make_layer_systems(received)
     name = list(systems)[-1]
     system, weights = systems[name], systems[name].w
     assert USES == ("exact", "shortcut", "inputs", "diagonal", "none")  # each of them below
@@ -270,18 +270,20 @@ def test_each_use_by_hand(remembered):
 
 def test_noise_is_drawn_by_seed_and_spares_what_was_measured(remembered):
     again, _, _ = server(remembered)
-    clean = again.uploads(1e-3)
-    one, same, other = (again.uploads(1e-3, noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2))
+    clean = again.make_uploads(1e-3)
+    one, same, other = (
+        again.make_uploads(1e-3, noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
+    )
     name = next(iter(one))
     assert torch.equal(one[name], same[name]) and not torch.equal(one[name], other[name])
-    assert torch.equal(again.uploads(1e-3)[0]["state"][name], clean[0]["state"][name])
+    assert torch.equal(again.make_uploads(1e-3)[0]["state"][name], clean[0]["state"][name])
 
 
 def test_the_path_of_each_solver(remembered):
     again, model, _ = server(remembered)
-    received = again.uploads(1e-3)
+    received = again.make_uploads(1e-3)
     for solver, limit, steps in (("gd", 6, [0, 1, 2, 4, 6]), ("ea", 0, [0])):
-        *path, last = again.solver_path(solver, limit, received)
+        *path, last = again.trace_solver(solver, limit, received)
         assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][
             0
         ]
@@ -290,7 +292,7 @@ def test_the_path_of_each_solver(remembered):
             == steps
         )
         assert all(len(curve) == limit + 1 for curve in last[0].residuals.values())
-    *_, (now, accuracy) = again.solver_path("cg", 0, received)
+    *_, (now, accuracy) = again.trace_solver("cg", 0, received)
     assert now.iteration == max(model.report.iterations.values()) and now.worst_residual <= 1e-6
     assert accuracy == model.accuracy(again.x, again.y)
 

@@ -50,7 +50,7 @@ def test_linear_is_per_class_with_rows_that_are_constant_over_the_classes():
     one = set_table(rules.make_linear(M, C).double(), scalars)
     many = set_table(rules.make_per_class(M, C).double(), scalars.expand(M, C))
     close(one(logits()), many(logits()))
-    close(one.weights(), many.weights())
+    close(one.get_weights(), many.get_weights())
 
 
 def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
@@ -60,7 +60,7 @@ def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
     shares = torch.tensor(
         [[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]]
     )
-    torch.testing.assert_close(fixed.weights(), shares)
+    torch.testing.assert_close(fixed.get_weights(), shares)
     close(
         fixed.double()(logits()), set_table(rules.make_per_class(M, C).double(), shares)(logits())
     )
@@ -70,7 +70,7 @@ def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
 def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
     """relu(a) - relu(-a) = a: W_1 = [diag(lambda_i), -diag(lambda_i)]_i and W_2 = [I; -I]."""
     table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
-    mlp = rules.MLP(M, C, k=2 * C).double()
+    mlp = rules.MLP(M, C, hidden_units=2 * C).double()
     half = torch.cat([torch.diag(row) for row in table], 1)  # [C, M*C]
     eye = torch.eye(C, dtype=torch.float64)
     with torch.no_grad():
@@ -97,7 +97,7 @@ def test_numbers_of_trained_parameters():
     assert rules.make_linear(m, c).q == 20
     assert rules.make_per_class(m, c).q == 200
     assert rules.make_per_class(20, 100).q == 2000
-    assert rules.MLP(m, c, k=40).q == 8450  # 200*40 + 40 + 40*10 + 10
+    assert rules.MLP(m, c, hidden_units=40).q == 8450  # 200*40 + 40 + 40*10 + 10
     assert rules.make_trained_aggregator("moe", m, c, input_shape=(3, 32, 32)).q == 62_856
     assert (
         rules.make_trained_aggregator("moe", 10, c, input_shape=IMAGE).q
@@ -133,7 +133,7 @@ def test_voting_by_hand():
     assert voting(z).argmax(1).tolist() == [0, 1]
     assert voting.q == 0
     torch.testing.assert_close(
-        voting.competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]])
+        voting.get_competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]])
     )
 
 
@@ -159,13 +159,13 @@ def test_vote_counts_against_a_plain_loop():
 def test_features_are_what_the_last_linear_map_reads():
     z = logits()
     assert torch.equal(rules.make_averaging(M, C).features(z), z.reshape(B, M * C))
-    mlp = rules.MLP(M, C, k=5).double()
+    mlp = rules.MLP(M, C, hidden_units=5).double()
     close(mlp.output(mlp.features(z)), mlp(z))
     assert mlp.features(z).shape == (B, 5)
 
 
 def test_xaviers_range():
-    drawn = rules.make_per_class(30, 70, "xavier", generator(0)).weights()
+    drawn = rules.make_per_class(30, 70, "xavier", generator(0)).get_weights()
     assert drawn.abs().max() <= math.sqrt(6 / 100) and drawn.abs().max() > 0.9 * math.sqrt(6 / 100)
 
 
@@ -238,7 +238,7 @@ def test_of_a_mixture_it_is_the_mean_gate_of_the_class():
 
 def test_of_a_network_it_is_the_mean_slope():
     """d f_c / d z_ic = sum over the units j that fire of W_2[c, j] W_1[j, i C + c]."""
-    rule = rules.MLP(M, C, k=5, generator=generator(3)).double()
+    rule = rules.MLP(M, C, hidden_units=5, generator=generator(3)).double()
     parts = proxies()
     z, labels, _ = Proxy.concatenate(parts)
     fires = (rule.hidden(z.flatten(1)) > 0).double()
@@ -263,7 +263,7 @@ def test_a_class_without_a_sample_is_judged_on_all_of_them():
 
 def test_a_deep_set_does_not_know_who_answers_and_trims_where_it_predicts():
     """By hand: phi(p) = (p_0, p_1), rho(h) = h; the probabilities of class 0 are 0.9, 0.8, 0.6, 0.1."""
-    rule = rules.make_trained_aggregator("deepset", 4, 2, k=2, cut=1).double()
+    rule = rules.make_trained_aggregator("deepset", 4, 2, hidden_units=2, trimmed=1).double()
     assert rule.q == (2 * 2 + 2) * 2 + 2**2 + 2
     with torch.no_grad():
         for layer in (rule.each, rule.hidden, rule.output):

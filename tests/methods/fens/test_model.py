@@ -7,7 +7,7 @@ from fens_runs import C, M, context, run, x_test
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.methods.fens.model import (
     RANGES,
-    layers_to_quantise,
+    find_layers_to_quantise,
     measure_ranges,
     round_layer_inputs,
     round_to_bits,
@@ -127,7 +127,7 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
     name, _, width = model.partition(":")
     module = build(name, (1, 8, 8), 10, width=int(width) if width else None).eval()
     seen = []
-    for layer in layers_to_quantise(module):
+    for layer in find_layers_to_quantise(module):
         layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].detach()))
     ranges = measure_ranges(module, images())
     assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
@@ -141,7 +141,7 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
 def test_a_perceptron_by_hand():
     module = build("mlp", (1, 8, 8), 10).eval()
     ranges = measure_ranges(module, images())
-    layers, x = layers_to_quantise(module), images().flatten(1)
+    layers, x = find_layers_to_quantise(module), images().flatten(1)
     for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
         x = layer(round_to_bits(x, low, high, 4))
         x = x.relu() if at + 1 < len(layers) else x
@@ -152,7 +152,7 @@ def test_clients_measure_their_own_models_on_what_they_held_out(federation):
     ctx, plain = context(federation), context(federation)
     fens, _ = run(ctx, rounds=3, activation_bits=8)
     other, _ = run(plain, rounds=3)
-    layers = len(layers_to_quantise(fens.experts.clients.module(0)))
+    layers = len(find_layers_to_quantise(fens.experts.clients.module(0)))
     assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
     more = [ctx.link.ledger.by_phase()["ensemble"][1] - plain.link.ledger.by_phase()["ensemble"][1]]
     assert more == [M * M * 8 * layers]

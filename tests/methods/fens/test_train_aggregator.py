@@ -12,7 +12,7 @@ from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     CLIENT_WEIGHTS,
     Proxy,
-    client_weights,
+    compute_client_weights,
     draw_batches,
     draw_participants,
 )
@@ -46,7 +46,7 @@ def batches(parts, plan):
 
 def start(name, clients=M):
     return rules.make_trained_aggregator(
-        name, clients, C, k=6, input_shape=IMAGE, start="xavier", generator=generator(7)
+        name, clients, C, hidden_units=6, input_shape=IMAGE, start="xavier", generator=generator(7)
     ).double()
 
 
@@ -162,12 +162,12 @@ def test_a_client_without_samples_takes_no_part(at_once):
     assert link.ledger.by_phase() == {"aggregator": (2 * size, 2 * size)}
     assert all(row["messages"] == 10 for row in link.ledger.rows())
     for kind, expected in (("samples", {0: 3 / 11, 2: 8 / 11}), ("uniform", {0: 0.5, 2: 0.5})):
-        assert client_weights(with_empty, 8, kind) == expected
+        assert compute_client_weights(with_empty, 8, kind) == expected
 
 
 def test_nobody_with_a_sample_is_an_error():
     with pytest.raises(UsageError, match="No client has a proxy sample"):
-        client_weights(dict(enumerate(proxies([0, 0]))), 128, "samples")
+        compute_client_weights(dict(enumerate(proxies([0, 0]))), 128, "samples")
 
 
 def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one():

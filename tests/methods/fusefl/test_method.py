@@ -36,8 +36,12 @@ def parts_of(clients, split):
         *narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients]
     )
     client = Client(model, split)
-    counts = [parameter_count(client.branch(k)) for k in range(split)]
-    return counts, [shape[0] for shape in client.borders()[:-1]], parameter_count(client.classifier)
+    counts = [parameter_count(client.get_branch(k)) for k in range(split)]
+    return (
+        counts,
+        [shape[0] for shape in client.measure_borders()[:-1]],
+        parameter_count(client.classifier),
+    )
 
 
 @pytest.mark.parametrize("clients", WIDTHS)
@@ -94,8 +98,8 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     )
     kind = narrow_architecture(ctx.architectures[0], 3)
     client = Client(build(*kind[:3], width=kind[3]), split)
-    counts = [parameter_count(client.branch(k)) for k in range(split)]
-    channels = [shape[0] for shape in client.borders()[:-1]]
+    counts = [parameter_count(client.get_branch(k)) for k in range(split)]
+    channels = [shape[0] for shape in client.measure_borders()[:-1]]
     classifier, features = parameter_count(client.classifier), client.classifier.in_features
     down = byte_formulas.fusefl_download_bytes(
         counts, channels, 3, adaptor, calibrated=head == "ccvr"
@@ -225,7 +229,10 @@ def test_one_client_with_average_is_the_network_itself(split):
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = Client(network, split)
     fused = FusedNetwork(
-        [Stage([client.branch(k)]) for k in range(split)], [network.classifier], "average", "sum"
+        [Stage([client.get_branch(k)]) for k in range(split)],
+        [network.classifier],
+        "average",
+        "sum",
     )
     torch.testing.assert_close(fused(samples()), network(samples()))
 
@@ -319,7 +326,7 @@ def test_own_first_weights_are_not_sent():
 
 def test_a_network_can_be_rebuilt_from_its_parts():
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    upper = Client(network, 4).upper_network(2)
+    upper = Client(network, 4).make_upper_network(2)
     assert isinstance(upper, nn.Module) and upper.classifier is network.classifier
     torch.testing.assert_close(upper(network.body[:2](samples())), network(samples()))
 

@@ -28,10 +28,10 @@ def maps(clients=3, channels=4, seed=0):
 # ------------------------------------------------------------------------------------------------------------- adaptors
 def test_average_of_identical_clients_changes_nothing():
     one = maps(1)[0]
-    torch.testing.assert_close(blocks.join("average", [one] * 7), one)
+    torch.testing.assert_close(blocks.join_outputs("average", [one] * 7), one)
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = Client(network, 3)
-    stages = [Stage([client.branch(k)] * 4) for k in range(3)]
+    stages = [Stage([client.get_branch(k)] * 4) for k in range(3)]
     fused = FusedNetwork(stages, [network.classifier], "average", "mean")
     x = torch.rand(6, 1, 8, 8, generator=seeded(), dtype=EXACT)
     torch.testing.assert_close(fused(x), network(x))
@@ -47,9 +47,9 @@ def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
         + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1])
         + layer.bias.view(1, -1, 1, 1)
     )
-    torch.testing.assert_close(layer(blocks.join("conv", outputs)), by_hand)
+    torch.testing.assert_close(layer(blocks.join_outputs("conv", outputs)), by_hand)
     assert by_hand.shape[1] == 5
-    assert blocks.joined_shape("conv", shapes) == (7, 6, 6)
+    assert blocks.compute_joined_shape("conv", shapes) == (7, 6, 6)
     assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
 
 
@@ -75,8 +75,8 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
         torch.randn(len(y), 3, generator=stream, dtype=EXACT) * (k + 1) + 50 * k + y[:, None]
         for k, y in enumerate(labels)
     ]
-    pooled = ccvr.pool(
-        [ccvr.class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)]
+    pooled = ccvr.pool_statistics(
+        [ccvr.compute_class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)]
     )
     z, y = torch.cat(features), torch.cat(labels)
     assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
@@ -94,7 +94,7 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
 
 def test_statistics_as_sent():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
-    sent = ccvr.class_statistics(torch.rand(6, 5), labels, 10)
+    sent = ccvr.compute_class_statistics(torch.rand(6, 5), labels, 10)
     assert count_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
     assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
@@ -108,7 +108,7 @@ def test_virtual_features_follow_the_statistics():
         torch.randn(3, 3, generator=stream, dtype=EXACT),
         torch.stack([root[0] @ root[0].T, torch.zeros(3, 3, dtype=EXACT), root[1] @ root[1].T]),
     )
-    z, y = ccvr.virtual_features(pooled, 40_000, stream)
+    z, y = ccvr.draw_virtual_features(pooled, 40_000, stream)
     assert y.bincount(minlength=3).tolist() == [40_000, 0, 40_000]
     for c in (0, 2):
         torch.testing.assert_close(z[y == c].mean(0), pooled.means[c], rtol=0, atol=0.05)
@@ -118,7 +118,7 @@ def test_virtual_features_follow_the_statistics():
 
 
 def calibrated(head, z, y, recipe, **options):
-    done, heads = zip(*ccvr.calibrate(head, z, y, recipe, seeded(), **options), strict=True)
+    done, heads = zip(*ccvr.calibrate_head(head, z, y, recipe, seeded(), **options), strict=True)
     return [head for head in heads if head is not None]
 
 

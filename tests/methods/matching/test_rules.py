@@ -11,7 +11,7 @@ from method_runs import seeded
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.matching import activations, rules
+from fedlab_nb.methods.matching import record_activations, rules
 from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.models.state import copy_model
@@ -74,7 +74,11 @@ def test_a_perceptron_by_hand():
     """Two units of three inputs change places: rows and bias of the first layer, columns of the second."""
     module = build("mlp1", (3,), 2, width=2, dtype=torch.float64)
     wiring, (a, b, c, d) = find_wiring(module), model_state(module).values()
-    assert (wiring.layers, wiring.units, wiring.reads) == (("body.0.1",), (2,), ("body.0.2",))
+    assert (wiring.layers, wiring.units, wiring.activation_modules) == (
+        ("body.0.1",),
+        (2,),
+        ("body.0.2",),
+    )
     swapped = permute_units(model_state(module), wiring, [torch.tensor([1, 0])])
     for tensor, by_hand in zip(
         swapped.values(), (a[[1, 0]], b[[1, 0]], c[:, [1, 0]], d), strict=True
@@ -127,9 +131,14 @@ SOME = [
 
 def orders_by(rule, reference, state, wiring, start=None):
     if rule == "greedy":
-        return rules.greedy(reference, state, wiring)
-    return rules.rebasin(
-        reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None
+        return rules.match_greedily(reference, state, wiring)
+    return rules.match_by_rebasin(
+        reference,
+        state,
+        wiring,
+        seeded(5),
+        start or wiring.make_identity_orders(),
+        lambda value: None,
     )
 
 
@@ -154,9 +163,9 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     wiring, state = find_wiring(module), model_state(module)
     x, y = (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64) for n in (200, 50))
     other = permute_units(state, wiring, shuffled(wiring))
-    pairs = zip(*(activations(module, s, wiring, x) for s in (state, other)), strict=True)
+    pairs = zip(*(record_activations(module, s, wiring, x) for s in (state, other)), strict=True)
     again = permute_units(
-        other, wiring, [rules.best_order(rules.correlation(*pair)) for pair in pairs]
+        other, wiring, [rules.find_best_order(rules.compute_correlation(*pair)) for pair in pairs]
     )
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
@@ -168,7 +177,9 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
     wiring, reference, state = find_wiring(one), model_state(one), model_state(other)
     values = []
-    orders = rules.rebasin(reference, state, wiring, seeded(5), wiring.identity(), values.append)
+    orders = rules.match_by_rebasin(
+        reference, state, wiring, seeded(5), wiring.make_identity_orders(), values.append
+    )
     assert len(values) > 1 and all(b > a for a, b in itertools.pairwise(values))
     matched = permute_units(state, wiring, orders)
     names = [n for n in wiring.axes if n in wiring.learnt]
@@ -177,21 +188,21 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     assert (
         values[-1]
         == pytest.approx(float((sizes - far) / 2))
-        == pytest.approx(rules.agreement(reference, state, wiring, orders))
+        == pytest.approx(rules.compute_agreement(reference, state, wiring, orders))
     )
     # No order of one group alone is better: all swaps of two units.
     for group, n in enumerate(wiring.units):
         for i, j in itertools.combinations(range(min(n, 6)), 2):
             swapped = [o.clone() for o in orders]
             swapped[group][[i, j]] = swapped[group][[j, i]]
-            assert rules.agreement(reference, state, wiring, swapped) <= values[-1] + 1e-8
+            assert rules.compute_agreement(reference, state, wiring, swapped) <= values[-1] + 1e-8
 
 
 def test_greedy_is_the_nearest_of_all_orders():
     """Five hidden units: the sum of distances against all 120 orders."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
     wiring = find_wiring(one)
-    (order,) = rules.greedy(model_state(one), model_state(other), wiring)
+    (order,) = rules.match_greedily(model_state(one), model_state(other), wiring)
     u, v = (
         torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach()
         for m in (one, other)
@@ -230,19 +241,19 @@ def test_an_assignment_is_the_best_of_all(n, more, seed):
 
 
 def test_ties_move_nothing():
-    assert torch.equal(rules.best_order(torch.zeros(4, 4)), torch.arange(4))
+    assert torch.equal(rules.find_best_order(torch.zeros(4, 4)), torch.arange(4))
     standing = torch.tensor([2, 0, 1])
-    assert torch.equal(rules.best_order(torch.ones(3, 3), standing), standing)
+    assert torch.equal(rules.find_best_order(torch.ones(3, 3), standing), standing)
     better = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert torch.equal(rules.best_order(better), torch.tensor([1, 0]))
+    assert torch.equal(rules.find_best_order(better), torch.tensor([1, 0]))
 
 
 def test_correlation_is_numpys_and_0_for_a_dead_unit():
     z = torch.rand(50, 3, generator=seeded(), dtype=torch.float64)
     w = torch.cat([z[:, [2, 0]] * 3 + 1, torch.full((50, 1), 7.0, dtype=torch.float64)], 1)
     by_hand = torch.corrcoef(torch.cat([z, w[:, :2]], 1).T)[:3, 3:]
-    torch.testing.assert_close(rules.correlation(z, w)[:, :2], by_hand)
-    assert torch.equal(rules.correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(rules.compute_correlation(z, w)[:, :2], by_hand)
+    assert torch.equal(rules.compute_correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
 
 
 # ------------------------------------------------------------------------------------------------------------ test pfnm
@@ -291,7 +302,7 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
     last case another factor of log m/(M - m) gives another matching."""
     vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
-    grown = rules.grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
+    grown = rules.match_neuron_vectors(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
     before = sorted({int(i) for client_members in grown.members[:2] for i in client_members})
     choices = [*before, 100, 101, 102]  # three that could be new
     values = {}
@@ -308,7 +319,7 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
 def test_a_global_neuron_is_the_posterior_mean_of_its_members():
     """Two clients with the same two neurons in another order, σ = σ0 = 1: twice the neuron, divided by 1 + 2."""
     v = 5 * draws(1, 2)[0]
-    grown = rules.grow([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
+    grown = rules.match_neuron_vectors([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
     assert [client_members.tolist() for client_members in grown.members] == [[0, 1], [1, 0]]
     torch.testing.assert_close(grown.neurons, 2 * v / 3)
 
@@ -316,7 +327,8 @@ def test_a_global_neuron_is_the_posterior_mean_of_its_members():
 def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
     vectors = draws()
     apart, together = (
-        rules.grow(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3) for mass in (1e9, 1e-9)
+        rules.match_neuron_vectors(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3)
+        for mass in (1e9, 1e-9)
     )
     assert len(apart.neurons) == 9 and len(torch.cat(apart.members).unique()) == 9
     assert len(together.neurons) == 3
@@ -325,7 +337,7 @@ def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
 
 def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
-    grown = rules.grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
+    grown = rules.match_neuron_vectors(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
     assert all(
         len(client_members.unique()) == len(client_members) == len(v)
         for client_members, v in zip(grown.members, vectors, strict=True)
@@ -341,7 +353,7 @@ def test_who_has_no_share_of_a_class_does_not_speak_for_it():
     ]
     other = v.clone()
     other[:, 3] = 7
-    grown = rules.grow([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
+    grown = rules.match_neuron_vectors([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
     torch.testing.assert_close(
         grown.neurons[:, 3], torch.full((2,), 3.5, dtype=EXACT)
     )  # 7 / (1 + 1)

@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.fens.aggregators import OfProbabilities, make_trained_aggregator
+from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_trained_aggregator
 from fedlab_nb.methods.parts.byzantine import (
     CERTAIN_LOGIT,
     MATCH_HONEST,
@@ -204,8 +204,8 @@ def test_a_rule_that_reads_probabilities_is_that_rule_on_them():
     z = torch.randn(6, 4, 3, generator=stream)
     for name in ("linear", "per_class", "nn"):
         rule = make_trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
-        assert torch.equal(OfProbabilities(rule)(z), rule(z.softmax(2)))
-        assert OfProbabilities(rule).q == rule.q
+        assert torch.equal(ProbabilityAggregator(rule)(z), rule(z.softmax(2)))
+        assert ProbabilityAggregator(rule).q == rule.q
 
 
 def test_robust_rules_hold_where_the_mean_does_not():
@@ -251,7 +251,7 @@ def test_fens_is_trained_honestly_and_lied_to():
     }
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     honest, lied = models.values()
-    assert torch.equal(honest.rule.weights(), lied.rule.weights())
+    assert torch.equal(honest.rule.get_weights(), lied.rule.get_weights())
     assert not torch.equal(honest.logits(x), lied.logits(x))
 
 

@@ -102,7 +102,7 @@ def test_random_crop_against_a_plain_loop(flip):
 def test_trace():
     student = build("mlp", (1, 8, 8), 3, generator=seeded())
     trace = SynthesisTrace(2)
-    assert trace.arrays() == {}
+    assert trace.make_arrays() == {}
     x = torch.rand(30, 1, 8, 8, generator=seeded())
     with torch.no_grad():
         student_logits = student(x)
@@ -110,7 +110,7 @@ def test_trace():
     trace.add_batch(1, x, y, student_logits, student)
     trace.add_batch(2, x, y, -student_logits, student)
     trace.add_value("distillation_loss", torch.tensor(0.5))
-    report = SynthesisReport(**trace.arrays())
+    report = SynthesisReport(**trace.make_arrays())
     assert (
         report.synthetic_images.shape == (2, 20, 1, 8, 8)
         and report.synthetic_images.dtype == "uint8"
