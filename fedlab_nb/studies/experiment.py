@@ -39,8 +39,8 @@ from .frozen_features import make_federation
 from .inputs import find_inputs
 from .outcome import Outcome, find_validation_samples
 from .results import Outcomes
-from .settings import Plan, Settings, plans_for
-from .store import Store, TrainedClients, enforce_limit
+from .settings import Plan, Settings, make_plans
+from .store import Store, TrainedClients, delete_oldest_beyond_limit
 
 TEST_POINTS = 500
 # Federations whose clients are trained as one stack, and numbers in all their models, at most.
@@ -361,7 +361,7 @@ class Run:
             clients_cached=self.clients_cached,
             _model=model,
             _inputs=inputs,
-            _again=functools.partial(rerun, self.plan),
+            _run_again=functools.partial(run_again, self.plan),
         )
 
     def _measure_groups(
@@ -445,7 +445,7 @@ def run_plan(
 ) -> Generator[Event, None, None]:
     """Events of one plan, the last one with its outcome. `next_plans`: the plans after it."""
     seed = plan.settings.seed
-    stored = recall(plan) if cache else None
+    stored = load_stored_outcome(plan) if cache else None
     if stored is not None:
         yield Event(plan.name, seed, "remembered", 1, 1, outcome=stored)
         return
@@ -454,7 +454,7 @@ def run_plan(
         outcome = yield from run.steps()
     if cache:
         Store("runs").put(plan.run_key(), *outcome.to_entry())
-        enforce_limit()
+        delete_oldest_beyond_limit()
     yield Event(plan.name, seed, "done", 1, 1, outcome=outcome)
 
 
@@ -468,13 +468,13 @@ def are_clients_stored(plan: Plan) -> bool:
     return _trained_clients.has(plan.clients_key(), Store("clients"))
 
 
-def rerun(plan: Plan) -> Outcome:
+def run_again(plan: Plan) -> Outcome:
     """A stored run once more, from its stored clients."""
     with use_default_switches():
         return run_to_end(Run(plan, _trained_clients, cache=True).steps())
 
 
-def recall(plan: Plan) -> Outcome | None:
+def load_stored_outcome(plan: Plan) -> Outcome | None:
     """The outcome in the store, or None."""
     entry = Store("runs").get(plan.run_key())
     return None if entry is None else restore_outcome(plan, entry)
@@ -482,7 +482,7 @@ def recall(plan: Plan) -> Outcome | None:
 
 def restore_outcome(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
     """An outcome from its stored form."""
-    return Outcome.from_entry(*entry, plan=plan, again=functools.partial(rerun, plan))
+    return Outcome.from_entry(*entry, plan=plan, run_again=functools.partial(run_again, plan))
 
 
 def run_to_end(generator: Generator[Any, None, Any]) -> Any:
@@ -510,7 +510,7 @@ def job(
         base = Settings.make(**settings)
     plans = []
     for i in range(check_whole_number("seeds", parse_number(seeds), 1, 1000)):
-        plans += plans_for(replace(base, seed=base.seed + i), names)
+        plans += make_plans(replace(base, seed=base.seed + i), names)
     return run_plans(plans, cache)
 
 

@@ -32,9 +32,9 @@ from ..errors import UsageError, check_names, check_whole_number, choose, parse_
 from ..files import expand_path
 from ..methods import METHODS
 from .outcome import Outcome
-from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
+from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, list_setting_names, make_plans
 
-SHARED = (setting_names() - {"seed"}) | set(RECIPE_FIELDS)
+SHARED = (list_setting_names() - {"seed"}) | set(RECIPE_FIELDS)
 MOST_CELLS = 1_000_000
 
 
@@ -169,7 +169,7 @@ def make_cell(
     """One run. `point`: the values of the shared axes, which are in `base`; `variant`: those of the method's own."""
     overrides = {**dict(base.overrides), **variant}
     settings = dataclasses.replace(base, seed=seed, overrides=tuple(sorted(overrides.items())))
-    (plan,) = plans_for(settings, [method])
+    (plan,) = make_plans(settings, [method])
     return Cell(plan, {**point, **variant})
 
 

@@ -23,7 +23,14 @@ from ..errors import FedlabError, UsageError, choose
 from ..files import check_replaceable, expand_path, open_replacement, write_file
 from ..methods import METHODS, label_of
 from .outcome import QUALITY
-from .statistics import Band, band, difference, holm, mean_ranks, over_images
+from .statistics import (
+    Band,
+    band,
+    compute_band_over_images,
+    compute_mean_ranks,
+    correct_verdicts_by_holm,
+    difference,
+)
 from .text_tables import FORMATS, Grid, Printable, data_size
 
 # What every row begins with; then come the study's axes and the whole setting.
@@ -173,7 +180,7 @@ class Results(Printable):
                     }
                 )
         if correct:
-            for row, verdict in zip(rows, holm(gaps), strict=True):
+            for row, verdict in zip(rows, correct_verdicts_by_holm(gaps), strict=True):
                 row["verdict"] = verdict
         return rows
 
@@ -181,7 +188,7 @@ class Results(Printable):
         """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
         rows = []
         for axes, methods in self.each():
-            for name, rank in mean_ranks(methods).items():
+            for name, rank in compute_mean_ranks(methods).items():
                 rows.append({**axes, "method": name, "rank": rank})
         return rows
 
@@ -409,7 +416,7 @@ class Outcomes(Printable, list):
 
     def difference(self, method: str, minus: str, *, images: bool = False) -> Band:
         """Accuracy of `method` less that of `minus`, paired by seed. The test images are the same for every seed;
-        `images`: the band is for other test images as well (`statistics.over_images`)."""
+        `images`: the band is for other test images as well (`statistics.compute_band_over_images`)."""
         right: dict[str, dict[int, np.ndarray]] = {}  # by method and seed, 1.0 where it is right
         for outcome in self:
             is_right = outcome.test_predictions == outcome.test_labels
@@ -421,5 +428,5 @@ class Outcomes(Printable, list):
             raise UsageError(f"{method} and {minus} have no seed in common.")
         gaps = np.array([of_method[seed] - of_minus[seed] for seed in seeds])
         if images:
-            return over_images(gaps)
+            return compute_band_over_images(gaps)
         return band(gaps.mean(1).tolist())

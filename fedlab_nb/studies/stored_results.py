@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from ..methods import label_of
-from .stored_rows import Row, find_file, read_rows
+from .stored_rows import Row, find_file, read_stored_rows
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")
@@ -111,7 +111,7 @@ class StoredTable:
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> StoredTable:
     """The table of a data set that came with the package; FedlabError where there is none."""
-    about, rows = read_rows(find_file("stored", dataset))
+    about, rows = read_stored_rows(find_file("stored", dataset))
     by_setting = {}
     for row in rows:
         setting = row["at"]

@@ -15,7 +15,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import Edit, Edits, federate, format_letters
 from fedlab_nb.data.edits import parse_letters
 from fedlab_nb.errors import UsageError
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 CLIENTS = 6
 CLASSES = 4
@@ -96,7 +96,7 @@ def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_noth
     )
     assert settings_by_name.federation_options()["moves"] == "3: A4>B, D*"
     keys = {
-        plans_for(Settings.make(moves=m), ["fedavg"])[0].clients_key()
+        make_plans(Settings.make(moves=m), ["fedavg"])[0].clients_key()
         for m in ("", "A=x", "A4>B", "B4>A")
     }
     assert len(keys) == 3

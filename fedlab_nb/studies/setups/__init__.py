@@ -128,12 +128,12 @@ class Setup:
         return {name: line for name, line in declared_lines.items() if name in names}
 
 
-def values(lines: Lines) -> dict[str, Any]:
+def drop_sources(lines: Lines) -> dict[str, Any]:
     """The values without their sources."""
     return {name: line.value for name, line in lines.items()}
 
 
-def write_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
