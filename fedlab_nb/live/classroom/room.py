@@ -318,8 +318,8 @@ class Room:
             self.write_file()
         except OSError as error:
             raise UsageError(
-                f"Office {format_letters(seat)} is out of every result, but its message is still in the teacher's file, which "
-                f"cannot be written ({error.strerror}). Make room on the disk and try again."
+                f"Office {format_letters(seat)} is out of every result, but its message is still in the "
+                f"teacher's file, which cannot be written ({error.strerror}). Make room on the disk and try again."
             ) from None
         self._is_file_behind = False
 
