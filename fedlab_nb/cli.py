@@ -309,7 +309,7 @@ def format_store_entry(entry: Entry) -> str:
     """One line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import data_size
 
-    about = entry.head().get("values", {}).get("about", {})
+    about = entry.read_head().get("values", {}).get("about", {})
     values = []
     for name in ("method", "dataset", "alpha", "clients", "seed"):
         values.append(str(about.get(name, "")))

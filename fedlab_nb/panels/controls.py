@@ -504,7 +504,7 @@ def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
 def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
-    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.federation_options()}
+    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.make_federation_options()}
 
 
 def federate(dataset: str, public: str | float, **options: Any) -> Federation:

@@ -229,7 +229,7 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
             if k.options or isinstance(k.default, bool) or k.name in NUMBERS
         ]
         about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
-        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).lines(
+        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).select_lines(
             rules, method.info.name
         )
         for name, value in drop_sources(there).items():

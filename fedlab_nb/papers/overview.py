@@ -118,7 +118,7 @@ def source_of(
     """Where the value of a setting comes from. `kind`: where the classroom's file has its source."""
     if name in given:
         return GIVEN
-    line = there.lines([name], method).get(name)
+    line = there.select_lines([name], method).get(name)
     if line is not None:
         return line.source
     return (
@@ -179,7 +179,7 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
         work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
     )
     lines = {"": Line(work.label, stands or here)}
-    own = there.lines(
+    own = there.select_lines(
         [name for name in RECIPE_FIELDS if name not in knobs], name
     )  # what the set-up gives it alone
     for field, line in own.items():
@@ -217,7 +217,7 @@ class Estimate:
 def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
     plans, store = [cell.plan for cell in study.cells()], Store("runs")
-    missing = [plan for plan in plans if not store.has(plan.run_key())]
+    missing = [plan for plan in plans if not store.has(plan.make_run_key())]
     size = fmean(
         [entry.bytes for entry in list_entries() if entry.kind == "runs"] or [TYPICAL_BYTES]
     )

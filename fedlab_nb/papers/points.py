@@ -158,7 +158,7 @@ def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
     groups: dict[str, list[Cell]] = {}
     for point in points:
         for cell in point.cells:
-            groups.setdefault(cell.plan.clients_key(), []).append(cell)
+            groups.setdefault(cell.plan.make_clients_key(), []).append(cell)
     return [cell for group in groups.values() for cell in group]
 
 

@@ -195,7 +195,7 @@ def submit_cells(
             if outcome is not None:
                 yield cell, outcome, ""
                 continue
-            key = cell.plan.clients_key()
+            key = cell.plan.make_clients_key()
             if cell.plan.method.trains_locally and key not in trainings:
                 trainings[key] = client.submit(train_clients_of_plan, cell.plan, cache, **options)
             future = client.submit(run_cell, cell.plan, trainings.get(key), cache, **options)
@@ -206,8 +206,8 @@ def submit_cells(
             if entry is None:
                 yield cell, None, error
                 continue
-            if store is not None and not store.has(cell.plan.run_key()):
-                store.put(cell.plan.run_key(), *entry)
+            if store is not None and not store.has(cell.plan.make_run_key()):
+                store.put(cell.plan.make_run_key(), *entry)
             yield cell, restore_outcome(cell.plan, entry), error
     finally:
         client.cancel(list(waiting))
@@ -231,15 +231,15 @@ def train_clients_of_plan(plan: Plan, cache: bool) -> dict[str, Any]:
     """{key: entry} of the trained clients of `plan`; nothing if their training fails, since its own run will tell."""
     clients = TrainedClients()
     store = Store("clients") if cache else None
-    key = plan.clients_key()
+    key = plan.make_clients_key()
     if clients.get(key, store) is None:
         run = Run(plan, clients, cache)
         with (
             suppress(FedlabError),
             configure_torch(plan.settings.device, run.federation.dataset.input_shape),
         ):
-            run.begin()
-            for _ in run.watch(run.ctx.local_training()):
+            run.prepare()
+            for _ in run.record_progress(run.ctx.local_training()):
                 pass
     entry = clients.get(key, store)
     return {} if entry is None else {key: entry}
@@ -249,7 +249,7 @@ def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[E
     """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
     try:
         clients = TrainedClients()
-        key = plan.clients_key()
+        key = plan.make_clients_key()
         if trained and key in trained:
             clients.put(key, dict(trained[key]), None)
         outcome = None

@@ -181,7 +181,7 @@ def estimate_seconds(plans: Iterable[Plan]) -> float | None:
             total += CLIENT_SECONDS * len(plan.settings.members)
         if not plan.method.trains_locally:
             continue
-        key = plan.clients_key()
+        key = plan.make_clients_key()
         if key not in trained and not are_clients_stored(plan):
             trained.add(key)
             total += estimate_training_seconds(plan)
@@ -256,7 +256,7 @@ def compare_speed(table: StoredTable, device: str) -> float:
     """How much longer something takes here than on the machine that made the stored results: the time of the clients'
     local training here by the one there."""
     alpha = next(alpha for method, alpha, _ in table.rows if method == "fedavg")
-    clients = table.nearest_clients(STACK)
+    clients = table.find_nearest_clients(STACK)
     stored = table.rows["fedavg", alpha, clients]
     plan = make_plan_of_row(table.dataset, "fedavg", alpha, clients)
     seconds_here = estimate_training_seconds(

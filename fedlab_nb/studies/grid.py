@@ -127,7 +127,7 @@ class Study:
                 settings[f"{prefix}{field}"] = field_value
         return cls.declare(settings.pop("methods"), **settings)
 
-    def variants(self, method: str) -> list[dict[str, Any]]:
+    def list_variants(self, method: str) -> list[dict[str, Any]]:
         """The method's own fields, at each point of their axes, by qualified name."""
         names = [f"{method}.{field}" for field in self.own[method]]
         points = itertools.product(*self.own[method].values())
@@ -158,7 +158,7 @@ class Study:
             base = Settings.make(**point)
             for seed in self.seeds:
                 for method in self.methods:
-                    for variant in self.variants(method):
+                    for variant in self.list_variants(method):
                         cells.append(make_cell(base, seed, method, point, variant))
         return cells
 

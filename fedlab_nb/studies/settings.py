@@ -70,7 +70,7 @@ def choose_classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     shape = data.describe(dataset).input_shape
     setup = SETUPS[CLASSROOM].apply_rows(dataset, Settings.alpha, shape)
-    declared = drop_sources(setup.lines(RECIPE_FIELDS))
+    declared = drop_sources(setup.select_lines(RECIPE_FIELDS))
     return dataclasses.replace(make_classroom_recipe(samples), **declared).epochs
 
 
@@ -265,7 +265,7 @@ class Settings:
         unseen = data.parse_clients("unseen", self.unseen, count, names)
         return absent, unseen
 
-    def federation_options(self) -> dict[str, Any]:
+    def make_federation_options(self) -> dict[str, Any]:
         """Keyword arguments of `federate`, those that change nothing left out."""
         options: dict[str, Any] = {"partition": self.partition, "seed": self.seed}
         if self.partition != "natural":
@@ -313,15 +313,15 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, divided among the clients."""
-        return make_federation(**self.federation_arguments())
+        return make_federation(**self.make_federation_arguments())
 
-    def federation_arguments(self) -> dict[str, Any]:
+    def make_federation_arguments(self) -> dict[str, Any]:
         """All that the federation depends on: keyword arguments of `make_federation`."""
         return {
             "dataset": self.dataset,
             "public": self.public,
             "has_body": self.reads_features,
-            **self.federation_options(),
+            **self.make_federation_options(),
         }
 
     def data(self) -> Dataset:
@@ -339,7 +339,7 @@ class Settings:
         about = data.describe_with_public_part(data.describe(self.dataset), self.public)
         return describe_features(about) if self.reads_features else about
 
-    def keywords(self) -> dict[str, Any]:
+    def to_keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         overrides = dict(values.pop("overrides"))
@@ -361,7 +361,7 @@ def find_preset_values(given: Mapping[str, Any]) -> dict[str, Any]:
     names = list_setting_names() - {"model"}
     if len(shape) != 3:
         names -= {"transform"}  # it is one of images
-    return drop_sources(setup.apply_rows(dataset, alpha, shape).lines(tuple(names)))
+    return drop_sources(setup.apply_rows(dataset, alpha, shape).select_lines(tuple(names)))
 
 
 def resolve_device(device: str) -> str:
@@ -438,7 +438,7 @@ class Plan:
         """Whether poisoned clients train and send honestly, and lie when they are asked for predictions."""
         return self.settings.poison.partition(":")[0] == "lie"
 
-    def clients_key(self) -> str:
+    def make_clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         settings = self.settings
         content: dict[str, Any] = {
@@ -446,7 +446,7 @@ class Plan:
             "init": settings.init,
             "device": settings.device,
             "backend": settings.backend,
-            **settings.federation_options(),
+            **settings.make_federation_options(),
             "data": self.digest,
             "architectures": self.architectures,
             "recipe": dataclasses.asdict(self.recipe),
@@ -460,12 +460,12 @@ class Plan:
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
         return make_content_key(content | digest_foreign_functions(layouts))
 
-    def run_key(self) -> str:
+    def make_run_key(self) -> str:
         """Key of the whole run."""
         cls = type(self.method)
         functions = {name: value for name, value in vars(cls).items() if callable(value)}
         content: dict[str, Any] = {
-            "clients": self.clients_key(),
+            "clients": self.make_clients_key(),
             "method": {
                 "name": self.name,
                 **dataclasses.asdict(self.method),
@@ -520,13 +520,13 @@ def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     of_all = assign_architectures(model, settings.count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].needs for name, *_ in networks)
-    declared = drop_sources(setup.lines(tuple(knobs), method_name))
+    declared = drop_sources(setup.select_lines(tuple(knobs), method_name))
     given = choose_knob_values(method_name, knobs, overrides)
     method = cls.configure(convolutions=is_convolutional, **{**declared, **given})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are no local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
-    declared_recipe = drop_sources(setup.lines(recipe_names, method_name))
+    declared_recipe = drop_sources(setup.select_lines(recipe_names, method_name))
     changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
@@ -570,7 +570,7 @@ def make_shared_recipe(settings: Settings, setup: Setup, about: Any, convolution
         recipe = make_classroom_recipe(about.n_train, convolutions)
     else:
         recipe = Recipe()
-    changes = drop_sources(setup.lines(RECIPE_FIELDS))
+    changes = drop_sources(setup.select_lines(RECIPE_FIELDS))
     augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation

@@ -196,7 +196,7 @@ class Entry:
     bytes: int
     used: float
 
-    def head(self) -> dict[str, Any]:
+    def read_head(self) -> dict[str, Any]:
         """Its `entry.json`, or nothing where that cannot be read."""
         try:
             return json.loads((self.path / "entry.json").read_text(encoding="utf-8"))
@@ -243,7 +243,9 @@ def prune_entries(
     remaining = []
     for entry in list_entries():
         is_old = days is not None and entry.used < time.time() - days * DAY
-        is_foreign = version and not is_old and entry.head().get("made") != read_package_versions()
+        is_foreign = (
+            version and not is_old and entry.read_head().get("made") != read_package_versions()
+        )
         if is_old or is_foreign:
             unwanted.append(entry)
         else:

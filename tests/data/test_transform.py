@@ -81,7 +81,7 @@ def test_a_network_of_a_run_sees_test_images_on_its_scale():
 
 def test_parts_are_put_in_order_and_decide_the_key():
     keys = {
-        text: make_plans(Settings.make(transform=text), ["fedavg"])[0].clients_key()
+        text: make_plans(Settings.make(transform=text), ["fedavg"])[0].make_clients_key()
         for text in ("none", "standardise", "symmetric", "crop", "flip+crop", "flip+standardise")
     }
     assert len(set(keys.values())) == len(keys)

@@ -142,7 +142,7 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
 # ------------------------------------------------------------------------------------------------ settings and store
 def keys(poison, method="fedavg"):
     (plan,) = make_plans(Settings.make(clients=4, poison=poison, device="cpu"), [method])
-    return plan.clients_key(), plan.run_key()
+    return plan.make_clients_key(), plan.make_run_key()
 
 
 def test_a_poisoned_client_is_never_remembered_as_a_clean_one():

@@ -69,12 +69,17 @@ def test_the_settings_are_in_one_form_and_leave_every_key_as_it_was():
         make_plans(Settings.make(**STUDY, **more), ["afl"])[0]
         for more in ({}, {"absent": 0, "unseen": ()})
     )
-    assert usual.settings == none.settings and "absent" not in usual.settings.federation_options()
+    assert (
+        usual.settings == none.settings and "absent" not in usual.settings.make_federation_options()
+    )
     last, named = (make_plans(Settings.make(**STUDY, absent=of), ["afl"])[0] for of in (1, "D"))
-    assert last.settings.absent == "3," and last.run_key() == named.run_key() != usual.run_key()
+    assert (
+        last.settings.absent == "3,"
+        and last.make_run_key() == named.make_run_key() != usual.make_run_key()
+    )
     assert (
         last.settings.members == (0, 1, 2)
-        and Settings.make(**last.settings.keywords()) == last.settings
+        and Settings.make(**last.settings.to_keywords()) == last.settings
     )
 
 

@@ -219,17 +219,21 @@ def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, mo
 
 def test_keys_depend_on_what_decides_a_result():
     base = make_plans(Settings.make(), ["fens"])[0]
-    assert base.run_key() == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].run_key()
+    assert base.make_run_key() == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].make_run_key()
     for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
                    {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"},
                    {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
                    {"partition": "client_dirichlet"}):  # fmt: skip
         other = make_plans(Settings.make(**change), ["fens"])[0]
-        assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), (
-            change
-        )
+        assert (
+            other.make_clients_key() != base.make_clients_key()
+            and other.make_run_key() != base.make_run_key()
+        ), change
     other = make_plans(Settings.make(rounds=7), ["fens"])[0]
-    assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
+    assert (
+        other.make_clients_key() == base.make_clients_key()
+        and other.make_run_key() != base.make_run_key()
+    )
 
 
 def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
@@ -426,7 +430,7 @@ def test_only_methods_that_need_it_pay_the_held_out_part():
         assert outs[name].accuracy == alone.accuracy and np.array_equal(
             outs[name].test_features, alone.test_features
         )
-    everybody = {o.method: o.plan.clients_key() for o in compare(["fens", "fedavg"], **asked)}
+    everybody = {o.method: o.plan.make_clients_key() for o in compare(["fens", "fedavg"], **asked)}
     assert len(set(everybody.values())) == 1
     with pytest.raises(UsageError, match="holdout_for"):
         run("fens", holdout_for="fens", **asked)
@@ -437,7 +441,7 @@ def test_methods_that_use_held_out_samples_say_so():
     for name, cls in METHODS.items():
         (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
         context = experiment.Run(plan, experiment.TrainedClients(), cache=False)
-        context.begin()
+        context.prepare()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):
                 cls().validate(context.ctx)

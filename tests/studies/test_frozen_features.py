@@ -45,7 +45,7 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     assert (networks.settings.transform, networks.architectures[0][1]) == ("lite0", (112,))
     assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
     (direct,) = make_plans(Settings.make(**SMALL, transform="lite0"), ["fens"])
-    assert direct.clients_key() == networks.clients_key() != sums.clients_key()
+    assert direct.make_clients_key() == networks.make_clients_key() != sums.make_clients_key()
     (one, other) = make_plans(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )

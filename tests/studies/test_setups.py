@@ -203,7 +203,7 @@ def test_all_methods_stand_on_one_footing(preset):
     """One federation, one recipe, one architecture, or one mixture, for all; what a method has of its own besides is
     for methods of rounds and for those that train in a way of their own."""
     works = planned(preset).values()
-    assert len({tuple(work.settings.federation_options().items()) for work in works}) == 1
+    assert len({tuple(work.settings.make_federation_options().items()) for work in works}) == 1
     assert len({work.digest for work in works}) == 1
     shared = {work.recipe for work in works if work.method.trains_locally}
     assert len(shared) == 1

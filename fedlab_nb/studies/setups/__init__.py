@@ -122,7 +122,7 @@ class Setup:
         """The methods of the paper, in the file's order."""
         return tuple(self.block.methods)
 
-    def lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
+    def select_lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
         """The lines of those `names` that are declared: the shared ones, or `method`'s."""
         declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
         return {name: line for name, line in declared_lines.items() if name in names}

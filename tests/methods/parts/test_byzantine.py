@@ -260,6 +260,6 @@ def test_liars_train_as_all_others_and_their_runs_are_their_own():
         make_plans(Settings.make(poison=poison), ["ensemble"])[0]
         for poison in ("none", "lie:1", "lie:2", "lie:2:20", "labels:1")
     ]
-    assert len({plan.clients_key() for plan in plans[:4]}) == 1
-    assert plans[4].clients_key() != plans[0].clients_key()
-    assert len({plan.run_key() for plan in plans}) == 5
+    assert len({plan.make_clients_key() for plan in plans[:4]}) == 1
+    assert plans[4].make_clients_key() != plans[0].make_clients_key()
+    assert len({plan.make_run_key() for plan in plans}) == 5
