@@ -44,11 +44,11 @@ def parse_set_options(pairs: Sequence[str]) -> dict[str, str]:
 
 def collect_settings(options: Namespace) -> dict[str, Any]:
     """The settings that the command line names, those of --set included."""
-    from .studies.settings import setting_names
+    from .studies.settings import list_setting_names
 
     settings = {}
     for name, value in vars(options).items():
-        if name in setting_names() and value is not None:
+        if name in list_setting_names() and value is not None:
             settings[name] = value
     return settings | parse_set_options(options.settings)
 
@@ -56,7 +56,7 @@ def collect_settings(options: Namespace) -> dict[str, Any]:
 def handle_run(options: Namespace) -> int:
     """Run methods on one federation: a line or a JSON object for each as soon as it is done."""
     from .studies import StoreWarning, job
-    from .studies.saved import check_place
+    from .studies.saved import check_target_path
 
     warnings.simplefilter("once", StoreWarning)
     # A warning is a sentence, without a line of the source.
@@ -68,7 +68,7 @@ def handle_run(options: Namespace) -> int:
     if options.save:
         if not is_one_run:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
-        check_place(options.save, force=options.force)  # now: nothing is computed in vain
+        check_target_path(options.save, force=options.force)  # now: nothing is computed in vain
     is_partition_known = "partition" in settings
     errors: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
@@ -295,7 +295,7 @@ def handle_store(options: Namespace) -> int:
     elif options.task == "size":
         print_store_size(entries)
     elif options.task == "verify":
-        damaged = store.verify()
+        damaged = store.find_damaged_entries()
         for entry in damaged:
             print(f"damaged: {entry.path}")
         print(f"{len(entries) - len(damaged)} of {len(entries)} entries are not damaged.")
@@ -309,7 +309,7 @@ def format_store_entry(entry: Entry) -> str:
     """One line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import data_size
 
-    about = entry.head().get("values", {}).get("about", {})
+    about = entry.read_head().get("values", {}).get("about", {})
     values = []
     for name in ("method", "dataset", "alpha", "clients", "seed"):
         values.append(str(about.get(name, "")))
@@ -345,7 +345,7 @@ def prune_store(options: Namespace) -> None:
     days = None
     if options.days is not None:
         days = check_number("days", parse_number(options.days), 0)
-    count, freed = store.prune(days=days, version=options.other, size=options.size)
+    count, freed = store.prune_entries(days=days, version=options.other, size=options.size)
     print(f"{count} entries deleted, {data_size(freed)} freed.")
 
 
@@ -518,7 +518,7 @@ def handle_doctor(options: Namespace) -> int:
     import torch  # now that it would be known to be missing
 
     from .studies import run
-    from .studies.engine import check_folder
+    from .studies.engine import check_results_folder
     from .studies.store import store_folder
 
     if torch.cuda.is_available():
@@ -529,7 +529,7 @@ def handle_doctor(options: Namespace) -> int:
     else:
         print_fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
     try:
-        check_folder(store_folder())
+        check_results_folder(store_folder())
         print_fact("store", f"{store_folder()} (writable)")
     except UsageError:
         print_fact("store", f"{store_folder()} (NOT writable: results are not cached)")

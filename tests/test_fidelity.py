@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.settings import RECIPE_FIELDS, setting_names
+from fedlab_nb.studies.settings import RECIPE_FIELDS, list_setting_names
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
 OWN = {
@@ -29,7 +29,7 @@ def test_options_that_it_names_exist():
     plain = (
         {k.name for cls in OWN.values() for k in cls.fields()}
         | set(RECIPE_FIELDS)
-        | setting_names()
+        | list_setting_names()
     )
     for name, value in re.findall(r"`(\w+)=([\w-]+)`", PAGE.read_text()):
         assert (name, value) in knobs or (

@@ -103,7 +103,7 @@ def test_the_command_line_refuses_before_it_computes(name, tmp_path, monkeypatch
     for file in ("mine.html", "mine.onnx", "results.csv"):
         (tmp_path / file).write_text(MINE)
     monkeypatch.setattr(
-        "fedlab_nb.studies.experiment.Run.begin", lambda run: pytest.fail("it computed")
+        "fedlab_nb.studies.experiment.Run.prepare", lambda run: pytest.fail("it computed")
     )
     assert main(command) == 2
     assert "--force" in capsys.readouterr().err

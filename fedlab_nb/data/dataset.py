@@ -141,7 +141,7 @@ class Dataset:
     def classes(self) -> int:
         return len(self.class_names)
 
-    def description(self) -> Description:
+    def describe(self) -> Description:
         n_fonts = 0
         if self.font_train is not None:
             n_fonts = len(self.font_train[self.font_train >= 0].unique())

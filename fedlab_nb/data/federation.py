@@ -117,7 +117,7 @@ class Federation:
             return self
         return self.whole
 
-    def without(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
+    def leave_out(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
         """The federation of those that are left."""
         left = list_present_clients(self.clients, absent, unseen)
         notes = [self.note]
@@ -208,24 +208,24 @@ class Federation:
         >>> gained == int(before.label_counts[0, 3]), str(after.edits)
         (True, '4: A3>B')
         """
-        giver = self.client_number(client)
-        receiver = None if to is None else self.client_number(to)
+        giver = self.find_client_number(client)
+        receiver = None if to is None else self.find_client_number(to)
         if giver == receiver:
             raise UsageError(
                 f"Client {format_letters(giver)} cannot give samples to itself; name another client."
             )
-        label_index = None if label is None else self.label_index(label)
+        label_index = None if label is None else self.find_label_index(label)
         return self._add_edit(Edit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
         """A Federation with one more client behind the others, which has the same samples as
         `client`."""
-        return self._add_edit(Edit(self.client_number(client), is_double=True))
+        return self._add_edit(Edit(self.find_client_number(client), is_double=True))
 
     def rename(self, client: int | str, name: str) -> Federation:
         """A Federation in which a client has a name; pictures and sentences show it beside its
         letter."""
-        return self._add_edit(Edit(self.client_number(client), name=check_name(name)))
+        return self._add_edit(Edit(self.find_client_number(client), name=check_name(name)))
 
     def _add_edit(self, edit: Edit) -> Federation:
         """This federation with one more edit, dealt out again. UsageError where `federate` did not
@@ -238,7 +238,7 @@ class Federation:
         edits = replace(self.edits, changes=(*self.edits.changes, edit)).fix_seed(self.seed)
         return federate(**{**self.origin, "moves": edits})
 
-    def client_number(self, client: int | str) -> int:
+    def find_client_number(self, client: int | str) -> int:
         """The number of a client, counted as if nobody were absent, from its letter, name or
         number."""
         count = self._everybody.clients
@@ -252,7 +252,7 @@ class Federation:
             numbers[name] = k
         return numbers[choose("client", client, numbers)]
 
-    def label_index(self, label: int | str) -> int:
+    def find_label_index(self, label: int | str) -> int:
         """The index of a class, from its name or its index."""
         if isinstance(label, str):
             return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
@@ -463,7 +463,7 @@ def federate(
         origin=origin,
     )
     if absent or unseen:
-        return everybody.without(absent, unseen)
+        return everybody.leave_out(absent, unseen)
     return everybody
 
 

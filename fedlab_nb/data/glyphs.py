@@ -173,24 +173,24 @@ class RandomStream:
     def __init__(self, seed: int):
         self._bits = np.random.PCG64(seed)
 
-    def words(self, *shape: int) -> np.ndarray:
+    def draw_words(self, *shape: int) -> np.ndarray:
         """uint64, all values alike."""
         return self._bits.random_raw(math.prod(shape)).reshape(shape)
 
-    def integers(self, stop: int, *shape: int) -> np.ndarray:
+    def draw_integers(self, stop: int, *shape: int) -> np.ndarray:
         """int64 from 0 to stop - 1. One value is likelier than another by less than stop / 2^64."""
-        return (self.words(*shape) % np.uint64(stop)).astype(np.int64)
+        return (self.draw_words(*shape) % np.uint64(stop)).astype(np.int64)
 
-    def uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
+    def draw_uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
         """float64 from `low` to `high`: 53 bits of each word."""
-        share = (self.words(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
+        share = (self.draw_words(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
         return low + (high - low) * share
 
-    def bell(self, *shape: int) -> np.ndarray:
+    def draw_nearly_normal(self, *shape: int) -> np.ndarray:
         """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the
         four 16-bit parts of each word, whole numbers all, less its mean, over its standard
         deviation."""
-        words = self.words(*shape)
+        words = self.draw_words(*shape)
         total = np.zeros(shape, np.int64)
         for part in range(4):
             total += ((words >> np.uint64(16 * part)) & np.uint64(0xFFFF)).astype(np.int64)
@@ -230,7 +230,7 @@ def draw_fonts(count: int, part: str, seed: int) -> torch.Tensor:
 
 def draw_block_fonts(random: RandomStream) -> np.ndarray:
     """The fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
-    return random.integers(len(FONTS), BLOCK)
+    return random.draw_integers(len(FONTS), BLOCK)
 
 
 def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
@@ -239,34 +239,36 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     fields = load_distance_fields()
     letter = (start + np.arange(BLOCK)) % len(LETTERS)
     font = draw_block_fonts(random)
-    other_font = random.integers(len(FONTS), BLOCK)
-    other = random.integers(len(LETTERS), BLOCK)
+    other_font = random.draw_integers(len(FONTS), BLOCK)
+    other = random.draw_integers(len(LETTERS), BLOCK)
 
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
-    paper = random.uniform(0, 0.65, BLOCK, 3)
-    ink = choose_brightest(random.uniform(0.25, 1, BLOCK, 3, 3))
+    paper = random.draw_uniform(0, 0.65, BLOCK, 3)
+    ink = choose_brightest(random.draw_uniform(0.25, 1, BLOCK, 3, 3))
     ink = lighten(ink, paper)  # light on dark: two polarities need far more samples
-    faint = paper + random.uniform(0.2, 0.6, BLOCK, 1) * (random.uniform(0, 1, BLOCK, 3) - paper)
-    line = random.uniform(0, 1, BLOCK, 3)
+    faint = paper + random.draw_uniform(0.2, 0.6, BLOCK, 1) * (
+        random.draw_uniform(0, 1, BLOCK, 3) - paper
+    )
+    line = random.draw_uniform(0, 1, BLOCK, 3)
 
     axis = make_axis(size)
-    down = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
-    across = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
+    down = random.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
+    across = random.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
     image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a piece of another letter, faint, around the rim, under the letter
-    angle = random.integers(TURN, BLOCK)
-    radius = random.uniform(0.75, 1.1, BLOCK)
+    angle = random.draw_integers(TURN, BLOCK)
+    radius = random.draw_uniform(0.75, 1.1, BLOCK)
     rim = np.stack([radius * compute_cosine(angle), radius * compute_sine(angle)], axis=1)
     clutter = draw_letter(
         fields[other, other_font],
         size,
-        scale=random.uniform(0.7, 1.2, BLOCK),
-        turn=random.integers(TURN, BLOCK),
-        shear=random.uniform(-0.2, 0.2, BLOCK),
-        stretch=random.uniform(0.9, 1.1, BLOCK),
+        scale=random.draw_uniform(0.7, 1.2, BLOCK),
+        turn=random.draw_integers(TURN, BLOCK),
+        shear=random.draw_uniform(-0.2, 0.2, BLOCK),
+        stretch=random.draw_uniform(0.9, 1.1, BLOCK),
         shift=rim,
-        bolder=random.uniform(-0.5, 1.0, BLOCK),
+        bolder=random.draw_uniform(-0.5, 1.0, BLOCK),
     )
     image = blend(image, faint, clutter)
 
@@ -274,22 +276,22 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     mask = draw_letter(
         fields[letter, font],
         size,
-        scale=random.uniform(0.9, 1.35, BLOCK),
-        turn=random.integers(2 * most_steps + 1, BLOCK) - most_steps,
-        shear=random.uniform(-0.2, 0.2, BLOCK),
-        stretch=random.uniform(0.8, 1.25, BLOCK),
-        shift=random.uniform(-0.16, 0.16, BLOCK, 2),
-        bolder=random.uniform(-0.6, 2.0, BLOCK),
+        scale=random.draw_uniform(0.9, 1.35, BLOCK),
+        turn=random.draw_integers(2 * most_steps + 1, BLOCK) - most_steps,
+        shear=random.draw_uniform(-0.2, 0.2, BLOCK),
+        stretch=random.draw_uniform(0.8, 1.25, BLOCK),
+        shift=random.draw_uniform(-0.16, 0.16, BLOCK, 2),
+        bolder=random.draw_uniform(-0.6, 2.0, BLOCK),
     )
     image = blend(image, ink, mask)
 
-    is_crossed = random.integers(2, BLOCK) == 1
-    ends = random.uniform(-1, 1, 2, BLOCK, 2)
-    crossing = draw_stroke(ends[0], ends[1], random.uniform(0.02, 0.05, BLOCK), size)
+    is_crossed = random.draw_integers(2, BLOCK) == 1
+    ends = random.draw_uniform(-1, 1, 2, BLOCK, 2)
+    crossing = draw_stroke(ends[0], ends[1], random.draw_uniform(0.02, 0.05, BLOCK), size)
     image = blend(image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0))
 
-    strength = random.uniform(0.0, 0.08, BLOCK, 1, 1, 1)
-    image = image + strength * random.bell(BLOCK, 3, size, size)
+    strength = random.draw_uniform(0.0, 0.08, BLOCK, 1, 1, 1)
+    image = image + strength * random.draw_nearly_normal(BLOCK, 3, size, size)
     return np.clip(image, 0.0, 1.0)
 
 

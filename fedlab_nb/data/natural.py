@@ -106,7 +106,7 @@ def load(name: str) -> Dataset:
 
 
 def describe(name: str) -> Description:
-    return load(name).description()
+    return load(name).describe()
 
 
 def find_kind(name: str) -> str:

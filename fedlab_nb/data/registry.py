@@ -225,7 +225,7 @@ def describe(name_or_path: str | PathLike, **options: Any) -> Description:
     """
     name, module = resolve_source(name_or_path, options)
     if module is arrays:
-        return load(name_or_path).description()
+        return load(name_or_path).describe()
     return module.describe(name, **options)
 
 

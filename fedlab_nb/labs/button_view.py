@@ -10,7 +10,7 @@ from ..panels import LabView, PanelState
 from ..plots import Picture, Series, make_blank_picture
 from ..plots.words import make_setting
 from ..studies.outcome import Outcome
-from ..studies.stored_rows import FOLDER, Row, read_rows
+from ..studies.stored_rows import FOLDER, Row, read_stored_rows
 
 
 class ButtonView(LabView):
@@ -65,7 +65,7 @@ class ButtonView(LabView):
 @cache
 def read_stored_runs(name: str) -> tuple[str, list[Row]]:
     """The stored runs of that name (papers/declared/labs.toml): what they are, and their rows."""
-    about, rows = read_rows(FOLDER / "labs.json")
+    about, rows = read_stored_rows(FOLDER / "labs.json")
     rows = [row for row in rows if row["runs"] == name]
     first = rows[0]
     seeds = f"seeds {first['seeds'][0]}–{first['seeds'][-1]}"

@@ -104,7 +104,7 @@ def rerun(
 
     Returns its outcome.
     """
-    settings = {**outcome.settings.keywords(), **(changes or {})}
+    settings = {**outcome.settings.to_keywords(), **(changes or {})}
     outcomes = yield from run_method(method, settings, name)
     return outcomes[outcome.settings.seed]
 

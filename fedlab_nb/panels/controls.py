@@ -13,8 +13,8 @@ from ..errors import UsageError, check_names, check_number, check_whole_number, 
 from ..methods import METHODS
 from ..plots.style import class_colours
 from ..plots.words import duration
-from ..studies.cost import Cost, cost_of
-from ..studies.settings import Settings, classroom_epochs
+from ..studies.cost import Cost, estimate_cost
+from ..studies.settings import Settings, choose_classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
 from .facts import Debouncer, describe_cost
 from .file_card import FileCard
@@ -321,7 +321,7 @@ class Controls:
     def reckon(self) -> Cost | None:
         """What Run will cost."""
         methods, settings, _ = self._asked
-        return cost_of((methods, settings)) if methods else None
+        return estimate_cost((methods, settings)) if methods else None
 
     def doubts(self) -> bool:
         """Whether Run takes so long that it is to be pressed once more, which is then said."""
@@ -386,7 +386,7 @@ class Controls:
         self._deal()
         before, self.preset_epochs = (
             self.preset_epochs,
-            classroom_epochs(self.data, len(data.y_train)),
+            choose_classroom_epochs(self.data, len(data.y_train)),
         )
         if self.epochs.value == before:
             self.epochs.value = self.preset_epochs
@@ -504,7 +504,7 @@ def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
 def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
-    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.federation_options()}
+    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.make_federation_options()}
 
 
 def federate(dataset: str, public: str | float, **options: Any) -> Federation:

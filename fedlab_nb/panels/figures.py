@@ -31,7 +31,7 @@ from ..plots.words import (
     setting_values,
 )
 from ..studies.experiment import choose_test_points
-from ..studies.settings import Plan, Settings, plans_for
+from ..studies.settings import Plan, Settings, make_plans
 from .lab_view import LabSpec, LabView, PanelState, caption, describe_settings
 from .record import Runs
 from .stage_data import make_sheet
@@ -306,7 +306,7 @@ def plan_methods(state: PanelState) -> dict[str, Plan]:
     for name in ("seeds", "cache"):
         settings.pop(name, None)
     try:
-        plans = plans_for(Settings.make(**settings), list(state.methods))
+        plans = make_plans(Settings.make(**settings), list(state.methods))
     except FedlabError:
         return {}
     return {plan.name: plan for plan in plans}

@@ -22,7 +22,7 @@ import ipywidgets as widgets
 from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.words import Setting, adapt_sample_words, duration, make_setting
-from ..studies.cost import Cost, cost_of
+from ..studies.cost import Cost, estimate_cost
 from .nearest_results import NearestResults, find_nearest_results
 from .record import Row, Runs
 
@@ -333,7 +333,7 @@ def estimate_work(kind: LabView, state: PanelState) -> Cost | None:
     runs = kind.planned_runs(state)
     if runs is None:
         return None
-    return cost_of(*runs.values())
+    return estimate_cost(*runs.values())
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class NearestResults:
     @property
     def clients(self) -> int:
         """The stored number of clients that is nearest."""
-        return self.table.nearest_clients(self.settings.get("clients", 10))
+        return self.table.find_nearest_clients(self.settings.get("clients", 10))
 
     @property
     def alpha(self) -> float:
@@ -135,7 +135,9 @@ def collect_accuracies(
     table: StoredTable, methods: tuple[str, ...], clients: int
 ) -> dict[str, dict[float, Any]]:
     """{title: {stored α: {seed: accuracy}}}"""
-    return {table.title(method): table.against_alpha(method, clients) for method in methods}
+    return {
+        table.title(method): table.list_accuracies_by_alpha(method, clients) for method in methods
+    }
 
 
 @lru_cache(maxsize=64)

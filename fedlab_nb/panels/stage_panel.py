@@ -21,7 +21,7 @@ import torch
 from ..data import Edit, Edits
 from ..plots import Picture
 from ..plots.words import plural
-from ..studies.cost import cost_of
+from ..studies.cost import estimate_cost
 from . import theme
 from .controls import OWN_FILE
 from .facts import describe_cost
@@ -482,7 +482,7 @@ class Playground(Panel):
         """What Run would do, and whether results follow the hand at this setting."""
         seeds = self.controls.seeds.value
         state = self._state
-        forecast = cost_of((state.methods, state.settings)) if state.methods else None
+        forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": f"Run {plural(seeds, 'seed')}" if seeds > 1 else "Run one seed",
             "cost": describe_cost(forecast),
@@ -498,7 +498,7 @@ class Playground(Panel):
         settings = {**self._state.settings, "seeds": 1}
         quick = []
         for method in self._state.methods:
-            cost = cost_of((method, settings))
+            cost = estimate_cost((method, settings))
             seconds = None if cost is None else cost.seconds
             if seconds is None:
                 seconds = self._find_last_seconds(method)

@@ -18,8 +18,8 @@ from ..errors import UsageError, check_number, choose, parse_number
 from ..methods import METHODS
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
-from ..studies.settings import Settings, plans_for, setting_names
-from ..studies.setups import SETUPS, values, write_value
+from ..studies.settings import Settings, list_setting_names, make_plans
+from ..studies.setups import SETUPS, drop_sources, format_value
 from .points import COLUMNS, Point
 from .published import TABLES, Column, PaperTable, Place, paper_table
 
@@ -183,11 +183,11 @@ def point(
     }
     for name in [name for name, value in own.items() if value == "recipe"]:
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
-        own[name] = plans_for(plain, [method])[0].recipe.epochs
+        own[name] = make_plans(plain, [method])[0].recipe.epochs
     asked, usual = Settings.make(**own), Settings()
     changed = (
         name
-        for name in sorted(setting_names() - OUTSIDE)
+        for name in sorted(list_setting_names() - OUTSIDE)
         if getattr(asked, name) != getattr(usual, name)
     )
     at = {name: getattr(asked, name) for name in ("dataset", "alpha", "clients", *changed)}
@@ -208,7 +208,9 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
             raise UsageError(
                 f"{table.name} sets {name} itself, so it cannot be set here; leave it out."
             )
-    plans_for(Settings.make(**overrides), [row.method for row in table.rows.values() if row.method])
+    make_plans(
+        Settings.make(**overrides), [row.method for row in table.rows.values() if row.method]
+    )
 
 
 # ------------------------------------------------------------------------------------------- what is not the paper's
@@ -227,13 +229,15 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
             if k.options or isinstance(k.default, bool) or k.name in NUMBERS
         ]
         about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
-        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).lines(
+        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).select_lines(
             rules, method.info.name
         )
-        for name, value in values(there).items():
+        for name, value in drop_sources(there).items():
             if getattr(method, name) not in (value, about.get(name, value)):
-                own = f"{NUMBERS.get(name, name)} = {write_value(getattr(method, name))} (paper: {write_value(value)})"
-                rows.setdefault(run.row, {})[name] = own
+                here = format_value(getattr(method, name))
+                in_paper = format_value(value)
+                text = f"{NUMBERS.get(name, name)} = {here} (paper: {in_paper})"
+                rows.setdefault(run.row, {})[name] = text
     return rows
 
 

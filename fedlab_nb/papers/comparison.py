@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..methods import METHODS
-from ..studies.settings import Plan, Settings, plans_for
+from ..studies.settings import Plan, Settings, make_plans
 from .cells import TARGET, Wanted, paper_point
 from .points import Point
 from .published import PaperTable
@@ -80,7 +80,7 @@ def value_of(plan: Plan, name: str) -> Any:
 @functools.cache
 def usual_epochs(preset: str, dataset: str) -> int:
     """Local epochs of a scale on a data set, where nobody sets them."""
-    return plans_for(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
+    return make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
 
 
 _plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same ones many times

@@ -17,8 +17,8 @@ from ..methods import METHODS
 from ..models import MODELS
 from ..studies.cost import estimate_seconds
 from ..studies.grid import Study
-from ..studies.settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
-from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, write_value
+from ..studies.settings import RECIPE_FIELDS, Plan, Settings, make_plans, make_shared_recipe
+from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_value
 from ..studies.store import Store, list_entries
 from ..studies.text_tables import Grid, Printable
 from ..training.recipe import OFF
@@ -45,10 +45,10 @@ class Overview(Printable):
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(setting, value, source), the shared ones first, then each method's under its name."""
-        rows = [(name, write_value(line.value), line.source) for name, line in self.shared.items()]
+        rows = [(name, format_value(line.value), line.source) for name, line in self.shared.items()]
         for method, lines in self.methods.items():
             own = {f"{method}.{name}" if name else method: line for name, line in lines.items()}
-            rows += [(name, write_value(line.value), line.source) for name, line in own.items()]
+            rows += [(name, format_value(line.value), line.source) for name, line in own.items()]
         return rows
 
     def parts(self) -> list[str | Grid]:
@@ -69,7 +69,7 @@ def plan(
     setup = SETUPS[choose("preset", preset, SETUPS)]
     names = [methods] if isinstance(methods, str) else list(methods or setup.methods or METHODS)
     asked = Settings.make(preset=preset, **settings)
-    works = plans_for(asked, names)
+    works = make_plans(asked, names)
     about = asked.describe()
     settings = {
         name: value for name, value in settings.items() if (name, value) != ("model", "auto")
@@ -118,7 +118,7 @@ def source_of(
     """Where the value of a setting comes from. `kind`: where the classroom's file has its source."""
     if name in given:
         return GIVEN
-    line = there.lines([name], method).get(name)
+    line = there.select_lines([name], method).get(name)
     if line is not None:
         return line.source
     return (
@@ -157,7 +157,7 @@ def recipe_lines(
 ) -> dict[str, Line]:
     """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
     convolutions = any(MODELS[name].needs for name, *_ in works[0].architectures)
-    recipe = shared_recipe(works[0].settings, there, about, convolutions)
+    recipe = make_shared_recipe(works[0].settings, there, about, convolutions)
     off = {**OFF, "augmentation": recipe.augmentation}  # that is said by `transform`
     if recipe.schedule == "constant":
         off["lr_min"] = recipe.lr_min
@@ -179,7 +179,7 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
         work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
     )
     lines = {"": Line(work.label, stands or here)}
-    own = there.lines(
+    own = there.select_lines(
         [name for name in RECIPE_FIELDS if name not in knobs], name
     )  # what the set-up gives it alone
     for field, line in own.items():
@@ -217,7 +217,7 @@ class Estimate:
 def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
     plans, store = [cell.plan for cell in study.cells()], Store("runs")
-    missing = [plan for plan in plans if not store.has(plan.run_key())]
+    missing = [plan for plan in plans if not store.has(plan.make_run_key())]
     size = fmean(
         [entry.bytes for entry in list_entries() if entry.kind == "runs"] or [TYPICAL_BYTES]
     )

@@ -23,12 +23,12 @@ from typing import Any
 from .. import __version__
 from ..data import DATASETS, describe
 from ..files import write_file
-from ..studies.code_version import torch_version
+from ..studies.code_version import read_torch_version
 from ..studies.engine import run_cells
 from ..studies.grid import Cell
 from ..studies.outcome import Outcome
-from ..studies.settings import Plan, Settings, plans_for
-from ..studies.stored_rows import Row, make_row_key, read_rows
+from ..studies.settings import Plan, Settings, make_plans
+from ..studies.stored_rows import Row, make_row_key, read_stored_rows
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
@@ -57,7 +57,7 @@ class Point:
 
     def plan(self, seed: int) -> Plan:
         """The plan of the run of one seed."""
-        (plan,) = plans_for(replace(self.settings, seed=seed), [self.method])
+        (plan,) = make_plans(replace(self.settings, seed=seed), [self.method])
         return plan
 
     @cached_property
@@ -158,7 +158,7 @@ def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
     groups: dict[str, list[Cell]] = {}
     for point in points:
         for cell in point.cells:
-            groups.setdefault(cell.plan.clients_key(), []).append(cell)
+            groups.setdefault(cell.plan.make_clients_key(), []).append(cell)
     return [cell for group in groups.values() for cell in group]
 
 
@@ -175,7 +175,7 @@ def name_device(device: str) -> str:
 def describe_machine() -> str:
     """The processor and the libraries that decide the last digits of a run, such as "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
-    return f"{find_processor()}; torch {torch_version()}, numpy {metadata.version('numpy')}"
+    return f"{find_processor()}; torch {read_torch_version()}, numpy {metadata.version('numpy')}"
 
 
 def count_machines(rows: Iterable[Row]) -> dict[str, int]:
@@ -245,7 +245,7 @@ class Declared:
         """The stored rows, none if nothing was stored yet."""
         if not self.path.exists():
             return []
-        _, rows = read_rows(self.path)
+        _, rows = read_stored_rows(self.path)
         return rows
 
     def missing(self, rows: Sequence[Row], anew: Sequence[str] = ()) -> list[Point]:
@@ -295,7 +295,7 @@ class Declared:
         """Write those of the `rows` that are wanted, and what the file says of itself."""
         earlier_minutes = 0
         if self.path.exists():
-            about, _ = read_rows(self.path)
+            about, _ = read_stored_rows(self.path)
             earlier_minutes = about.get("minutes", 0)
         wanted = []
         for point in self.points(list(rows.values())):
@@ -303,7 +303,7 @@ class Declared:
                 wanted.append(rows[point.key])
         about = {
             "version": __version__,
-            "torch": torch_version(),
+            "torch": read_torch_version(),
             "date": date.today().isoformat(),
             "on": count_machines(wanted),
             "device": name_device(device),

@@ -30,7 +30,7 @@ from typing import Any
 from ..data import DATASETS
 from ..declared import read_toml
 from ..errors import choose, parse_number
-from ..studies.statistics import Band, difference, welch_width
+from ..studies.statistics import Band, compute_welch_width, difference
 
 FOLDER = "papers/tables"
 PAPERS = {
@@ -227,7 +227,9 @@ class Ordering:
         one, other = (self.column.numbers[name].spread for name in (self.better, self.worse))
         if self.table.runs < 2 or math.isnan(one + other):
             return None
-        return self.gap > welch_width((one**2, other**2), (self.table.runs, self.table.runs))
+        return self.gap > compute_welch_width(
+            (one**2, other**2), (self.table.runs, self.table.runs)
+        )
 
     @property
     def verdict(self) -> str:

@@ -12,14 +12,14 @@ from typing import Any
 from ..data import load
 from ..errors import RunError, check_whole_number, parse_number
 from ..files import check_replaceable, write_file
-from ..studies.engine import check_folder, make_row
+from ..studies.engine import check_results_folder, make_row
 from ..studies.experiment import Event
 from ..studies.grid import parse_seeds
 from ..studies.results import FILES as RESULT_FILES
 from ..studies.results import Results
 from ..studies.statistics import LEVEL, Band, band
 from ..studies.stored_results import load as load_stored
-from ..studies.stored_rows import FOLDER, Row, make_row_key, read_rows
+from ..studies.stored_rows import FOLDER, Row, make_row_key, read_stored_rows
 from ..studies.text_tables import Grid, Printable, format_text
 from . import published
 from .cells import (
@@ -235,7 +235,7 @@ def reproduce(
         if written in _shown:
             return _shown[written]
         runs, why = stored_runs(table)
-        abouts, made = zip(*map(read_rows, FILES), strict=True)
+        abouts, made = zip(*map(read_stored_rows, FILES), strict=True)
         label = f"stored results of {abouts[0]['date']}, version {abouts[0]['version']}"
         if large := {run.dataset for run in runs} & {*SMALLER.values()}:
             label += f"; those of {min(large)} took {abouts[1]['minutes']} minutes on {abouts[1]['device']}"
@@ -253,7 +253,7 @@ def reproduce(
     chosen = parse_seeds(usual if seeds is None else seeds, 0)
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
-        check_folder(out, WRITTEN, force=force)
+        check_results_folder(out, WRITTEN, force=force)
     for own in dict.fromkeys(run.dataset for run in runs):
         load(own)
     rows: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from ..errors import choose
 from ..rng import numpy_rng
 from ..studies.settings import Settings
 from ..studies.statistics import Band, band
-from ..studies.stored_rows import Row, find_file, read_rows
+from ..studies.stored_rows import Row, find_file, read_stored_rows
 from .points import COLUMNS, Point
 
 DIGITS = "digits"
@@ -167,5 +167,5 @@ def choose_knobs(method: str, dataset: str = DIGITS, part: str = "methods") -> K
 def load(dataset: str = DIGITS) -> list[Row]:
     """The rows of a data set that came with the package: `made`: what the try sets; `accuracy` on the validation images
     by seed, 0–1, None for a run that diverged; `bytes` by seed, both ways."""
-    _, rows = read_rows(find_file("tuning", dataset))
+    _, rows = read_stored_rows(find_file("tuning", dataset))
     return rows

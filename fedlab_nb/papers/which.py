@@ -29,9 +29,9 @@ from ..plots.identity import shorten_title
 from ..plots.vector import draw_svg
 from ..plots.words import dataset_name, describe_seeds, join_words, plural
 from ..studies import run, stored_results
-from ..studies.cost import cost_of
+from ..studies.cost import estimate_cost
 from ..studies.statistics import band, difference
-from ..studies.stored_rows import FOLDER, Row, read_rows
+from ..studies.stored_rows import FOLDER, Row, read_stored_rows
 from ..studies.text_tables import data_size
 
 DECLARATION = Path(__file__).parent / "declared" / "which.toml"
@@ -248,12 +248,12 @@ def stored_federations() -> list[Federation]:
         for (_, alpha, clients), row in table.rows.items():
             if clients == 10 and alpha in alphas:
                 add((dataset, f"α = {alpha:g}"), row, clients)
-    for row in read_rows(FOLDER / "sets.json")[1]:
+    for row in read_stored_rows(FOLDER / "sets.json")[1]:
         if row["runs"] == "mnist":
             add(("mnist:5k", "α = 0.1"), row, 10)
         if row["runs"] == "heart":
             add(("heart", "four hospitals"), row, 4)
-    for row in read_rows(FOLDER / "which.json")[1]:
+    for row in read_stored_rows(FOLDER / "which.json")[1]:
         key, clients = place_of(row)
         add(key, row, clients)
     return sort_federations(found)
@@ -382,7 +382,7 @@ def describe_study(answers: Answers | None = None) -> str:
 def describe_missing() -> list[str]:
     """What the study declares and has not run, with what it takes, a line each; then the command."""
     declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
-    stored = {row["runs"] for row in read_rows(FOLDER / "which.json")[1]}
+    stored = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
     lines = []
     for name, runs in declaration["later"].items():
         if name in stored:
@@ -525,7 +525,7 @@ def run_candidates(
     left: list[str] = []
     for method in filter(answers.allow, METHODS):
         for options, knobs in variants(method):
-            cost = cost_of((method, {**given, **knobs, "dataset": dataset, "seeds": seeds}))
+            cost = estimate_cost((method, {**given, **knobs, "dataset": dataset, "seeds": seeds}))
             if cost is None:
                 continue
             if cost.seconds is None:

@@ -245,7 +245,7 @@ def tidy(results: Results) -> DataFrame:
 
 def shown_as(results: Results, name: str) -> str:
     """What pictures call a method that is named as in `results.differences`."""
-    return next((results.label(row) for row in results.rows if results.name_of(row) == name), name)
+    return next((results.label(row) for row in results.rows if results.name_row(row) == name), name)
 
 
 def by_seed(results: Results) -> dict[str, dict[int, float]]:

@@ -20,11 +20,11 @@ from ..data import add_dataset, find_in_memory
 from ..errors import FedlabError, RunError, UsageError, format_error
 from ..installation import format_install_command
 from ..training.backend import configure_torch
-from .code_version import core_code
-from .experiment import Run, recall, restore_outcome, run_plan
+from .code_version import digest_core_code
+from .experiment import Run, load_stored_outcome, restore_outcome, run_plan
 from .grid import Cell, CellResult
 from .settings import Plan
-from .store import Store, TrainedClients, package_versions
+from .store import Store, TrainedClients, read_package_versions
 
 TIMEOUT = 20  # seconds for a scheduler to answer
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -44,7 +44,7 @@ def run_on_workers(
     a scheduler at that address, or with workers of another version."""
     with ExitStack() as stack:
         if client is None:
-            client = connect(stack, workers, scheduler, cores=os.cpu_count() or 1)
+            client = connect_to_cluster(stack, workers, scheduler, cores=os.cpu_count() or 1)
         device = cells[0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
         check_workers(client, resources)
@@ -53,7 +53,7 @@ def run_on_workers(
         yield from submit_cells(client, cells, resources, cache)
 
 
-def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
+def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
     """A client of the scheduler at that address, or of `workers` processes on this machine that share its cores."""
     try:
         import dask
@@ -70,7 +70,7 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
                 f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__}); "
                 "start one with: dask scheduler, and give its address."
             ) from None
-    check_main_guard()
+    check_caller_is_guarded()
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(
@@ -90,7 +90,7 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
     return stack.enter_context(Client(cluster))
 
 
-def check_main_guard() -> None:
+def check_caller_is_guarded() -> None:
     """UsageError if this call comes from the top level of a script, outside `if __name__ == "__main__":`. Each new
     process imports the script, and would make the very call again."""
     main = sys.modules.get("__main__")
@@ -106,14 +106,14 @@ def check_main_guard() -> None:
     file = frame.f_code.co_filename
     line = frame.f_lineno
     source = "".join(linecache.getlines(file))
-    if source and not is_guarded(source, line):
+    if source and not is_inside_main_guard(source, line):
         raise UsageError(
             f"Line {line} of {Path(file).name} starts processes, and each of them would run the whole script again; "
             'put that line below: if __name__ == "__main__":'
         )
 
 
-def is_guarded(source: str, line: int) -> bool:
+def is_inside_main_guard(source: str, line: int) -> bool:
     """Whether a line of a script stands in an `if` that asks for `__name__`.
 
     >>> is_guarded("import os\\nif __name__ == '__main__':\\n    os.getpid()\\n", 3)
@@ -139,9 +139,9 @@ def check_workers(client: Any, resources: Mapping[str, int] | None) -> None:
         raise UsageError(
             "The Dask scheduler has no worker; start some with: dask worker ADDRESS."
         ) from None
-    version_here = find_version()
+    version_here = make_version_key()
     try:
-        versions = client.run(find_version)
+        versions = client.run(make_version_key)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
             f"A worker cannot run fedlab_nb ({format_error(error)}); install the same version there."
@@ -191,13 +191,13 @@ def submit_cells(
     try:
         trainings: dict[str, Any] = {}  # futures, by the clients' key
         for cell in cells:
-            outcome = recall(cell.plan) if cache else None
+            outcome = load_stored_outcome(cell.plan) if cache else None
             if outcome is not None:
                 yield cell, outcome, ""
                 continue
-            key = cell.plan.clients_key()
+            key = cell.plan.make_clients_key()
             if cell.plan.method.trains_locally and key not in trainings:
-                trainings[key] = client.submit(train_clients_of, cell.plan, cache, **options)
+                trainings[key] = client.submit(train_clients_of_plan, cell.plan, cache, **options)
             future = client.submit(run_cell, cell.plan, trainings.get(key), cache, **options)
             waiting[future] = cell
         for future in as_completed(list(waiting)):
@@ -206,8 +206,8 @@ def submit_cells(
             if entry is None:
                 yield cell, None, error
                 continue
-            if store is not None and not store.has(cell.plan.run_key()):
-                store.put(cell.plan.run_key(), *entry)
+            if store is not None and not store.has(cell.plan.make_run_key()):
+                store.put(cell.plan.make_run_key(), *entry)
             yield cell, restore_outcome(cell.plan, entry), error
     finally:
         client.cancel(list(waiting))
@@ -222,24 +222,24 @@ def read_result(future: Any) -> tuple[Entry | None, str]:
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
-def find_version() -> str:
+def make_version_key() -> str:
     """What must be the same everywhere: package, code and torch."""
-    return ", ".join([*package_versions().values(), core_code()])
+    return ", ".join([*read_package_versions().values(), digest_core_code()])
 
 
-def train_clients_of(plan: Plan, cache: bool) -> dict[str, Any]:
+def train_clients_of_plan(plan: Plan, cache: bool) -> dict[str, Any]:
     """{key: entry} of the trained clients of `plan`; nothing if their training fails, since its own run will tell."""
     clients = TrainedClients()
     store = Store("clients") if cache else None
-    key = plan.clients_key()
+    key = plan.make_clients_key()
     if clients.get(key, store) is None:
         run = Run(plan, clients, cache)
         with (
             suppress(FedlabError),
             configure_torch(plan.settings.device, run.federation.dataset.input_shape),
         ):
-            run.begin()
-            for _ in run.watch(run.ctx.local_training()):
+            run.prepare()
+            for _ in run.record_progress(run.ctx.local_training()):
                 pass
     entry = clients.get(key, store)
     return {} if entry is None else {key: entry}
@@ -249,7 +249,7 @@ def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[E
     """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
     try:
         clients = TrainedClients()
-        key = plan.clients_key()
+        key = plan.make_clients_key()
         if trained and key in trained:
             clients.put(key, dict(trained[key]), None)
         outcome = None

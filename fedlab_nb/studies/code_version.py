@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,35 +33,45 @@ NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
 
 @functools.cache
-def torch_version() -> str:
-    """Of the installed torch, from its metadata: nothing is imported."""
+def read_torch_version() -> str:
+    """The version of the installed torch, from its metadata: nothing is imported."""
     return metadata.version("torch")
 
 
 @functools.cache
-def core_code(root: Path = ROOT) -> str:
-    """Digest of what trained clients depend on."""
+def digest_core_code(root: Path = ROOT) -> str:
+    """Digest of the source files that trained clients depend on."""
     return compute_digest(root, [*CORE, *follow_imports(["context"], root)])
 
 
 @functools.cache
-def run_code(method: Any, root: Path = ROOT) -> str:
-    """Digest of what a run of `method` depends on beside its clients. A class from outside the package may call
-    anything in `methods`, so it depends on all of that."""
-    names = None
-    if method.__module__.startswith(PACKAGE):
-        names = []
-        for base in method.__mro__:
-            if base.__module__.startswith(PACKAGE + "methods."):
-                names.append(base.__module__.split(".")[2])
+def digest_method_code(method: type, root: Path = ROOT) -> str:
+    """Digest of the source files that a run of `method` depends on beside its clients.
+
+    A class from outside the package may call anything in `methods`, so it depends on all of that.
+    """
+    is_from_package = method.__module__.startswith(PACKAGE)
+    names = find_method_files(method) if is_from_package else None
     return compute_digest(root, [*follow_imports(names, root), *EVALUATION])
 
 
+def find_method_files(method: type) -> list[str]:
+    """The files or folders of `methods`, without their ending, in which a class and its bases are
+    defined."""
+    names = []
+    for base in method.__mro__:
+        if base.__module__.startswith(PACKAGE + "methods."):
+            names.append(base.__module__.split(".")[2])
+    return names
+
+
 def follow_imports(names: Sequence[str] | None, root: Path) -> list[str]:
-    """The files and folders of `methods` with these names (None: all), and those that they import."""
+    """The files and folders of `methods` with these names (None: all of them), and all that they
+    import from there, directly or not."""
     places = {}
     for path in (root / "methods").iterdir():
-        if (path.is_dir() or path.suffix == ".py") and path.stem != "__init__":
+        is_source = path.is_dir() or path.suffix == ".py"
+        if is_source and path.stem != "__init__":
             places[path.stem] = path.relative_to(root).as_posix()
     waiting = list(places if names is None else names)
     found: dict[str, str] = {}
@@ -75,7 +86,7 @@ def follow_imports(names: Sequence[str] | None, root: Path) -> list[str]:
 
 
 def list_sources(root: Path, place: str) -> list[Path]:
-    """The sources of a folder, or the one that `place` names."""
+    """The Python files of a folder `place` under `root`, or the one file that it names."""
     path = root / place
     return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
@@ -87,12 +98,15 @@ def compute_digest(root: Path, places: Iterable[str]) -> str:
         for path in list_sources(root, place):
             content = path.read_bytes()
             total.update(path.relative_to(root).as_posix().encode())
-            total.update(code_bytes(content) if path.suffix == ".py" else content)
+            total.update(extract_code_bytes(content) if path.suffix == ".py" else content)
     return total.hexdigest()[:16]
 
 
-def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
-    """A digest of the functions that are not the package's own, so that an edited one is another one; else nothing.
+def digest_foreign_functions(functions: Mapping[str, Any]) -> dict[str, str]:
+    """{"foreign": digest} of those functions that a person wrote, so that an edited one counts as
+    another one; {} if all of them are the package's.
+
+    functions: by name; values that are no functions are passed over
 
     What such functions call in turn is not looked at.
     """
@@ -104,23 +118,34 @@ def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
         return {}
     total = hashlib.sha256()
     for name in sorted(foreign):
-        if not name.startswith("__"):  # what a dataclass writes itself
-            total.update(name.encode() + code_bytes(foreign[name].__code__))
+        is_written_by_dataclass = name.startswith("__")
+        if not is_written_by_dataclass:
+            total.update(name.encode())
+            total.update(extract_code_bytes(foreign[name].__code__))
     return {"foreign": total.hexdigest()[:16]}
 
 
-def code_bytes(code: Any) -> bytes:
-    """Instructions, names and constants of compiled code or of a source, those of functions within it included."""
+def extract_code_bytes(code: bytes | CodeType) -> bytes:
+    """Instructions, names and constants of a source or of compiled code, those of the functions
+    within it included.
+
+    Docstrings, comments and line numbers are no part of it.
+    """
     if isinstance(code, bytes):
-        code = compile(code, "", "exec", optimize=2, dont_inherit=True)  # 2: without docstrings
+        # optimize=2: without docstrings
+        code = compile(code, "", "exec", optimize=2, dont_inherit=True)
     functions = []
     constants = []
     for constant in code.co_consts:
-        if hasattr(constant, "co_code"):
+        if isinstance(constant, CodeType):
             functions.append(constant)
-        elif isinstance(constant, frozenset):  # in an order that is always the same
+        elif isinstance(constant, frozenset):
+            # A set's own order changes from one process to the next.
             constants.append(repr(sorted(map(repr, constant))))
         else:
             constants.append(repr(constant))
     names = repr((code.co_names, code.co_varnames, constants)).encode()
-    return code.co_code + names + b"".join(code_bytes(function) for function in functions)
+    content = code.co_code + names
+    for function in functions:
+        content += extract_code_bytes(function)
+    return content

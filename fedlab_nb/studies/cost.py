@@ -36,7 +36,7 @@ from ..training.optim import make_optimizer
 from ..training.stack import Stack
 from ..training.stacked import cross_entropy_gradient
 from .experiment import are_clients_stored, is_stored
-from .settings import Plan, Settings, plans_for
+from .settings import Plan, Settings, make_plans
 from .stored_results import DIGITS, StoredTable, list_stored_sets, load
 
 BATCH = 32  # samples of a measured step
@@ -78,18 +78,22 @@ class Cost:
     exact: bool
 
 
-def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
-    """What `fl.job` will cost, called with each of these arguments; None while they are wrong. What is remembered takes
-    no time, nor do clients that are trained for a plan before."""
+def estimate_cost(*calls: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
+    """What several calls of `fl.job` will cost; None while their arguments are wrong.
+
+    calls: of each its methods and its settings
+
+    Stored runs take no time, nor do clients that are stored or trained for an earlier run.
+    """
     runs: list[Plan] = []
     total = 0.0
     is_exact = True
     try:
-        for methods, settings in asked:
-            given = dict(settings)
-            given.pop("cache", None)
-            seeds = int(given.pop("seeds", 1))
-            for plan in plans_for(Settings.make(**given), check_names("methods", methods)):
+        for methods, settings in calls:
+            values = dict(settings)
+            values.pop("cache", None)
+            seeds = int(values.pop("seeds", 1))
+            for plan in make_plans(Settings.make(**values), check_names("methods", methods)):
                 traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
                 is_exact = is_exact and traffic.is_exact
@@ -117,7 +121,9 @@ def collect_sizes(plan: Plan) -> Sizes:
     settings = plan.settings
     about = settings.describe()
     clients = len(settings.members)
-    networks = [network_sizes(architecture) for architecture in plan.architectures[:clients]]
+    networks = [
+        measure_network_sizes(architecture) for architecture in plan.architectures[:clients]
+    ]
     up = sum(network["state_bytes"] for network in networks)
     return Sizes(
         clients=clients,
@@ -133,13 +139,14 @@ def collect_sizes(plan: Plan) -> Sizes:
 
 
 @functools.lru_cache(maxsize=256)
-def network_sizes(architecture: tuple) -> dict[str, int]:
+def measure_network_sizes(architecture: tuple) -> dict[str, int]:
     """The sizes of one network, by the names of `Sizes`."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width)
     state = model_state(model)
     coded = {name: tensor for name, tensor in state.items() if tensor.ndim > 1}
-    inputs = outputs = 0
+    inputs = 0
+    outputs = 0
     for name, weight in coded.items():
         has_bias = name.replace("weight", "bias") in state
         inputs += triangle(prod(weight.shape[1:]) + has_bias)
@@ -157,14 +164,16 @@ def network_sizes(architecture: tuple) -> dict[str, int]:
 
 # ------------------------------------------------------------------------------------------------ seconds
 def estimate_seconds(plans: Iterable[Plan]) -> float | None:
-    """What these runs will take: nothing where they, or clients that they share with a run before, are remembered. None
-    if a method among them has no stored results."""
+    """What these runs will take; None if a method among them has no stored results.
+
+    Stored runs take no time, nor do clients that are stored or trained for an earlier run.
+    """
     total = 0.0
     trained = set[str]()  # keys of the clients that a run before has trained
     for plan in plans:
         if is_stored(plan):
             continue
-        seconds = method_seconds(plan)
+        seconds = estimate_method_seconds(plan)
         if seconds is None:
             return None
         total += max(seconds, LEAST_SECONDS)
@@ -172,31 +181,35 @@ def estimate_seconds(plans: Iterable[Plan]) -> float | None:
             total += CLIENT_SECONDS * len(plan.settings.members)
         if not plan.method.trains_locally:
             continue
-        key = plan.clients_key()
+        key = plan.make_clients_key()
         if key not in trained and not are_clients_stored(plan):
             trained.add(key)
-            total += training_seconds(plan)
+            total += estimate_training_seconds(plan)
     return total
 
 
-def method_seconds(plan: Plan) -> float | None:
+def estimate_method_seconds(plan: Plan) -> float | None:
     """What a method takes here beside the clients' local training; None if it has no stored results."""
     table = load(plan.settings.dataset if plan.settings.dataset in list_stored_sets() else DIGITS)
-    stored = nearest_row(table, plan)
+    stored = find_nearest_row(table, plan)
     if stored is None:
         return None
     device = plan.settings.device
-    usual = stored_plan(table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"])
+    usual = make_plan_of_row(
+        table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"]
+    )
     usual = replace(usual, settings=replace(usual.settings, device=device))
     if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
-        slower = training_seconds(usual) / fmean(stored["seconds_local"])
+        slower = estimate_training_seconds(usual) / fmean(stored["seconds_local"])
     else:
         slower = compare_speed(table, device)
     seconds = median(stored["seconds_method"]) * slower
     if plan.method.trains_locally:  # the server works on single networks
-        seconds *= step_seconds(plan) / step_seconds(usual)
+        seconds *= measure_step_seconds(plan) / measure_step_seconds(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
-        seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+        seconds *= estimate_training_seconds(plan, passes=1) / estimate_training_seconds(
+            usual, passes=1
+        )
     else:  # it makes nothing of the clients' networks
         seconds *= count_samples(plan) / count_samples(usual)
     if not plan.method.trains_locally:
@@ -217,7 +230,7 @@ def count_passes(plan: Plan, epochs: int) -> float:
     return plan.method.local_passes(recipe, sizes) or 1.0
 
 
-def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
+def find_nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
     """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
     members = len(plan.settings.members)
@@ -232,10 +245,10 @@ def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
 
 
 @functools.lru_cache(maxsize=256)
-def stored_plan(dataset: str, method: str, alpha: float, clients: int) -> Plan:
+def make_plan_of_row(dataset: str, method: str, alpha: float, clients: int) -> Plan:
     """The plan of a stored row."""
     settings = Settings.make(dataset=dataset, alpha=alpha, clients=clients, device="cpu")
-    return plans_for(settings, [method])[0]
+    return make_plans(settings, [method])[0]
 
 
 @functools.lru_cache(maxsize=8)
@@ -243,14 +256,16 @@ def compare_speed(table: StoredTable, device: str) -> float:
     """How much longer something takes here than on the machine that made the stored results: the time of the clients'
     local training here by the one there."""
     alpha = next(alpha for method, alpha, _ in table.rows if method == "fedavg")
-    clients = table.nearest_clients(STACK)
+    clients = table.find_nearest_clients(STACK)
     stored = table.rows["fedavg", alpha, clients]
-    plan = stored_plan(table.dataset, "fedavg", alpha, clients)
-    seconds_here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
+    plan = make_plan_of_row(table.dataset, "fedavg", alpha, clients)
+    seconds_here = estimate_training_seconds(
+        replace(plan, settings=replace(plan.settings, device=device))
+    )
     return seconds_here / fmean(stored["seconds_local"])
 
 
-def step_seconds(plan: Plan) -> float:
+def measure_step_seconds(plan: Plan) -> float:
     """What a training step of one client's network takes, the mean over clients."""
     device = plan.settings.device
     return fmean(measure_step(architecture, device).seconds for architecture in plan.architectures)
@@ -262,7 +277,7 @@ def count_samples(plan: Plan) -> float:
     return settings.share * settings.describe().n_train * (1 - plan.holdout)
 
 
-def training_seconds(plan: Plan, passes: float | None = None) -> float:
+def estimate_training_seconds(plan: Plan, passes: float | None = None) -> float:
     """What all clients take for so many passes over their own samples, by default those of the recipe."""
     settings = plan.settings
     about = settings.describe()
@@ -271,7 +286,7 @@ def training_seconds(plan: Plan, passes: float | None = None) -> float:
     steps = [measure_step(architecture, settings.device) for architecture in plan.architectures]
     # Of all clients; the last one of each is half full.
     batches = samples / plan.recipe.batch_size + members / 2
-    batch_seconds = step_seconds(plan) * plan.recipe.batch_size / BATCH
+    batch_seconds = measure_step_seconds(plan) * plan.recipe.batch_size / BATCH
     if passes is None:
         passes = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from .. import __version__
 from ..errors import UsageError, check_whole_number, format_error, parse_number
 from ..files import check_replaceable, expand_path
-from .code_version import torch_version
+from .code_version import read_torch_version
 from .experiment import Event, run_plans
 from .grid import Cell, CellResult, Study
 from .outcome import QUALITY, Outcome
@@ -68,7 +68,7 @@ def study(
     grid = make_study(methods, seeds, settings)
     cells = grid.cells()
     if out is not None:
-        check_folder(out, FILES, force=force)
+        check_results_folder(out, FILES, force=force)
     workers = check_whole_number("workers", parse_number(workers), 1, 1024)
     rows: dict[int, dict[str, Any]] = {}  # by the id of their cell
 
@@ -193,12 +193,14 @@ def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
     row["options"] = json.dumps(options, sort_keys=True)
     row["version"] = __version__
-    row["torch"] = torch_version()
+    row["torch"] = read_torch_version()
     row["error"] = error
     return row
 
 
-def check_folder(folder: str | Path, names: Sequence[str] = (), *, force: bool = False) -> None:
+def check_results_folder(
+    folder: str | Path, names: Sequence[str] = (), *, force: bool = False
+) -> None:
     """UsageError if nothing can be written into `folder`, which is made, or if it has files of somebody else's with
     these `names` (unless `force`)."""
     folder = expand_path(folder)

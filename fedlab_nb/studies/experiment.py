@@ -39,8 +39,8 @@ from .frozen_features import make_federation
 from .inputs import find_inputs
 from .outcome import Outcome, find_validation_samples
 from .results import Outcomes
-from .settings import Plan, Settings, plans_for
-from .store import Store, TrainedClients, enforce_limit
+from .settings import Plan, Settings, make_plans
+from .store import Store, TrainedClients, delete_oldest_beyond_limit
 
 TEST_POINTS = 500
 # Federations whose clients are trained as one stack, and numbers in all their models, at most.
@@ -102,7 +102,9 @@ class Run:
         self.clients = clients
         self.cache = cache
         self.store = Store("clients") if cache else None
-        self.federation = _make_federation_once(plan.digest, **plan.settings.federation_arguments())
+        self.federation = _make_federation_once(
+            plan.digest, **plan.settings.make_federation_arguments()
+        )
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
@@ -112,7 +114,7 @@ class Run:
         # Trained clients that are not stored yet, since the time of their phase is not complete.
         self._unstored_states: list[dict[str, torch.Tensor]] | None = None
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         """Make the context, and the test images ready for curves."""
         self.ctx = Context(
             self.federation,
@@ -136,7 +138,7 @@ class Run:
     # ------------------------------------------------------------------------------------------- the trained clients
     def _recall_clients(self) -> list[dict[str, torch.Tensor]] | None:
         """The states of clients that were trained before, or None."""
-        entry = self.clients.get(self.plan.clients_key(), self.store)
+        entry = self.clients.get(self.plan.make_clients_key(), self.store)
         if entry is None:
             return None
         self.clients_cached = True
@@ -191,21 +193,21 @@ class Run:
         numbers = sum(parameter_count(model) for model in models)
         most = min(MOST_TOGETHER, MOST_NUMBERS // numbers)
         companions: list[Run] = []
-        keys = {self.plan.clients_key()}
+        keys = {self.plan.make_clients_key()}
         for plan in self.next_plans:
             if len(keys) >= most:
                 break
             if not can_train_together(plan, self.plan):
                 continue
-            key = plan.clients_key()
+            key = plan.make_clients_key()
             if key in keys:
                 continue
             is_trained = self.clients.get(key, self.store) is not None
-            is_done = self.cache and Store("runs").has(plan.run_key())
+            is_done = self.cache and Store("runs").has(plan.make_run_key())
             if not is_trained and not is_done:
                 keys.add(key)
                 run = Run(plan, self.clients, self.cache)
-                run.begin()
+                run.prepare()
                 companions.append(run)
         return companions
 
@@ -225,7 +227,7 @@ class Run:
             "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
             "seconds": self.seconds.get(LOCAL, 0.0),
         }
-        self.clients.put(self.plan.clients_key(), entry, self.store)
+        self.clients.put(self.plan.make_clients_key(), entry, self.store)
         self._unstored_states = None
 
     # ------------------------------------------------------------------------------------------- the run
@@ -243,15 +245,15 @@ class Run:
             "bytes": self.ctx.link.ledger.total,
         }
 
-    def steps(self) -> Generator[Event, None, Outcome]:
+    def run_steps(self) -> Generator[Event, None, Outcome]:
         """The whole run: its events, and the outcome at the end."""
-        self.begin()
+        self.prepare()
         self.plan.method.validate(self.ctx)
         self.plan.method.check_poison(self.ctx)
         matrices = self.plan.method.square_matrices(self.ctx)
         check_memory(self.plan.label, matrices, self.ctx.device)
         try:
-            model = yield from self.watch(self.plan.method.run(self.ctx))
+            model = yield from self.record_progress(self.plan.method.run(self.ctx))
             return self.evaluate(model)
         except (MemoryError, RuntimeError) as error:
             full = explain_allocation(self.plan.label, error, self.ctx.device)
@@ -259,7 +261,9 @@ class Run:
                 raise
             raise full from None
 
-    def watch(self, generator: Generator[Progress, None, Any]) -> Generator[Event, None, Any]:
+    def record_progress(
+        self, generator: Generator[Progress, None, Any]
+    ) -> Generator[Event, None, Any]:
         """Carry out `generator`, its time and its curve written down; returns what it returns."""
         phase = ""
         start = time.perf_counter()
@@ -361,7 +365,7 @@ class Run:
             clients_cached=self.clients_cached,
             _model=model,
             _inputs=inputs,
-            _again=functools.partial(rerun, self.plan),
+            _run_again=functools.partial(run_again, self.plan),
         )
 
     def _measure_groups(
@@ -434,7 +438,7 @@ def load_validation_samples(outcome: Outcome) -> tuple[torch.Tensor, torch.Tenso
     if not outcome.validation_on:
         return None
     run = Run(outcome.plan, TrainedClients(), cache=False)
-    run.begin()
+    run.prepare()
     run.ctx.private.held_out_used = outcome.validation_on == "public"
     return find_validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
@@ -445,44 +449,44 @@ def run_plan(
 ) -> Generator[Event, None, None]:
     """Events of one plan, the last one with its outcome. `next_plans`: the plans after it."""
     seed = plan.settings.seed
-    stored = recall(plan) if cache else None
+    stored = load_stored_outcome(plan) if cache else None
     if stored is not None:
         yield Event(plan.name, seed, "remembered", 1, 1, outcome=stored)
         return
     run = Run(plan, clients, cache, next_plans)
     with configure_torch(plan.settings.device, run.federation.dataset.input_shape):
-        outcome = yield from run.steps()
+        outcome = yield from run.run_steps()
     if cache:
-        Store("runs").put(plan.run_key(), *outcome.to_entry())
-        enforce_limit()
+        Store("runs").put(plan.make_run_key(), *outcome.to_entry())
+        delete_oldest_beyond_limit()
     yield Event(plan.name, seed, "done", 1, 1, outcome=outcome)
 
 
 def is_stored(plan: Plan) -> bool:
     """Whether the run is in the store."""
-    return Store("runs").has(plan.run_key())
+    return Store("runs").has(plan.make_run_key())
 
 
 def are_clients_stored(plan: Plan) -> bool:
     """Whether the trained clients of a run are in memory or in the store."""
-    return _trained_clients.has(plan.clients_key(), Store("clients"))
+    return _trained_clients.has(plan.make_clients_key(), Store("clients"))
 
 
-def rerun(plan: Plan) -> Outcome:
+def run_again(plan: Plan) -> Outcome:
     """A stored run once more, from its stored clients."""
     with use_default_switches():
-        return run_to_end(Run(plan, _trained_clients, cache=True).steps())
+        return run_to_end(Run(plan, _trained_clients, cache=True).run_steps())
 
 
-def recall(plan: Plan) -> Outcome | None:
+def load_stored_outcome(plan: Plan) -> Outcome | None:
     """The outcome in the store, or None."""
-    entry = Store("runs").get(plan.run_key())
+    entry = Store("runs").get(plan.make_run_key())
     return None if entry is None else restore_outcome(plan, entry)
 
 
 def restore_outcome(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
     """An outcome from its stored form."""
-    return Outcome.from_entry(*entry, plan=plan, again=functools.partial(rerun, plan))
+    return Outcome.from_entry(*entry, plan=plan, run_again=functools.partial(run_again, plan))
 
 
 def run_to_end(generator: Generator[Any, None, Any]) -> Any:
@@ -510,7 +514,7 @@ def job(
         base = Settings.make(**settings)
     plans = []
     for i in range(check_whole_number("seeds", parse_number(seeds), 1, 1000)):
-        plans += plans_for(replace(base, seed=base.seed + i), names)
+        plans += make_plans(replace(base, seed=base.seed + i), names)
     return run_plans(plans, cache)
 
 

@@ -32,9 +32,9 @@ from ..errors import UsageError, check_names, check_whole_number, choose, parse_
 from ..files import expand_path
 from ..methods import METHODS
 from .outcome import Outcome
-from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
+from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, list_setting_names, make_plans
 
-SHARED = (setting_names() - {"seed"}) | set(RECIPE_FIELDS)
+SHARED = (list_setting_names() - {"seed"}) | set(RECIPE_FIELDS)
 MOST_CELLS = 1_000_000
 
 
@@ -127,7 +127,7 @@ class Study:
                 settings[f"{prefix}{field}"] = field_value
         return cls.declare(settings.pop("methods"), **settings)
 
-    def variants(self, method: str) -> list[dict[str, Any]]:
+    def list_variants(self, method: str) -> list[dict[str, Any]]:
         """The method's own fields, at each point of their axes, by qualified name."""
         names = [f"{method}.{field}" for field in self.own[method]]
         points = itertools.product(*self.own[method].values())
@@ -158,7 +158,7 @@ class Study:
             base = Settings.make(**point)
             for seed in self.seeds:
                 for method in self.methods:
-                    for variant in self.variants(method):
+                    for variant in self.list_variants(method):
                         cells.append(make_cell(base, seed, method, point, variant))
         return cells
 
@@ -169,7 +169,7 @@ def make_cell(
     """One run. `point`: the values of the shared axes, which are in `base`; `variant`: those of the method's own."""
     overrides = {**dict(base.overrides), **variant}
     settings = dataclasses.replace(base, seed=seed, overrides=tuple(sorted(overrides.items())))
-    (plan,) = plans_for(settings, [method])
+    (plan,) = make_plans(settings, [method])
     return Cell(plan, {**point, **variant})
 
 

@@ -82,7 +82,7 @@ def read_schema(values: Mapping[str, Any] | None) -> InputSchema | None:
     return None if values is None else InputSchema.from_json(values)
 
 
-def find_rows(rows: Any) -> Any:
+def find_picture_files(rows: Any) -> Any:
     """`rows`; of a path with its home folder, of a folder the pictures in it, by name. UsageError where it has none."""
     if not isinstance(rows, str | PathLike):
         return rows

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -113,7 +113,7 @@ class Outcome(saved.Predictor):
     clients_cached: bool = False
     _model: Any = None
     _inputs: Inputs | None = None
-    _again: Callable[[], Outcome] | None = None  # computes what is not kept
+    _run_again: Callable[[], Outcome] | None = None  # computes what is not kept
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -141,11 +141,11 @@ class Outcome(saved.Predictor):
 
     @property
     def conditions(self) -> tuple[Settings, Recipe]:
-        """All that was set but the method, its options and the seed: the same in outcomes that can be compared."""
+        """Settings and recipe without the method, its options and the seed: equal in outcomes that can be compared."""
         return dataclasses.replace(self.settings, seed=0, overrides=()), self.recipe
 
     def federation(self) -> Federation:
-        """The very federation that this was run on. UsageError if other data have its data set's name by now."""
+        """Make the very federation of this run again. UsageError if other data have its data set's name by now."""
         if self.plan.digest not in (None, self.settings.describe().digest):
             raise UsageError(
                 f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
@@ -154,36 +154,38 @@ class Outcome(saved.Predictor):
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:
-        """What was run, in one plain dict."""
-        values = {**dataclasses.asdict(self.settings), "model": self.plan.model}
-        del values["overrides"]
-        return {
-            "method": self.method,
-            **values,
-            "recipe": dataclasses.asdict(self.recipe),
-            "options": self.options,
-        }
+        """What was run, in one plain dict: the method, each setting, the clients' recipe and the method's options."""
+        about: dict[str, Any] = {"method": self.method}
+        about |= dataclasses.asdict(self.settings)
+        del about["overrides"]
+        about["model"] = self.plan.model
+        about["recipe"] = dataclasses.asdict(self.recipe)
+        about["options"] = self.options
+        return about
 
     # ------------------------------------------------------------------------------------------- work, time and traffic
     @property
     def local_passes(self) -> float:
-        """Passes over its own data that a client trained, the mean over clients: the local work of this result."""
+        """How often a client trained on its own data, the mean over clients."""
         mean_samples = self.label_counts.sum() / len(self.label_counts)
-        samples = mean_samples * self.settings.clients  # also of those that took no part
-        return self.plan.local_passes(round(samples))
+        # Clients that took no part are counted, too: a plan's work is that of all of them.
+        samples_of_all = mean_samples * self.settings.clients
+        return self.plan.local_passes(round(samples_of_all))
 
     @property
     def seconds_local(self) -> float:
-        """Local training that this result rests on."""
+        """Wall time of the local training that this result rests on."""
         return self.seconds.get("local training", 0.0)
 
     @property
     def seconds_total(self) -> float:
+        """Wall time of all phases."""
         return sum(self.seconds.values())
 
     @property
     def seconds_method(self) -> float:
-        """Everything but local training and the live curve, which is there for whoever watches; with evaluation."""
+        """Wall time of the method's own part, evaluation included. Local training and the points of the live curve do
+        not count."""
         return self.seconds_total - self.seconds_local - self.seconds.get("live curve", 0.0)
 
     nll = property(attrgetter("calibration.nll"))
@@ -192,19 +194,19 @@ class Outcome(saved.Predictor):
 
     @property
     def balanced_accuracy(self) -> float:
-        """The plain mean of `per_class`: each class with test samples counts alike."""
+        """The mean of `per_class`: every class with test samples counts alike."""
         return float(np.mean([share for share in self.per_class if share is not None]))
 
     @property
     def has_unequal_classes(self) -> bool:
-        """Whether the largest class has many times the training samples of the smallest (`data.card.UNEQUAL`): the
-        balanced accuracy then says more than the accuracy."""
+        """Whether the balanced accuracy says more than the accuracy: the largest class has at least
+        `data.card.UNEQUAL` times the training samples of the smallest."""
         counts = self.label_counts.sum(0)
         return counts.max() >= UNEQUAL * max(1, counts.min())
 
     def confusion(self) -> DataFrame:
-        """How many test samples of each class (a row) got which answer (a column), of those in `test_labels`: 500 at
-        most, the same for every method. Of local models the answers are the best one's."""
+        """Count the test samples of each class (a row) that got each answer (a column); of local models the answers are
+        the best one's. The samples are those of `test_labels`: 500 at most, the same for every method."""
         import pandas
 
         names = list(self.inputs.class_names)
@@ -221,7 +223,7 @@ class Outcome(saved.Predictor):
 
     @property
     def accuracy_unseen(self) -> float | None:
-        """The mean over the clients that took no part; None if all took part."""
+        """Mean accuracy on the samples of clients that took no part; None if all took part."""
         if not self.unseen:
             return None
         return sum(self.unseen.values()) / len(self.unseen)
@@ -240,14 +242,15 @@ class Outcome(saved.Predictor):
 
     @property
     def model(self) -> Any:
-        """The global model. A run that came from the store is computed again from its remembered clients, once."""
-        if self._model is None and self._again is not None:
-            self._model = self._again().model
+        """The global model. The store has none: a stored run is computed again from its stored clients, once."""
+        if self._model is None and self._run_again is not None:
+            self._model = self._run_again().model
         return self._model
 
     def without_model(self, features: bool = True) -> Outcome:
-        """The same outcome, whose model (megabytes) is computed again when somebody asks for it; without `features`,
-        these (half a megabyte of an ensemble), too.
+        """A copy that takes less memory: its model is computed again when somebody asks for it.
+
+        features: whether the copy has `test_features`; if not, they are computed again, too
         """
         light = copy.copy(self)
         light._model = None
@@ -256,14 +259,15 @@ class Outcome(saved.Predictor):
         return light
 
     def __getattr__(self, name: str) -> Any:
-        if name != "test_features" or self._again is None:
+        # Only for attributes that are missing: `test_features`, once `without_model` has dropped them.
+        if name != "test_features" or self._run_again is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.test_features = self._again().test_features
+        self.test_features = self._run_again().test_features
         return self.test_features
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+        """The shape of a prepared sample: (C, H, W), (C, T) or (D,)."""
         return self.plan.architectures[0][1]
 
     def save(self, path: str | PathLike, *, force: bool = False) -> Path:
@@ -299,7 +303,10 @@ class Outcome(saved.Predictor):
         return record
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """`(values, arrays)` for the store. "about" is for a person who looks into it."""
+        """`(values, arrays)` for the store, from which `from_entry` makes the outcome again.
+
+        Nothing reads the value "about"; it is for a person who looks into the store.
+        """
         values: dict[str, Any] = {name: getattr(self, name) for name in STORED_VALUES}
         if self.unseen:
             values["unseen"] = self.unseen
@@ -318,11 +325,12 @@ class Outcome(saved.Predictor):
         values: dict[str, Any],
         arrays: dict[str, np.ndarray],
         plan: Plan,
-        again: Callable[[], Outcome],
+        run_again: Callable[[], Outcome],
     ) -> Outcome:
-        """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is.
+        """The outcome from which `to_entry` made these values and arrays.
 
-        again: computes the outcome once more, for what an entry does not keep
+        plan: that of the outcome, which is no part of an entry
+        run_again: computes the outcome once more, for what an entry does not keep
         """
         report_arrays = {}
         for name, array in arrays.items():
@@ -339,26 +347,38 @@ class Outcome(saved.Predictor):
             report=plan.method.report(**values["report"], **report_arrays),
             cached=True,
             clients_cached=True,
-            _again=again,
+            _run_again=run_again,
         )
+
+
+class ValidationSamples(NamedTuple):
+    """Samples for choosing settings, none of which is a test sample.
+
+    source: a key of VALIDATION_SETS, "held-out" or "public"
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    source: str
 
 
 def find_validation_samples(
     ctx: Context, federation: Federation, holds_out: bool
-) -> tuple[torch.Tensor, torch.Tensor, str] | None:
-    """`(x, y, which)`: the clients' held-out parts ("held-out"), or the public share with its labels ("public").
+) -> ValidationSamples | None:
+    """The samples on which a run's validation accuracy is measured; None if there are none.
 
-    `holds_out`: whether the method may learn from held-out samples. All its variants are then judged on public images,
-    those too that have not used the held-out ones, if labels are known. None without samples of either kind.
+    These are the clients' held-out parts, unless the run has trained on them, or else the public
+    share with its labels. A method that may learn from held-out samples (`holds_out`) is judged on
+    public ones whenever these have labels, so that all of its variants are judged on the same.
     """
-    labels = federation.dataset.y_public
-    has_public = labels is not None and len(ctx.public) > 0
-    has_held_out = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
-    if has_held_out and not (holds_out and has_public):
-        parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
+    public_labels = federation.dataset.y_public
+    has_labelled_public = public_labels is not None and len(ctx.public) > 0
+    is_held_out_unused = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
+    if is_held_out_unused and not (holds_out and has_labelled_public):
+        parts = [ctx.private.held_out(client) for client in range(ctx.clients_count)]
         x = torch.cat([images for images, _ in parts])
-        y = torch.cat([part_labels for _, part_labels in parts])
-        return x, y, "held-out"
-    if labels is None or not has_public:
+        y = torch.cat([labels for _, labels in parts])
+        return ValidationSamples(x, y, "held-out")
+    if public_labels is None or not has_labelled_public:
         return None
-    return ctx.public, labels.to(ctx.device), "public"
+    return ValidationSamples(ctx.public, public_labels.to(ctx.device), "public")

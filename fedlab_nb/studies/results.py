@@ -23,7 +23,14 @@ from ..errors import FedlabError, UsageError, choose
 from ..files import check_replaceable, expand_path, open_replacement, write_file
 from ..methods import METHODS, label_of
 from .outcome import QUALITY
-from .statistics import Band, band, difference, holm, mean_ranks, over_images
+from .statistics import (
+    Band,
+    band,
+    compute_band_over_images,
+    compute_mean_ranks,
+    correct_verdicts_by_holm,
+    difference,
+)
 from .text_tables import FORMATS, Grid, Printable, data_size
 
 # What every row begins with; then come the study's axes and the whole setting.
@@ -46,6 +53,8 @@ FILES = ("results.csv", "results.json", "results.parquet")
 OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
 # {name of a method: {seed: value}}
 BySeed = dict[str, dict[int, float]]
+Point = tuple[Any, ...]  # where a cell stands: its values of the shared axes
+Naming = Callable[[Mapping[str, Any]], str]  # gives a row of results its name
 
 
 class Results(Printable):
@@ -78,22 +87,23 @@ class Results(Printable):
         return Results(rows, self.axes)
 
     # ------------------------------------------------------------------------------------------------ in numbers
-    def points(self, value: str = "accuracy", called: Any = None) -> dict[tuple, BySeed]:
+    def points(self, value: str = "accuracy", naming: Naming | None = None) -> dict[Point, BySeed]:
         """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out.
 
-        called: gives a row's name, `name_of` unless it is given
+        value: the column
+        naming: gives a row's name, `name_row` unless it is given
         """
-        name_row = called or self.name_of
+        naming = naming or self.name_row
         points: dict[tuple[Any, ...], BySeed] = {}
         for row in self.rows:
             if row.get("error") or row.get(value) is None:
                 continue
             position = tuple(row.get(name) for name in self.shared_axes)
             methods = points.setdefault(position, {})
-            methods.setdefault(name_row(row), {})[int(row["seed"])] = float(row[value])
+            methods.setdefault(naming(row), {})[int(row["seed"])] = float(row[value])
         return points
 
-    def each(self) -> Iterator[tuple[dict[str, Any], BySeed]]:
+    def iterate_points(self) -> Iterator[tuple[dict[str, Any], BySeed]]:
         """What `points` gives, with the shared axes by name."""
         for position, methods in self.points().items():
             yield dict(zip(self.shared_axes, position, strict=True)), methods
@@ -103,7 +113,7 @@ class Results(Printable):
         """The axes of all methods; those of one method have its name before a dot."""
         return tuple(name for name in self.axes if "." not in name)
 
-    def name_of(self, row: Mapping[str, Any], title: str = "") -> str:
+    def name_row(self, row: Mapping[str, Any], title: str = "") -> str:
         """The method, with the values of its own axes: `fens (rounds = 10)`. `title`: in the place of the registered
         name, and of what gives it that title."""
         method = row["method"]
@@ -121,11 +131,11 @@ class Results(Printable):
         return f"{name} ({', '.join(values)})" if values else name
 
     def label(self, row: Mapping[str, Any]) -> str:
-        """What tables and pictures call it: as `name_of`, or by the title that its settings give it."""
+        """What tables and pictures call it: as `name_row`, or by the title that its settings give it."""
         method = row["method"]
         options = json.loads(row.get("options") or "{}")
         title = label_of(method, {**options, **row}, method)
-        return self.name_of(row, "" if title == method else title)
+        return self.name_row(row, "" if title == method else title)
 
     def summary(self) -> list[dict[str, Any]]:
         """Mean test accuracy with its 95 % band over seeds, mean bytes and QUALITY, of each method at each point."""
@@ -133,7 +143,7 @@ class Results(Printable):
         for name in ("bytes_up", "bytes_down", *QUALITY):
             columns[name] = self.points(name)
         rows = []
-        for axes, methods in self.each():
+        for axes, methods in self.iterate_points():
             for name, accuracies in methods.items():
                 test = band(accuracies)
                 row = {
@@ -154,7 +164,7 @@ class Results(Printable):
         hold for all rows together (`statistics.holm`)."""
         rows = []
         gaps = []
-        for axes, methods in self.each():
+        for axes, methods in self.iterate_points():
             of_reference = methods[choose("method of this study", reference, methods)]
             for name, accuracies in methods.items():
                 if name == reference or not set(accuracies) & set(of_reference):
@@ -173,15 +183,15 @@ class Results(Printable):
                     }
                 )
         if correct:
-            for row, verdict in zip(rows, holm(gaps), strict=True):
+            for row, verdict in zip(rows, correct_verdicts_by_holm(gaps), strict=True):
                 row["verdict"] = verdict
         return rows
 
     def ranks(self) -> list[dict[str, Any]]:
         """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
         rows = []
-        for axes, methods in self.each():
-            for name, rank in mean_ranks(methods).items():
+        for axes, methods in self.iterate_points():
+            for name, rank in compute_mean_ranks(methods).items():
                 rows.append({**axes, "method": name, "rank": rank})
         return rows
 
@@ -233,11 +243,11 @@ class Results(Printable):
 
     def _make_cells(self) -> Grid:
         """The table's rows, the first one its head."""
-        points = self.points(called=self.label)
+        points = self.points(naming=self.label)
         columns = {name for row in self.rows for name in row}
         for column in sorted(columns):
             if column.startswith(OTHER):
-                called = partial(self.name_of, title=column.removeprefix(OTHER))
+                called = partial(self.name_row, title=column.removeprefix(OTHER))
                 for position, methods in self.points(column, called).items():
                     points[position] |= methods
         head = ["method"]
@@ -409,7 +419,7 @@ class Outcomes(Printable, list):
 
     def difference(self, method: str, minus: str, *, images: bool = False) -> Band:
         """Accuracy of `method` less that of `minus`, paired by seed. The test images are the same for every seed;
-        `images`: the band is for other test images as well (`statistics.over_images`)."""
+        `images`: the band is for other test images as well (`statistics.compute_band_over_images`)."""
         right: dict[str, dict[int, np.ndarray]] = {}  # by method and seed, 1.0 where it is right
         for outcome in self:
             is_right = outcome.test_predictions == outcome.test_labels
@@ -421,5 +431,5 @@ class Outcomes(Printable, list):
             raise UsageError(f"{method} and {minus} have no seed in common.")
         gaps = np.array([of_method[seed] - of_minus[seed] for seed in seeds])
         if images:
-            return over_images(gaps)
+            return compute_band_over_images(gaps)
         return band(gaps.mean(1).tolist())

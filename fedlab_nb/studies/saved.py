@@ -51,9 +51,9 @@ from ..models import build, is_own_model, parse_architecture
 from ..torch_switches import use_default_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
-from .inputs import Inputs, find_rows
+from .inputs import Inputs, find_picture_files
 from .settings import Plan, resolve_device
-from .store import StoreWarning, package_versions
+from .store import StoreWarning, read_package_versions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -123,9 +123,9 @@ class Predictor:
                 "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
                 "reads; save it again, or give a tensor that is prepared as the data set's own."
             )
-        rows = find_rows(rows)
+        rows = find_picture_files(rows)
         x = self.inputs.encode(rows).to(self.device)
-        return name_classes(self.model, x, self.inputs, rows)
+        return make_answer_table(self.model, x, self.inputs, rows)
 
     def _takes_prepared_arrays(self) -> bool:
         """Whether an array can be nothing but samples that are prepared."""
@@ -145,7 +145,7 @@ def is_array(rows: Any) -> bool:
     return np.asarray(rows).dtype.kind in "biuf"
 
 
-def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
+def make_answer_table(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
     """The answers of `model` for prepared samples `x [N, ...]`, with the names of the classes."""
     import pandas
 
@@ -199,7 +199,7 @@ def walk_subclasses(base: type) -> Iterator[type]:
         yield from walk_subclasses(known)
 
 
-def known_classes() -> dict[str, type]:
+def find_loadable_classes() -> dict[str, type]:
     """Name -> class, for all that a file can hold: global models and what they are made of, and PyTorch's layers."""
     classes: list[type] = []
     for cls in walk_subclasses(nn.Module):
@@ -241,7 +241,7 @@ def find_own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
                 "with the code that it was trained with"
             )
         network = build(name, tuple(shape), count, width=width)
-        known = known_classes()
+        known = find_loadable_classes()
         for layer in network.modules():
             cls = type(layer)
             if known.get(cls.__name__) is not cls:
@@ -306,7 +306,7 @@ def name_class(cls: type, own_layers: Mapping[str, type], place: str) -> str:
     name = cls.__name__
     if own_layers.get(f"{OWN}{name}") is cls:
         return f"{OWN}{name}"
-    if known_classes().get(name) is not cls:
+    if find_loadable_classes().get(name) is not cls:
         raise UsageError(
             f"A {name} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
             "of a network that fl.add_model knows; of functions in a layer of your own make layers, such as nn.ReLU()."
@@ -333,10 +333,10 @@ def unpack_value(
         if kind.__name__ in value:
             return kind(unpack_value(item, tensors, own_layers) for item in value[kind.__name__])
     if "is" in value:
-        model = known_classes()[value["is"]](**unpack_parts(value["of"]))
+        model = find_loadable_classes()[value["is"]](**unpack_parts(value["of"]))
         return model.eval() if isinstance(model, nn.Module) else model
     return make_layer(
-        {**known_classes(), **own_layers}[value["layer"]],
+        {**find_loadable_classes(), **own_layers}[value["layer"]],
         attributes=unpack_parts(value["of"]),
         parameters=unpack_parts(value["_parameters"]),
         buffers=unpack_parts(value["_buffers"]),
@@ -387,10 +387,10 @@ def describe_outcome(outcome: Any) -> dict[str, Any]:
         "input_shape": list(dataset.input_shape),
         "classes": dataset.classes,
     }
-    return {**outcome.about(), "data": data, "result": result, "made": package_versions()}
+    return {**outcome.about(), "data": data, "result": result, "made": read_package_versions()}
 
 
-def check_place(path: str | PathLike, *, force: bool = False) -> Path:
+def check_target_path(path: str | PathLike, *, force: bool = False) -> Path:
     """`path` with `~` replaced, if a model can be saved there; else UsageError: another ending, or somebody else's file
     (unless `force`)."""
     place = expand_path(path)
@@ -408,7 +408,7 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
     from safetensors.torch import save_file
 
-    path = check_place(path, force=force)
+    path = check_target_path(path, force=force)
     tensors: dict[str, Tensor] = {}
     try:
         inputs = outcome.inputs.to_json()
@@ -465,7 +465,7 @@ def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
         "dynamo": True,
         "verbose": False,
     }
-    with errors_alone("torch.onnx"):
+    with hide_warnings("torch.onnx"):
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             example = torch.zeros(3, *input_shape)
@@ -481,7 +481,7 @@ def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
 
 
 @contextmanager
-def errors_alone(logger_name: str) -> Iterator[None]:
+def hide_warnings(logger_name: str) -> Iterator[None]:
     """Within: this logger writes errors, and nothing less."""
     logger = logging.getLogger(logger_name)
     level = logger.level

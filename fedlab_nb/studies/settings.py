@@ -22,9 +22,14 @@ from ..methods.poison import Poison
 from ..models import MODELS, choose_default_model, parse_models
 from ..models.build import check_shape
 from ..training import BACKENDS, Recipe
-from .code_version import core_code, foreign_code, run_code, torch_version
+from .code_version import (
+    digest_core_code,
+    digest_foreign_functions,
+    digest_method_code,
+    read_torch_version,
+)
 from .frozen_features import describe_features, make_federation, replace_images
-from .setups import CLASSROOM, SETUPS, Setup, values
+from .setups import CLASSROOM, SETUPS, Setup, drop_sources
 
 ALPHA_RANGE = (1e-3, 1e3)
 HOLDOUT_FOR = ("all", "needed")
@@ -53,7 +58,7 @@ FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
-def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
+def make_classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
     part of the digits' training images (`papers/tuning`), never on test images. Convolutions take a smaller step, at
     which the 5-layer CNN learns, too."""
@@ -61,12 +66,12 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if convolutional else 0.05)
 
 
-def classroom_epochs(dataset: str, samples: int) -> int:
+def choose_classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     shape = data.describe(dataset).input_shape
     setup = SETUPS[CLASSROOM].apply_rows(dataset, Settings.alpha, shape)
-    declared = values(setup.lines(RECIPE_FIELDS))
-    return dataclasses.replace(classroom_recipe(samples), **declared).epochs
+    declared = drop_sources(setup.select_lines(RECIPE_FIELDS))
+    return dataclasses.replace(make_classroom_recipe(samples), **declared).epochs
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ class Settings:
         overrides. `dataset` may also be a Dataset or arrays, and a Federation is given as `federation` (see
         `data.to_plain_settings`); where the data name their clients, nothing of the set-up's partition is taken."""
         values = data.to_plain_settings(values)
-        names = setting_names()
+        names = list_setting_names()
         overrides = {}
         given = {}
         for name, value in values.items():
@@ -127,7 +132,7 @@ class Settings:
                 overrides[name] = value
             elif value is not None or name not in ("alpha", "clients", "partition"):
                 given[name] = value
-        declared = find_declared(given)
+        declared = find_preset_values(given)
         dataset = {"dataset": cls.dataset, **declared, **given}["dataset"]
         drawing = {name: parse_number(given[name]) for name in DRAWING if name in given}
         wishes = {name: v for name, v in drawing.items() if v != UNCHANGED.get(name)}
@@ -260,7 +265,7 @@ class Settings:
         unseen = data.parse_clients("unseen", self.unseen, count, names)
         return absent, unseen
 
-    def federation_options(self) -> dict[str, Any]:
+    def make_federation_options(self) -> dict[str, Any]:
         """Keyword arguments of `federate`, those that change nothing left out."""
         options: dict[str, Any] = {"partition": self.partition, "seed": self.seed}
         if self.partition != "natural":
@@ -308,15 +313,15 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, divided among the clients."""
-        return make_federation(**self.federation_arguments())
+        return make_federation(**self.make_federation_arguments())
 
-    def federation_arguments(self) -> dict[str, Any]:
+    def make_federation_arguments(self) -> dict[str, Any]:
         """All that the federation depends on: keyword arguments of `make_federation`."""
         return {
             "dataset": self.dataset,
             "public": self.public,
             "has_body": self.reads_features,
-            **self.federation_options(),
+            **self.make_federation_options(),
         }
 
     def data(self) -> Dataset:
@@ -334,25 +339,29 @@ class Settings:
         about = data.describe_with_public_part(data.describe(self.dataset), self.public)
         return describe_features(about) if self.reads_features else about
 
-    def keywords(self) -> dict[str, Any]:
+    def to_keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         overrides = dict(values.pop("overrides"))
         return values | overrides
 
 
-def find_declared(given: Mapping[str, Any]) -> dict[str, Any]:
+def find_preset_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that the set-up declares for the data set and the α that are `given`, or for its own; the model is
     left to each method's plan."""
     setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
-    general = {"dataset": Settings.dataset, "alpha": Settings.alpha, **values(setup.block.shared)}
+    general = {
+        "dataset": Settings.dataset,
+        "alpha": Settings.alpha,
+        **drop_sources(setup.block.shared),
+    }
     dataset = given.get("dataset", general["dataset"])
     alpha = parse_number(given.get("alpha", general["alpha"]))
     shape = data.describe(dataset).input_shape
-    names = setting_names() - {"model"}
+    names = list_setting_names() - {"model"}
     if len(shape) != 3:
         names -= {"transform"}  # it is one of images
-    return values(setup.apply_rows(dataset, alpha, shape).lines(tuple(names)))
+    return drop_sources(setup.apply_rows(dataset, alpha, shape).select_lines(tuple(names)))
 
 
 def resolve_device(device: str) -> str:
@@ -429,7 +438,7 @@ class Plan:
         """Whether poisoned clients train and send honestly, and lie when they are asked for predictions."""
         return self.settings.poison.partition(":")[0] == "lie"
 
-    def clients_key(self) -> str:
+    def make_clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         settings = self.settings
         content: dict[str, Any] = {
@@ -437,40 +446,40 @@ class Plan:
             "init": settings.init,
             "device": settings.device,
             "backend": settings.backend,
-            **settings.federation_options(),
+            **settings.make_federation_options(),
             "data": self.digest,
             "architectures": self.architectures,
             "recipe": dataclasses.asdict(self.recipe),
-            "torch": torch_version(),
-            "code": core_code(),
+            "torch": read_torch_version(),
+            "code": digest_core_code(),
         }
         if self.scale != "none":
             content["scale"] = self.scale
         if settings.poison != "none" and not self.clients_lie:
             content["poison"] = settings.poison
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
-        return make_content_key(content | foreign_code(layouts))
+        return make_content_key(content | digest_foreign_functions(layouts))
 
-    def run_key(self) -> str:
+    def make_run_key(self) -> str:
         """Key of the whole run."""
         cls = type(self.method)
         functions = {name: value for name, value in vars(cls).items() if callable(value)}
         content: dict[str, Any] = {
-            "clients": self.clients_key(),
+            "clients": self.make_clients_key(),
             "method": {
                 "name": self.name,
                 **dataclasses.asdict(self.method),
-                **foreign_code(functions),
+                **digest_foreign_functions(functions),
             },
             "preset": self.settings.preset,
-            "code": run_code(cls),  # type: ignore[arg-type]
+            "code": digest_method_code(cls),  # type: ignore[arg-type]
         }
         if self.clients_lie:
             content["poison"] = self.settings.poison
         return make_content_key(content)
 
 
-def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
+def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
     for name in methods:
         choose("method", name, METHODS)
@@ -491,10 +500,10 @@ def check_overrides(overrides: Iterable[str], methods: Sequence[str]) -> None:
             qualified.add(f"{method}.{knob}")
     for name in overrides:
         if name not in short | qualified:
-            choose("setting", name, sorted(short | qualified | setting_names()))
+            choose("setting", name, sorted(short | qualified | list_setting_names()))
 
 
-def setting_names() -> set[str]:
+def list_setting_names() -> set[str]:
     """The names of the settings that a run takes, without those of recipes and methods."""
     return {field.name for field in dataclasses.fields(Settings)} - {"overrides"}
 
@@ -511,13 +520,13 @@ def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     of_all = assign_architectures(model, settings.count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].needs for name, *_ in networks)
-    declared = values(setup.lines(tuple(knobs), method_name))
+    declared = drop_sources(setup.select_lines(tuple(knobs), method_name))
     given = choose_knob_values(method_name, knobs, overrides)
     method = cls.configure(convolutions=is_convolutional, **{**declared, **given})
-    recipe = shared_recipe(settings, setup, about, is_convolutional)
+    recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are no local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
-    declared_recipe = values(setup.lines(recipe_names, method_name))
+    declared_recipe = drop_sources(setup.select_lines(recipe_names, method_name))
     changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
@@ -555,13 +564,13 @@ def choose_knob_values(
     return plain | qualified
 
 
-def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
+def make_shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
     """The clients' recipe for all methods of the set-up, with what the person changed."""
     if setup.name == CLASSROOM:
-        recipe = classroom_recipe(about.n_train, convolutions)
+        recipe = make_classroom_recipe(about.n_train, convolutions)
     else:
         recipe = Recipe()
-    changes = values(setup.lines(RECIPE_FIELDS))
+    changes = drop_sources(setup.select_lines(RECIPE_FIELDS))
     augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation

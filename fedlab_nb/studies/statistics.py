@@ -4,8 +4,9 @@ A band is the 95 % confidence interval of a mean over n seeds, with n - 1 degree
 the same seeds saw the same federations, so they are compared by their differences, seed by seed. A difference is
 "clear" if its band leaves out zero, else it is "within the noise"; with one seed nobody can tell.
 
-All seeds share one set of test images. Such a band says what other seeds would show on the same images; `over_images`
-says what other seeds and other images would. Of many differences one in twenty is clear by chance: `holm` corrects it.
+All seeds share one set of test images. Such a band says what other seeds would show on the same images;
+`compute_band_over_images` says what other seeds and other images would. Of many differences one in twenty is clear by
+chance: `correct_verdicts_by_holm` allows for that.
 """
 
 import functools
@@ -23,10 +24,10 @@ LEAST_SEEDS_OF_A_BAND = (
 
 
 @functools.cache
-def t_quantile(degrees: float, level: float = LEVEL) -> float:
+def compute_t_quantile(degrees: float, level: float = LEVEL) -> float:
     """How many standard errors a two-sided band of `level` reaches; 4.30 for three seeds, 2.26 for ten.
 
-    >>> round(t_quantile(2), 2), round(t_quantile(9), 2)
+    >>> round(compute_t_quantile(2), 2), round(compute_t_quantile(9), 2)
     (4.3, 2.26)
     """
     from scipy.special import stdtrit
@@ -79,18 +80,18 @@ def band(values: Mapping[int, float] | Sequence[float], level: float = LEVEL) ->
     """
     if isinstance(values, Mapping):
         values = list(values.values())
-    return compute_band(tuple(values), level)
+    return _compute_band(tuple(values), level)
 
 
 # Pictures ask for the same bands again and again, and `stdev` computes with fractions.
 @functools.lru_cache(maxsize=4096)
-def compute_band(values: tuple[float, ...], level: float) -> Band:
+def _compute_band(values: tuple[float, ...], level: float) -> Band:
     """`band` of a tuple."""
     n = len(values)
     if n < 2:
         return Band(fmean(values), math.nan, n)
     standard_error = stdev(values) / math.sqrt(n)
-    return Band(fmean(values), t_quantile(n - 1, level) * standard_error, n)
+    return Band(fmean(values), compute_t_quantile(n - 1, level) * standard_error, n)
 
 
 def difference(
@@ -103,25 +104,25 @@ def difference(
     has_two_of_each = len(a) > 1 and len(b) > 1
     if paired and (len(common) > 1 or (common and not has_two_of_each)):
         return band([a[seed] - b[seed] for seed in common], level)
-    return welch(list(a.values()), list(b.values()), level)
+    return compute_welch_band(list(a.values()), list(b.values()), level)
 
 
-def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
+def compute_welch_band(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
     """Mean of `a` minus mean of `b` for independent samples, with Welch's degrees of freedom."""
     gap = fmean(a) - fmean(b)
     n = min(len(a), len(b))
     if n < 2:
         return Band(gap, math.nan, n)
-    half_width = welch_width((variance(a), variance(b)), (len(a), len(b)), level)
+    half_width = compute_welch_width((variance(a), variance(b)), (len(a), len(b)), level)
     return Band(gap, half_width, n)
 
 
-def welch_width(
+def compute_welch_width(
     variances: tuple[float, float], counts: tuple[int, int], level: float = LEVEL
 ) -> float:
     """Half the width of Welch's interval of the difference of two means of so many independent values (two at least).
 
-    >>> round(welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    >>> round(compute_welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
     squared_error_a = variances[0] / counts[0]
@@ -130,10 +131,10 @@ def welch_width(
     if total == 0:
         return 0.0
     denominator = squared_error_a**2 / (counts[0] - 1) + squared_error_b**2 / (counts[1] - 1)
-    return t_quantile(total**2 / denominator, level) * math.sqrt(total)
+    return compute_t_quantile(total**2 / denominator, level) * math.sqrt(total)
 
 
-def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
+def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     """The mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other images.
 
     Seeds and images are crossed random effects: the variance of the mean is (MS_seeds + MS_images - MS_rest) / (S N)
@@ -160,11 +161,11 @@ def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
         + rest_squares**2 / rest_degrees
     )
     degrees = spread**2 / denominator if denominator else seed_degrees
-    half_width = t_quantile(degrees, level) * math.sqrt(spread / values.size)
+    half_width = compute_t_quantile(degrees, level) * math.sqrt(spread / values.size)
     return Band(float(mean), half_width, seeds)
 
 
-def holm(differences: Sequence[Band], level: float = LEVEL) -> list[str]:
+def correct_verdicts_by_holm(differences: Sequence[Band], level: float = LEVEL) -> list[str]:
     """Verdicts on several differences at once (Holm 1979): the chance that any of them is clear without a reason is
     1 - `level` in all. The least p-value has to be below (1 - level)/m, the next below (1 - level)/(m - 1), and so on.
     """
@@ -190,12 +191,12 @@ def compute_p_value(difference: Band) -> float:
     standard_errors = math.inf
     if difference.half_width:
         standard_errors = (
-            abs(difference.mean) * t_quantile(difference.n - 1) / difference.half_width
+            abs(difference.mean) * compute_t_quantile(difference.n - 1) / difference.half_width
         )
     return 2 * float(stdtr(difference.n - 1, -standard_errors))
 
 
-def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
+def compute_mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Mean rank of each name over the seeds that all of them have, the best (1) first; ties share their ranks' mean."""
     from pandas import DataFrame
 

@@ -29,7 +29,7 @@ import numpy as np
 from .. import __version__
 from ..errors import UsageError
 from ..files import store_folder
-from .code_version import torch_version
+from .code_version import read_torch_version
 
 FORMAT = "fedlab_nb entry 1"
 KINDS = ("runs", "clients", "features")
@@ -44,9 +44,9 @@ class StoreWarning(UserWarning):
     """An entry was ignored, or could not be kept."""
 
 
-def package_versions() -> dict[str, str]:
+def read_package_versions() -> dict[str, str]:
     """What an entry, or a saved model, is made with: the versions of this package and of torch."""
-    return {"version": __version__, "torch": torch_version()}
+    return {"version": __version__, "torch": read_torch_version()}
 
 
 class Store:
@@ -100,7 +100,7 @@ class Store:
                 "format": FORMAT,
                 "key": key,
                 "sha256": digest,
-                "made": package_versions(),
+                "made": read_package_versions(),
                 "values": dict(values),
             }
             text = json.dumps(head, allow_nan=False)
@@ -196,7 +196,7 @@ class Entry:
     bytes: int
     used: float
 
-    def head(self) -> dict[str, Any]:
+    def read_head(self) -> dict[str, Any]:
         """Its `entry.json`, or nothing where that cannot be read."""
         try:
             return json.loads((self.path / "entry.json").read_text(encoding="utf-8"))
@@ -233,7 +233,7 @@ def remove_entries(entries: Sequence[Entry]) -> int:
     return sum(entry.bytes for entry in entries)
 
 
-def prune(
+def prune_entries(
     *, days: float | None = None, version: bool = False, size: str | float | None = None
 ) -> tuple[int, int]:
     """Take out entries that were not used for `days`, that another version of the code or of torch made (`version`),
@@ -243,17 +243,19 @@ def prune(
     remaining = []
     for entry in list_entries():
         is_old = days is not None and entry.used < time.time() - days * DAY
-        is_foreign = version and not is_old and entry.head().get("made") != package_versions()
+        is_foreign = (
+            version and not is_old and entry.read_head().get("made") != read_package_versions()
+        )
         if is_old or is_foreign:
             unwanted.append(entry)
         else:
             remaining.append(entry)
     if size is not None:
-        unwanted += find_oldest_beyond(remaining, parse_size(size))
+        unwanted += find_oldest_beyond_limit(remaining, parse_size(size))
     return len(unwanted), remove_entries(unwanted)
 
 
-def find_oldest_beyond(entries: Sequence[Entry], limit: float) -> list[Entry]:
+def find_oldest_beyond_limit(entries: Sequence[Entry], limit: float) -> list[Entry]:
     """The oldest of `entries` (oldest first) that must go so that the rest fits into `limit` bytes."""
     total = sum(entry.bytes for entry in entries)
     oldest = []
@@ -265,12 +267,12 @@ def find_oldest_beyond(entries: Sequence[Entry], limit: float) -> list[Entry]:
     return oldest
 
 
-def verify() -> list[Entry]:
+def find_damaged_entries() -> list[Entry]:
     """The entries that cannot be trusted: half-written, damaged or foreign."""
     return [entry for entry in list_entries() if not entry.is_whole()]
 
 
-def enforce_limit() -> None:
+def delete_oldest_beyond_limit() -> None:
     """Take the oldest out if the store is larger than its limit, down to nine tenths of it. It looks at the first call
     of a process and at every hundredth."""
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
@@ -278,7 +280,7 @@ def enforce_limit() -> None:
     limit = read_limit()
     entries = list_entries()
     if limit and sum(entry.bytes for entry in entries) > limit:
-        remove_entries(find_oldest_beyond(entries, 0.9 * limit))
+        remove_entries(find_oldest_beyond_limit(entries, 0.9 * limit))
 
 
 def read_limit() -> float:

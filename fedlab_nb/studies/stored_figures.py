@@ -13,7 +13,7 @@ from typing import Any
 
 from ..declared import parse_toml
 from .statistics import Band, band
-from .stored_rows import Row, read_rows
+from .stored_rows import Row, read_stored_rows
 from .text_tables import data_size
 
 SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
@@ -32,26 +32,26 @@ Values = dict[int, float]  # by seed
 def read_figure(path: Path, figure: str) -> Values:
     """The values of a figure that a TOML file declares, from the rows in the JSON file beside it."""
     figures = parse_toml(path.read_text(encoding="utf-8"))["figures"]
-    _, rows = read_rows(path.with_suffix(".json"))
-    return figure_values(figure, figures, rows)
+    _, rows = read_stored_rows(path.with_suffix(".json"))
+    return compute_figure(figure, figures, rows)
 
 
-def figure_values(text: str, figures: Mapping[str, str], rows: Sequence[Row]) -> Values:
+def compute_figure(text: str, figures: Mapping[str, str], rows: Sequence[Row]) -> Values:
     """The values of a figure: its name in `figures`, an expression, or a number, which is the same on every seed.
 
     Raises ValueError where the text is neither, or fits more or fewer than one row.
     """
     text = text.strip()
     if text in figures:
-        return figure_values(figures[text], figures, rows)
+        return compute_figure(figures[text], figures, rows)
     if NUMBER.fullmatch(text):
         seeds = [seed for row in rows for seed in row["seeds"]]
         return dict.fromkeys(seeds, float(text))
     for sign, calculate in ARITHMETIC.items():
         if sign in text:
             first, second = text.rsplit(sign, 1)
-            left = figure_values(first, figures, rows)
-            right = figure_values(second, figures, rows)
+            left = compute_figure(first, figures, rows)
+            right = compute_figure(second, figures, rows)
             return {seed: calculate(left[seed], right[seed]) for seed in left if seed in right}
     series = SERIES.fullmatch(text)
     if series is None:
@@ -67,7 +67,7 @@ def find_row(series: re.Match, rows: Sequence[Row]) -> Row:
     for row in rows:
         if (row["runs"], row["method"]) != (series["runs"], series["method"]):
             continue
-        if all(axis_value(row, axis) == value for axis, value in wanted.items()):
+        if all(read_axis_value(row, axis) == value for axis, value in wanted.items()):
             fitting.append(row)
     if len(fitting) != 1:
         raise ValueError(
@@ -84,14 +84,14 @@ def split_axes(text: str) -> Iterator[tuple[str, str]]:
             yield axis, value
 
 
-def axis_value(row: Row, axis: str) -> str:
+def read_axis_value(row: Row, axis: str) -> str:
     """Where on an axis a row stands; the method's own options go without its name."""
     at: Mapping[str, Any] = row["at"]
     return str(at.get(axis, at.get(f"{row['method']}.{axis}")))
 
 
 # ----------------------------------------------------------------------------- how a text has them
-def read_seeds(text: str) -> range:
+def parse_seeds(text: str) -> range:
     """The seeds that "3" or "0-2" names."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
@@ -101,18 +101,18 @@ def select_seeds(values: Values, seeds: str) -> Values:
     """The values of the seeds "3" or "0-2"; all of them where `seeds` is empty."""
     if not seeds:
         return values
-    wanted = read_seeds(seeds)
+    wanted = parse_seeds(seeds)
     return {seed: value for seed, value in values.items() if seed in wanted}
 
 
-def write_figure(values: Values, form: str) -> str:
+def format_figure(values: Values, form: str) -> str:
     """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
 
-    >>> write_figure({0: 0.02, 1: 0.03}, "effect")
+    >>> format_figure({0: 0.02, 1: 0.03}, "effect")
     'makes no clear difference (2 ± 6 points)'
-    >>> write_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect")
+    >>> format_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect")
     'costs 2 ± 0 points'
-    >>> write_figure({0: 0.52, 1: 0.54}, ""), write_figure({0: 0.50, 1: 0.60}, "mean")
+    >>> format_figure({0: 0.52, 1: 0.54}, ""), format_figure({0: 0.50, 1: 0.60}, "mean")
     ('53 ± 13', '55')
     """
     interval = band(values)

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from ..methods import label_of
-from .stored_rows import Row, find_file, read_rows
+from .stored_rows import Row, find_file, read_stored_rows
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")
@@ -47,19 +47,22 @@ class StoredTable:
 
     @property
     def methods(self) -> list[str]:
+        """The methods that have stored results."""
         return self.axes[0]
 
     @property
     def alphas(self) -> list[float]:
+        """The stored values of α."""
         return self.axes[1]
 
     @property
     def clients(self) -> list[int]:
+        """The stored numbers of clients."""
         return self.axes[2]
 
     @property
     def seeds(self) -> list[int]:
-        """The same for all rows."""
+        """The seeds of every row."""
         first_row = next(iter(self.rows.values()))
         return first_row["seeds"]
 
@@ -99,11 +102,11 @@ class StoredTable:
             seconds.setdefault(name, []).extend(local + method for local, method in runs)
         return {name: fmean(of_method) for name, of_method in seconds.items()}
 
-    def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
+    def list_accuracies_by_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
         return {alpha: self.accuracies(method, alpha, clients) for alpha in self.alphas}
 
-    def nearest_clients(self, clients: float) -> int:
+    def find_nearest_clients(self, clients: float) -> int:
         """The stored number of clients nearest to `clients`, on a logarithmic scale."""
         return min(self.clients, key=lambda m: abs(math.log(m / max(clients, 1))))
 
@@ -111,7 +114,7 @@ class StoredTable:
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> StoredTable:
     """The table of a data set that came with the package; FedlabError where there is none."""
-    about, rows = read_rows(find_file("stored", dataset))
+    about, rows = read_stored_rows(find_file("stored", dataset))
     by_setting = {}
     for row in rows:
         setting = row["at"]

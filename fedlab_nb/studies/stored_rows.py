@@ -21,7 +21,7 @@ def find_file(kind: str, dataset: str) -> Path:
     return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
 
 
-def read_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
+def read_stored_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
     """What a file says of itself, and its rows; FedlabError if it is missing or is no such file.
 
     In the file rows that were made with the same options share them: `made` is a number in a list.

@@ -72,7 +72,7 @@ class Stack:
             transposed = self.parameters[name].transpose(1, 2).contiguous()
             self.parameters[name] = transposed.transpose(1, 2)
 
-    def leaves(self, active: int) -> dict[str, Tensor]:
+    def list_leaves(self, active: int) -> dict[str, Tensor]:
         """Parameters of the first `active` models, name -> `[a, ...]`, each a leaf that shares the stack's storage."""
         if active not in self._leaves:
             self._leaves[active] = {
@@ -83,7 +83,7 @@ class Stack:
 
     def activate(self, active: int) -> dict[str, Tensor]:
         """Set the first `active` models' tensors on the twins; returns the leaves."""
-        leaves = self.leaves(active)
+        leaves = self.list_leaves(active)
         for twin, attribute, name in self._slots:
             value = leaves[name] if name in leaves else self.buffers[name][:active]
             twin.__dict__[attribute] = value

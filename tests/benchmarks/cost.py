@@ -18,7 +18,7 @@ from fedlab_nb.data import load
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import cost
 from fedlab_nb.studies.experiment import run_plans
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 SMALL = 0.05  # seconds that nobody waits for: errors are relative to what comes on top of them
 OTHER = [
@@ -41,7 +41,7 @@ OTHER = [
 def taken(method: str, settings: dict) -> float:
     """Seconds of a run from an empty store."""
     os.environ["FEDLAB_NB_STORE"] = tempfile.mkdtemp()
-    plans = plans_for(Settings.make(**settings), [method])
+    plans = make_plans(Settings.make(**settings), [method])
     load(plans[0].settings.dataset)  # as a panel has done before it says what a run will take
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for plan in plans:
@@ -74,7 +74,7 @@ def check(asked: list[tuple[str, dict]]) -> None:
     ratios = []
     taken("gauss", {})  # what a process does once is no run's
     for method, settings in asked:
-        said, took = cost.cost_of((method, settings)).seconds, taken(method, settings)
+        said, took = cost.estimate_cost((method, settings)).seconds, taken(method, settings)
         ratios.append((said + SMALL) / (took + SMALL))
         print(
             f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}",

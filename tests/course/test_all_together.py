@@ -8,7 +8,7 @@ from lessons import SOURCES
 
 import fedlab_nb as fl
 from fedlab_nb.course.all_together import lesson
-from fedlab_nb.studies.stored_rows import FOLDER, find_file, read_rows
+from fedlab_nb.studies.stored_rows import FOLDER, find_file, read_stored_rows
 
 
 def stored_rows(dataset):
@@ -19,7 +19,7 @@ def test_the_offers_are_all_methods_and_the_makes_of_two():
     """The counts of the text, from the stored rows and not from the study."""
     methods = {row["method"] for row in stored_rows("digits")} - {"local", "centralized"}
     makes = 0
-    for row in read_rows(FOLDER / "which.json")[1]:
+    for row in read_stored_rows(FOLDER / "which.json")[1]:
         if row["runs"] == "digits" and row["at"]["alpha"] == 0.1:
             is_new = row["at"][f"{row['method']}.features"] != "pixels"
             makes += is_new

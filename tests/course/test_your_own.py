@@ -18,7 +18,7 @@ from fedlab_nb.course.your_own import lesson
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, EnsembleModel, Method, knob, register
 from fedlab_nb.models import MODELS, build
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 SEEN = ("accuracy", "accuracy_validation", "settings", "conditions")
 QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
@@ -79,11 +79,11 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
         assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
-        key = plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
+        key = make_plans(Settings.make(model="wide"), ["fedavg"])[0].make_clients_key()
         fl.add_model(
             "wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40
         )
-        assert plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
+        assert make_plans(Settings.make(model="wide"), ["fedavg"])[0].make_clients_key() != key
     finally:
         MODELS.pop("wide", None)
 

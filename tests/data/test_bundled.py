@@ -197,9 +197,9 @@ def test_a_stroke_covers_what_is_near_its_line():
 def test_random_numbers_are_spread_as_they_should_be():
     random = glyphs.RandomStream(5)
     n = 200_000
-    whole = random.integers(7, n)
-    share = random.uniform(-1, 3, n)
-    bell = random.bell(n)
+    whole = random.draw_integers(7, n)
+    share = random.draw_uniform(-1, 3, n)
+    bell = random.draw_nearly_normal(n)
     assert np.abs(np.bincount(whole) / n - 1 / 7).max() < 0.004  # five standard errors
     assert -1 <= share.min()
     assert share.max() < 3

@@ -15,7 +15,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import Edit, Edits, federate, format_letters
 from fedlab_nb.data.edits import parse_letters
 from fedlab_nb.errors import UsageError
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 CLIENTS = 6
 CLASSES = 4
@@ -94,9 +94,9 @@ def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_noth
         11,
         tuple(range(11)),
     )
-    assert settings_by_name.federation_options()["moves"] == "3: A4>B, D*"
+    assert settings_by_name.make_federation_options()["moves"] == "3: A4>B, D*"
     keys = {
-        plans_for(Settings.make(moves=m), ["fedavg"])[0].clients_key()
+        make_plans(Settings.make(moves=m), ["fedavg"])[0].make_clients_key()
         for m in ("", "A=x", "A4>B", "B4>A")
     }
     assert len(keys) == 3
@@ -249,7 +249,7 @@ def test_a_federation_without_a_change_is_the_run_of_its_settings():
     federation = federate("digits", alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
     given = Settings.make(federation=federation)
     settings_by_name = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
-    assert given.federation_options() == settings_by_name.federation_options()
+    assert given.make_federation_options() == settings_by_name.make_federation_options()
     assert replace(given, moves="") == settings_by_name
     assert given.moves == "3:"
     later = replace(given, seed=7).federation()

@@ -34,7 +34,7 @@ def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
         ("no", "yes"),
         HOSPITALS,
     )
-    assert describe("heart") == data.description()
+    assert describe("heart") == data.describe()
     assert (len(data.y_train), len(data.y_test)) == (
         740,
         180,

@@ -22,7 +22,7 @@ def test_the_lists_are_the_clients_with_their_own_share_of_spam():
         ("ham", "spam"),
         LISTS,
     )
-    assert describe("mails") == data.description()
+    assert describe("mails") == data.describe()
     assert len(data.y_train) + len(data.y_test) == 6046
     for k in range(len(LISTS)):
         for c in range(2):

@@ -7,7 +7,7 @@ import torch
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies import run
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
 
 def test_each_choice_is_another_setting(mine):
     keys = {
-        plans_for(Settings.make(public=p), ["feddf"])[0].run_key()
+        make_plans(Settings.make(public=p), ["feddf"])[0].make_run_key()
         for p in ("own", 0, 0.1, 0.2, mine)
     }
     assert len(keys) == 5

@@ -12,7 +12,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.training import Recipe, train_to_end
 
 EXACT = torch.float64
@@ -81,7 +81,7 @@ def test_a_network_of_a_run_sees_test_images_on_its_scale():
 
 def test_parts_are_put_in_order_and_decide_the_key():
     keys = {
-        text: plans_for(Settings.make(transform=text), ["fedavg"])[0].clients_key()
+        text: make_plans(Settings.make(transform=text), ["fedavg"])[0].make_clients_key()
         for text in ("none", "standardise", "symmetric", "crop", "flip+crop", "flip+standardise")
     }
     assert len(set(keys.values())) == len(keys)

@@ -45,7 +45,7 @@ def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
     data = load("watch")
     fed = fl.federate("watch")
     assert (data.input_shape, data.classes) == ((6, 100), 7)
-    assert describe("watch") == data.description()
+    assert describe("watch") == data.describe()
     assert fed.partition == "natural"
     assert data.client_names == tuple(f"person {k}" for k in range(1, 11))
     assert (fed.label_counts > 0).all()

@@ -20,7 +20,7 @@ from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.run_outputs import check_report_type
 from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import run_to_end
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 from fedlab_nb.studies.store import TrainedClients
 
@@ -336,7 +336,7 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
             "model": model,
         }
         knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
-        works = {work.name: work for work in plans_for(Settings.make(**setting), names)}
+        works = {work.name: work for work in make_plans(Settings.make(**setting), names)}
         done = {}
         for event in job(names, cache=False, **setting, **knobs):
             assert event.error is None, (event.method, event.error)

@@ -23,7 +23,7 @@ from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
 from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import run_to_end
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.training import ClientModels, Recipe
 
 M, C = 3, 10
@@ -53,7 +53,7 @@ def test_a_student_with_convolutions_takes_smaller_steps(name):
     """At the perceptron's rate the cnn dies, and everything that it is taught with it."""
 
     def rate(**setting):
-        return plans_for(Settings.make(**setting), [name])[0].method.server_lr
+        return make_plans(Settings.make(**setting), [name])[0].method.server_lr
 
     assert rate(model="mlp") == 0.1 and rate(model="cnn") == rate(model="mlp,cnn") == 0.02
     assert rate(model="cnn", preset="fusefl") == 0.01 and rate(model="cnn", server_lr=0.3) == 0.3

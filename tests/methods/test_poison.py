@@ -11,7 +11,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
 from fedlab_nb.studies.experiment import run_to_end
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 from .test_all_methods import cheap, in_study
 
@@ -141,8 +141,8 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
 
 # ------------------------------------------------------------------------------------------------ settings and store
 def keys(poison, method="fedavg"):
-    (plan,) = plans_for(Settings.make(clients=4, poison=poison, device="cpu"), [method])
-    return plan.clients_key(), plan.run_key()
+    (plan,) = make_plans(Settings.make(clients=4, poison=poison, device="cpu"), [method])
+    return plan.make_clients_key(), plan.make_run_key()
 
 
 def test_a_poisoned_client_is_never_remembered_as_a_clean_one():

@@ -45,7 +45,7 @@ def test_from_the_settings_and_through_the_store():
     assert out.options["server_model"] == "cnn:3" and out.model.module.architecture[0] == "cnn"
     again = run("feddf", **asked)
     assert again.cached and again.accuracy == out.accuracy
-    assert out.plan.clients_key() == run("fedavg", clients=3, epochs=1).plan.clients_key()
+    assert out.plan.make_clients_key() == run("fedavg", clients=3, epochs=1).plan.make_clients_key()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def costs(monkeypatch):
 
     def put(seconds):
         for module in (controls, lab_view):
-            monkeypatch.setattr(module, "cost_of", lambda *asked: Cost(seconds, 1200, True))
+            monkeypatch.setattr(module, "estimate_cost", lambda *asked: Cost(seconds, 1200, True))
 
     put(2)
     return put

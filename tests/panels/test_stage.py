@@ -46,7 +46,7 @@ def quick(monkeypatch):
             methods = (methods,)
         return Cost(sum(seconds[method] for method in methods), 0.0, True)
 
-    monkeypatch.setattr("fedlab_nb.panels.stage_panel.cost_of", forecast)
+    monkeypatch.setattr("fedlab_nb.panels.stage_panel.estimate_cost", forecast)
     return seconds
 
 

@@ -17,7 +17,7 @@ from fedlab_nb.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.papers.published import FOLDER
 from fedlab_nb.papers.reproduction import FILES, beside
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
-from fedlab_nb.studies.stored_rows import make_row_key, read_rows
+from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
 
 def raw_table(name):
@@ -312,7 +312,7 @@ def test_a_target_that_is_not_reached_is_no_number():
 
 def test_the_stored_targets_say_on_how_many_seeds_they_were_reached():
     """Reached is what the best accuracy of the same run says, which another table stores."""
-    _, rows = read_rows(FILES[0])
+    _, rows = read_stored_rows(FILES[0])
     label, seen = "numbers to target 70", 0
     for row in rows:
         if label in row:

@@ -13,9 +13,9 @@ from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints
 from fedlab_nb.papers.points import Point, compute_rows, sort_by_clients, write_rows
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
-from fedlab_nb.studies.stored_figures import write_figure
+from fedlab_nb.studies.stored_figures import format_figure
 from fedlab_nb.studies.stored_results import load
-from fedlab_nb.studies.stored_rows import make_row_key, read_rows
+from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
 STUDIES = load_all()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
@@ -83,16 +83,16 @@ def test_how_a_figure_is_written(study, what, words):
 
 def test_less_than_nothing_and_an_unknown_form():
     values = {0: -0.2, 1: -0.001, 2: 0.1}
-    assert [write_figure({0: v}, "mean") for v in values.values()] == [
+    assert [format_figure({0: v}, "mean") for v in values.values()] == [
         "−20",
         "0",
         "10",
-    ] and write_figure(values, "each") == "−20 0 10"
-    assert write_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
-    assert write_figure({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
-    assert write_figure(values, "effect") == "makes no clear difference (−3 ± 38 points)"
+    ] and format_figure(values, "each") == "−20 0 10"
+    assert format_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
+    assert format_figure({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
+    assert format_figure(values, "effect") == "makes no clear difference (−3 ± 38 points)"
     with pytest.raises(ValueError, match="no form"):
-        write_figure({0: 1.0}, "pretty")
+        format_figure({0: 1.0}, "pretty")
 
 
 def test_a_claim_is_judged_by_paired_differences(study):
@@ -306,9 +306,11 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
     assert small.make(anew=["ensemble"], watch=watch) == {} and {
         method for method, *_ in seen[8:]
     } == {"ensemble"}
-    assert small.rows() == rows and read_rows(small.path)[0]["command"].endswith("declared small")
+    assert small.rows() == rows and read_stored_rows(small.path)[0]["command"].endswith(
+        "declared small"
+    )
     (stamp,) = {row["on"] for row in rows}
-    assert "torch" in stamp and read_rows(small.path)[0]["on"] == {stamp: 4}
+    assert "torch" in stamp and read_stored_rows(small.path)[0]["on"] == {stamp: 4}
 
 
 def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
@@ -382,7 +384,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
     (tmp_path / "other.json").write_text("{}")
     for name in ("none.json", "other.json"):
         with pytest.raises(FedlabError, match=f"The stored results in {name} cannot be read"):
-            read_rows(tmp_path / name)
+            read_stored_rows(tmp_path / name)
 
 
 def test_runs_that_share_their_clients_are_neighbours():

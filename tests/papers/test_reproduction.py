@@ -23,7 +23,7 @@ from fedlab_nb.papers.points import compute_rows
 from fedlab_nb.papers.published import pairs
 from fedlab_nb.papers.reproduction import FILES, beside
 from fedlab_nb.studies.cost import estimate_seconds
-from fedlab_nb.studies.stored_rows import make_row_key, read_rows
+from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
 TINY = {
     "epochs": 1,
@@ -170,7 +170,7 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 # ------------------------------------------------------------------------------------------------ what is stored
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
-    _, stored = read_rows(FILES[large])
+    _, stored = read_stored_rows(FILES[large])
     rows, points = (
         {make_row_key(row): row for row in stored},
         {point.key: point for point in stored_points(large=large)},

@@ -17,7 +17,7 @@ from fedlab_nb.papers.tuning import (
     read_parts,
     validation_set,
 )
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.stored_rows import make_row_key
 
 ROWS, PARTS = load(), read_parts()
@@ -112,7 +112,7 @@ def test_pairs_of_an_option_are_told_apart_by_form_too():
 
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
-    recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
+    recipe = make_plans(Settings.make(), ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name) for name in choose_knobs("recipe")} == dict(
         choose_knobs("recipe")
     )
@@ -124,7 +124,7 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
         steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
         assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
     taken, asked = choose_knobs("recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
-    recipe = plans_for(asked, ["fedavg"])[0].recipe
+    recipe = make_plans(asked, ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
 
 
@@ -137,7 +137,7 @@ def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
     assert max(work) == work[0]
     taken, always = choose_knobs(method, "glyphs:28g"), STUDY["glyphs:28g"]["given"]
     for dataset in ("glyphs:28", "glyphs:28g"):
-        plan = plans_for(Settings.make(dataset=dataset), [method])[0]
+        plan = make_plans(Settings.make(dataset=dataset), [method])[0]
         assert {name: getattr(plan.method, name) for name in taken} == dict(taken)
         # The tries ran with the classroom's recipe.
         assert {

@@ -18,7 +18,7 @@ from fedlab_nb.plots import partition
 from fedlab_nb.plots.partition import count_all_clients, table
 from fedlab_nb.studies.outcome import Outcome
 from fedlab_nb.studies.results import Results
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 STUDY = {"clients": 4, "share": 0.3, "alpha": 0.5, "epochs": 2, "model": "mlp", "device": "cpu"}
 WHOLE = fl.federate("digits", clients=4, alpha=0.5, share=0.3)
@@ -66,15 +66,20 @@ def test_wrong_clients_are_one_sentence(wrong):
 
 def test_the_settings_are_in_one_form_and_leave_every_key_as_it_was():
     usual, none = (
-        plans_for(Settings.make(**STUDY, **more), ["afl"])[0]
+        make_plans(Settings.make(**STUDY, **more), ["afl"])[0]
         for more in ({}, {"absent": 0, "unseen": ()})
     )
-    assert usual.settings == none.settings and "absent" not in usual.settings.federation_options()
-    last, named = (plans_for(Settings.make(**STUDY, absent=of), ["afl"])[0] for of in (1, "D"))
-    assert last.settings.absent == "3," and last.run_key() == named.run_key() != usual.run_key()
+    assert (
+        usual.settings == none.settings and "absent" not in usual.settings.make_federation_options()
+    )
+    last, named = (make_plans(Settings.make(**STUDY, absent=of), ["afl"])[0] for of in (1, "D"))
+    assert (
+        last.settings.absent == "3,"
+        and last.make_run_key() == named.make_run_key() != usual.make_run_key()
+    )
     assert (
         last.settings.members == (0, 1, 2)
-        and Settings.make(**last.settings.keywords()) == last.settings
+        and Settings.make(**last.settings.to_keywords()) == last.settings
     )
 
 
@@ -133,7 +138,7 @@ def test_an_unseen_clients_samples_are_a_test_set_and_nothing_more():
     x, y = fed.dataset.x_train[rows], fed.dataset.y_train[rows].numpy()
     assert out.unseen == {"Cleveland": pytest.approx(np.mean(out.predict(x) == y))}
     assert out.to_json()["unseen"] == out.unseen
-    stored = Outcome.from_entry(*out.to_entry(), plan=out.plan, again=lambda: None)
+    stored = Outcome.from_entry(*out.to_entry(), plan=out.plan, run_again=lambda: None)
     assert stored.unseen == out.unseen
     with pytest.raises(UsageError):
         Settings.make(dataset="heart", unseen="Cleveland", public=0.1)

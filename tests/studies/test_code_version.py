@@ -7,7 +7,12 @@ import pytest
 
 import fedlab_nb
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.code_version import HERE, core_code, foreign_code, run_code
+from fedlab_nb.studies.code_version import (
+    HERE,
+    digest_core_code,
+    digest_foreign_functions,
+    digest_method_code,
+)
 
 SOURCES = Path(fedlab_nb.__file__).parent
 
@@ -50,9 +55,13 @@ def after(tree):
 
 def of(root):
     """(clients' code, FENS' code, FedLPA's code) of the package in `root`, read anew."""
-    core_code.cache_clear()
-    run_code.cache_clear()
-    return core_code(root), run_code(METHODS["fens"], root), run_code(METHODS["fedlpa"], root)
+    digest_core_code.cache_clear()
+    digest_method_code.cache_clear()
+    return (
+        digest_core_code(root),
+        digest_method_code(METHODS["fens"], root),
+        digest_method_code(METHODS["fedlpa"], root),
+    )
 
 
 def line(text):
@@ -110,15 +119,19 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
         def run(self, ctx):
             return 2
 
-    before = run_code(Mine, tree)
+    before = digest_method_code(Mine, tree)
     path = tree / "methods/fens/__init__.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(line(text), encoding="utf-8")
-    run_code.cache_clear()
-    assert run_code(Mine, tree) != before
+    digest_method_code.cache_clear()
+    assert digest_method_code(Mine, tree) != before
     path.write_text(text, encoding="utf-8")
-    assert foreign_code({"run": Mine.run}) != foreign_code({"run": Other.run}) != {}
-    assert foreign_code({"run": METHODS["fens"].run}) == {}
+    assert (
+        digest_foreign_functions({"run": Mine.run})
+        != digest_foreign_functions({"run": Other.run})
+        != {}
+    )
+    assert digest_foreign_functions({"run": METHODS["fens"].run}) == {}
 
 
 def test_a_function_of_no_module_is_foreign():
@@ -126,4 +139,4 @@ def test_a_function_of_no_module_is_foreign():
     names = {}
     exec("def layout(shape, width): return [], width", names)
     assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"
-    assert foreign_code({"layout": names["layout"]})
+    assert digest_foreign_functions({"layout": names["layout"]})

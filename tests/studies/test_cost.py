@@ -6,7 +6,7 @@ import pytest
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.facts import describe_cost
 from fedlab_nb.studies import compare, cost, stored_results
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 SMALL = {"clients": 3, "epochs": 1, "alpha": 0.5}
 SHORT = {
@@ -44,15 +44,15 @@ BY_LAYER = (
 def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     methods, settings = asked([method], model=model)
-    told = cost.cost_of((methods, settings))
+    told = cost.estimate_cost((methods, settings))
     (outcome,) = compare(methods, **settings)
     assert told.exact and told.bytes == outcome.bytes_up + outcome.bytes_down and told.seconds > 0
 
 
 def test_every_method_says_what_travels_and_how_long_it_takes():
-    for plan in plans_for(Settings.make(), [*METHODS]):
+    for plan in make_plans(Settings.make(), [*METHODS]):
         assert cost.estimate_traffic(plan).bytes > 0, plan.name
-        assert 0 < cost.method_seconds(plan) < 60, plan.name
+        assert 0 < cost.estimate_method_seconds(plan) < 60, plan.name
 
 
 def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step_is(monkeypatch):
@@ -60,47 +60,51 @@ def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step
     table = stored_results.load("digits")
     monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(2.0, 0.0, 1))
     cost.compare_speed.cache_clear()
-    (plan,) = plans_for(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
+    (plan,) = make_plans(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
     row = table.rows["dense", 0.1, 5]
-    slow = cost.method_seconds(plan)
+    slow = cost.estimate_method_seconds(plan)
     batches = 1237 * 0.9 / 32 + 5 / 2
     slower = cost.OVERHEAD * 40 * 2.0 * batches / np.mean(row["seconds_local"])  # 40 passes
     assert slow == pytest.approx(np.median(row["seconds_method"]) * slower)
     monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(4.0, 0.0, 1))
     cost.compare_speed.cache_clear()
-    assert cost.method_seconds(plan) == pytest.approx(2 * slow)
+    assert cost.estimate_method_seconds(plan) == pytest.approx(2 * slow)
     cost.compare_speed.cache_clear()
     # 1237 samples, a tenth held out, in batches of 32; of each of 5 clients the last batch is half full.
-    assert cost.training_seconds(plan, passes=3) == pytest.approx(cost.OVERHEAD * 3 * 4.0 * batches)
+    assert cost.estimate_training_seconds(plan, passes=3) == pytest.approx(
+        cost.OVERHEAD * 3 * 4.0 * batches
+    )
 
 
 def test_a_method_that_trains_no_network_takes_no_longer_with_a_large_one():
-    small, large = (plans_for(Settings.make(model=model), ["afl"])[0] for model in ("mlp", "cnn"))
-    assert cost.method_seconds(large) == pytest.approx(cost.method_seconds(small))
+    small, large = (make_plans(Settings.make(model=model), ["afl"])[0] for model in ("mlp", "cnn"))
+    assert cost.estimate_method_seconds(large) == pytest.approx(cost.estimate_method_seconds(small))
 
 
 def test_the_time_goes_with_how_often_something_is_done():
     usual, changed = (
-        plans_for(Settings.make(**{"dense.epochs": 20, "dense.generator_steps": steps}), ["dense"])[
-            0
-        ]
+        make_plans(
+            Settings.make(**{"dense.epochs": 20, "dense.generator_steps": steps}), ["dense"]
+        )[0]
         for steps in (15, 60)
     )
-    assert cost.method_seconds(changed) == pytest.approx(4 * cost.method_seconds(usual))
+    assert cost.estimate_method_seconds(changed) == pytest.approx(
+        4 * cost.estimate_method_seconds(usual)
+    )
 
 
 def test_the_recipes_epochs_count_where_the_method_itself_trains():
     def seconds(method, epochs):
-        (plan,) = plans_for(Settings.make(epochs=epochs), [method])
-        return cost.method_seconds(plan)
+        (plan,) = make_plans(Settings.make(epochs=epochs), [method])
+        return cost.estimate_method_seconds(plan)
 
     for method, times in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
         assert seconds(method, 400) == pytest.approx(times * seconds(method, 40)), method
 
 
 def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
-    monkeypatch.setattr(cost, "nearest_row", lambda table, plan: None)
-    told = cost.cost_of(asked(["fedavg"]))
+    monkeypatch.setattr(cost, "find_nearest_row", lambda table, plan: None)
+    told = cost.estimate_cost(asked(["fedavg"]))
     assert told.seconds is None and told.bytes > 0
     assert describe_cost(told) == "How long is not known yet; 158 kB both ways."
 
@@ -108,30 +112,34 @@ def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypa
 @pytest.mark.gpu
 def test_arithmetic_and_many_clients_cost_a_card_little():
     assert (
-        cost.cost_of(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
+        cost.estimate_cost(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
     )  # a processor: half a minute
-    few, many = (cost.cost_of(asked(["dense"], clients=clients)).seconds for clients in (10, 50))
+    few, many = (
+        cost.estimate_cost(asked(["dense"], clients=clients)).seconds for clients in (10, 50)
+    )
     assert many < 2 * few
 
 
 def test_what_is_remembered_takes_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     both, one, other = (
-        cost.cost_of(asked(m, epochs=17)).seconds
+        cost.estimate_cost(asked(m, epochs=17)).seconds
         for m in (["fedavg", "ensemble"], ["fedavg"], ["ensemble"])
     )
     assert max(one, other) < both < one + other
-    three = cost.cost_of(asked(["fedavg"], epochs=17, seeds=3))
+    three = cost.estimate_cost(asked(["fedavg"], epochs=17, seeds=3))
     assert (
         three.seconds == pytest.approx(3 * one)
-        and three.bytes == 3 * cost.cost_of(asked(["fedavg"])).bytes
+        and three.bytes == 3 * cost.estimate_cost(asked(["fedavg"])).bytes
     )
     compare(["fedavg"], **asked(["fedavg"], epochs=17)[1])
-    assert cost.cost_of(asked(["fedavg"], epochs=17)).seconds == 0
-    assert 0 < cost.cost_of(asked(["ensemble"], epochs=17)).seconds < other
-    assert cost.cost_of(asked(["fedavg"], epochs=17, seeds=3)).seconds == pytest.approx(2 * one)
+    assert cost.estimate_cost(asked(["fedavg"], epochs=17)).seconds == 0
+    assert 0 < cost.estimate_cost(asked(["ensemble"], epochs=17)).seconds < other
+    assert cost.estimate_cost(asked(["fedavg"], epochs=17, seeds=3)).seconds == pytest.approx(
+        2 * one
+    )
 
 
 def test_a_wrong_setting_costs_nothing_that_can_be_told():
-    assert cost.cost_of((["fedavg"], {"alpha": -1})) is None
-    assert not cost.cost_of((["fedavg"], {**SMALL, "model": "mlp:16,mlp:32"})).exact
+    assert cost.estimate_cost((["fedavg"], {"alpha": -1})) is None
+    assert not cost.estimate_cost((["fedavg"], {**SMALL, "model": "mlp:16,mlp:32"})).exact

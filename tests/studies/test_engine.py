@@ -19,7 +19,7 @@ from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.papers import overview
 from fedlab_nb.studies import Study, engine, store
-from fedlab_nb.studies.cluster import is_guarded, run_on_workers
+from fedlab_nb.studies.cluster import is_inside_main_guard, run_on_workers
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import resolve_device
@@ -197,7 +197,7 @@ def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
     total = sum(entry.bytes for entry in here)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
     monkeypatch.setattr(store, "_limit_calls", iter([0]))
-    store.enforce_limit()
+    store.delete_oldest_beyond_limit()
     left = store.list_entries()
     assert sum(entry.bytes for entry in left) <= 0.9 * total
     assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
@@ -394,7 +394,11 @@ def test_a_line_under_the_main_guard_is_guarded():
         "        main()",
         "main()",
     ]
-    assert [is_guarded("\n".join(script), line) for line in (1, 4, 5)] == [False, True, False]
+    assert [is_inside_main_guard("\n".join(script), line) for line in (1, 4, 5)] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from fedlab_nb.data import federate, load
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import Store, compare, experiment, job, run, sweep
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
@@ -61,7 +61,7 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
     plans = [
         plan
         for seed in range(3)
-        for plan in plans_for(Settings.make(**settings, seed=seed), ["local", "ensemble"])
+        for plan in make_plans(Settings.make(**settings, seed=seed), ["local", "ensemble"])
     ]
     together = [
         event.outcome
@@ -218,18 +218,22 @@ def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, mo
 
 
 def test_keys_depend_on_what_decides_a_result():
-    base = plans_for(Settings.make(), ["fens"])[0]
-    assert base.run_key() == plans_for(Settings.make(alpha="0.1"), ["fens"])[0].run_key()
+    base = make_plans(Settings.make(), ["fens"])[0]
+    assert base.make_run_key() == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].make_run_key()
     for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
                    {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"},
                    {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
                    {"partition": "client_dirichlet"}):  # fmt: skip
-        other = plans_for(Settings.make(**change), ["fens"])[0]
-        assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), (
-            change
-        )
-    other = plans_for(Settings.make(rounds=7), ["fens"])[0]
-    assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
+        other = make_plans(Settings.make(**change), ["fens"])[0]
+        assert (
+            other.make_clients_key() != base.make_clients_key()
+            and other.make_run_key() != base.make_run_key()
+        ), change
+    other = make_plans(Settings.make(rounds=7), ["fens"])[0]
+    assert (
+        other.make_clients_key() == base.make_clients_key()
+        and other.make_run_key() != base.make_run_key()
+    )
 
 
 def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
@@ -402,16 +406,16 @@ def test_a_changed_file_is_another_data_set(tmp_path):
 
 def test_a_plain_name_that_the_recipe_has_means_the_recipe_and_convolutions_take_a_smaller_step():
     plans = (
-        plans_for(Settings.make(epochs=3), ["dense"]),
-        plans_for(Settings.make(**{"dense.epochs": 4}), ["dense"]),
+        make_plans(Settings.make(epochs=3), ["dense"]),
+        make_plans(Settings.make(**{"dense.epochs": 4}), ["dense"]),
     )
     default = METHODS["dense"]().epochs
     assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
     rates = [
-        plans_for(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")
+        make_plans(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")
     ]
     assert rates == [0.05, 0.02]
-    assert plans_for(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
+    assert make_plans(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
 
 
 def test_only_methods_that_need_it_pay_the_held_out_part():
@@ -426,7 +430,7 @@ def test_only_methods_that_need_it_pay_the_held_out_part():
         assert outs[name].accuracy == alone.accuracy and np.array_equal(
             outs[name].test_features, alone.test_features
         )
-    everybody = {o.method: o.plan.clients_key() for o in compare(["fens", "fedavg"], **asked)}
+    everybody = {o.method: o.plan.make_clients_key() for o in compare(["fens", "fedavg"], **asked)}
     assert len(set(everybody.values())) == 1
     with pytest.raises(UsageError, match="holdout_for"):
         run("fens", holdout_for="fens", **asked)
@@ -435,9 +439,9 @@ def test_only_methods_that_need_it_pay_the_held_out_part():
 def test_methods_that_use_held_out_samples_say_so():
     """Each method without a held-out part: those that hold out refuse, the others run."""
     for name, cls in METHODS.items():
-        (plan,) = plans_for(Settings.make(holdout=0, **QUICK), [name])
+        (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
         context = experiment.Run(plan, experiment.TrainedClients(), cache=False)
-        context.begin()
+        context.prepare()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):
                 cls().validate(context.ctx)

@@ -10,7 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import lite0, parameter_count
 from fedlab_nb.studies.experiment import compare
 from fedlab_nb.studies.grid import Study
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.store import Store
 
 SMALL = {"dataset": "tiny", "clients": 2, "alpha": 10, "epochs": 2, "device": "cpu"}
@@ -41,12 +41,12 @@ def test_the_data_are_the_bodys_features_standardised_and_kept(monkeypatch):
 
 
 def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one():
-    networks, sums = plans_for(Settings.make(**SMALL, features="lite0"), ["fens", "afl"])
+    networks, sums = make_plans(Settings.make(**SMALL, features="lite0"), ["fens", "afl"])
     assert (networks.settings.transform, networks.architectures[0][1]) == ("lite0", (112,))
     assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
-    (direct,) = plans_for(Settings.make(**SMALL, transform="lite0"), ["fens"])
-    assert direct.clients_key() == networks.clients_key() != sums.clients_key()
-    (one, other) = plans_for(
+    (direct,) = make_plans(Settings.make(**SMALL, transform="lite0"), ["fens"])
+    assert direct.make_clients_key() == networks.make_clients_key() != sums.make_clients_key()
+    (one, other) = make_plans(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
     assert (one.settings.reads_features, other.settings.reads_features) == (True, False)
@@ -54,7 +54,7 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     kinds = [(cell.plan.name, cell.plan.settings.reads_features) for cell in cells]
     assert len(cells) == 4
     assert kinds.count(("fens", True)) == 1
-    (plain,) = plans_for(Settings.make(**SMALL, features="pixels"), ["fens"])
+    (plain,) = make_plans(Settings.make(**SMALL, features="pixels"), ["fens"])
     assert plain.architectures[0][1] == (1, 12, 12)
 
 

@@ -13,7 +13,10 @@ def test_lists_are_axes_and_values_are_fixed():
     assert study.axes == ("alpha", "fens.rounds")
     cells = study.cells()
     assert (
-        len(study) == len(cells) == len({cell.plan.run_key() for cell in cells}) == 2 * 3 * (1 + 2)
+        len(study)
+        == len(cells)
+        == len({cell.plan.make_run_key() for cell in cells})
+        == 2 * 3 * (1 + 2)
     )
     assert [cell.seed for cell in cells] == [
         0,
@@ -35,7 +38,7 @@ def test_lists_are_axes_and_values_are_fixed():
 def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clients():
     cells = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).cells()
     assert [cell.plan.recipe.lr for cell in cells] == [0.01] * 4 + [0.05] * 4
-    keys = [cell.plan.clients_key() for cell in cells]
+    keys = [cell.plan.make_clients_key() for cell in cells]
     assert keys[::2] == keys[1::2] and len({*keys}) == 4
 
 

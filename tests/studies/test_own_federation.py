@@ -126,7 +126,7 @@ def test_settings_that_change_nothing_are_not_in_the_keys():
         Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None),
     )
     options = {"partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
-    assert plain.federation_options() == asked.federation_options() == options
+    assert plain.make_federation_options() == asked.make_federation_options() == options
 
 
 def test_natural_clients_are_not_dealt_out_unasked(file):
@@ -140,7 +140,7 @@ def test_natural_clients_are_not_dealt_out_unasked(file):
         for settings in wrong:
             with pytest.raises(fl.UsageError, match=next(reversed(settings))):
                 fl.run("fedavg", dataset=dataset, **settings)
-    again = Settings.make(**Settings.make(dataset=file).keywords())  # what a panel hands back
+    again = Settings.make(**Settings.make(dataset=file).to_keywords())  # what a panel hands back
     assert again == Settings.make(dataset=file) and again.clients == 4
 
 

@@ -11,7 +11,7 @@ from fedlab_nb.data import DATASETS, Dataset, describe
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, parse_models
-from fedlab_nb.studies.settings import RECIPE_FIELDS, Settings, plans_for, setting_names
+from fedlab_nb.studies.settings import RECIPE_FIELDS, Settings, list_setting_names, make_plans
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS, Line
 from fedlab_nb.training import Recipe
 
@@ -125,7 +125,7 @@ def planned(preset, names=None, **settings):
     names = names or list(KNOBS[preset])
     return {
         work.name: work
-        for work in plans_for(Settings.make(preset=preset, device="cpu", **settings), names)
+        for work in make_plans(Settings.make(preset=preset, device="cpu", **settings), names)
     }
 
 
@@ -203,7 +203,7 @@ def test_all_methods_stand_on_one_footing(preset):
     """One federation, one recipe, one architecture, or one mixture, for all; what a method has of its own besides is
     for methods of rounds and for those that train in a way of their own."""
     works = planned(preset).values()
-    assert len({tuple(work.settings.federation_options().items()) for work in works}) == 1
+    assert len({tuple(work.settings.make_federation_options().items()) for work in works}) == 1
     assert len({work.digest for work in works}) == 1
     shared = {work.recipe for work in works if work.method.trains_locally}
     assert len(shared) == 1
@@ -222,7 +222,7 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
         setup = SETUPS[name]
         assert set(setup.datasets) <= set(DATASETS) and setup.title and setup.paper and setup.help
         for block in (setup.block, *setup.rows):
-            assert set(block.shared) <= setting_names() | set(RECIPE_FIELDS) | {
+            assert set(block.shared) <= list_setting_names() | set(RECIPE_FIELDS) | {
                 "model",
                 "one_model",
             }

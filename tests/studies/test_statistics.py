@@ -12,11 +12,11 @@ from fedlab_nb.studies.results import Outcomes
 from fedlab_nb.studies.statistics import (
     Band,
     band,
+    compute_band_over_images,
+    compute_mean_ranks,
+    compute_welch_band,
+    correct_verdicts_by_holm,
     difference,
-    holm,
-    mean_ranks,
-    over_images,
-    welch,
 )
 
 
@@ -35,11 +35,13 @@ def test_random_tables_as_scipy_has_them(case):
     assert (paired.verdict == "clear") == (test.pvalue < 0.05)
     independent = stats.ttest_ind(a, b, equal_var=False)
     interval = independent.confidence_interval(0.95)
-    assert (welch(a, b).low, welch(a, b).high) == pytest.approx(
+    assert (compute_welch_band(a, b).low, compute_welch_band(a, b).high) == pytest.approx(
         (interval.low, interval.high), abs=1e-12
     )
-    assert (welch(a, b).verdict == "clear") == (independent.pvalue < 0.05)
-    assert difference(dict(enumerate(a)), dict(enumerate(b)), paired=False) == welch(a, b)
+    assert (compute_welch_band(a, b).verdict == "clear") == (independent.pvalue < 0.05)
+    assert difference(dict(enumerate(a)), dict(enumerate(b)), paired=False) == compute_welch_band(
+        a, b
+    )
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])
@@ -75,13 +77,13 @@ def test_seeds_are_paired_by_their_number():
     assert difference(a, b).mean == pytest.approx(0.1)
     # No seed in common: two independent means.
     apart = difference({0: 0.9, 1: 0.5}, {2: 0.4, 3: 0.6})
-    assert apart == welch([0.9, 0.5], [0.4, 0.6])
+    assert apart == compute_welch_band([0.9, 0.5], [0.4, 0.6])
 
 
 def test_ranks_as_scipy_has_them():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 5, (4, 6)) / 10
-    ranks = mean_ranks({str(i): dict(enumerate(row)) for i, row in enumerate(table)})
+    ranks = compute_mean_ranks({str(i): dict(enumerate(row)) for i, row in enumerate(table)})
     expected = np.mean([stats.rankdata(-column) for column in table.T], 0)
     assert [ranks[str(i)] for i in range(4)] == pytest.approx(expected.tolist())
 
@@ -89,11 +91,11 @@ def test_ranks_as_scipy_has_them():
 # ------------------------------------------------------------------------------- other test images, many differences
 def test_a_band_over_seeds_and_images_by_hand():
     """[[1, 0, 0], [1, 1, 0]]: mean squares 1/6 of the seeds, 1/2 of the images, 1/6 of the rest; variance 1/12."""
-    gap = over_images(np.array([[1.0, 0, 0], [1, 1, 0]]))
+    gap = compute_band_over_images(np.array([[1.0, 0, 0], [1, 1, 0]]))
     degrees = (1 / 2) ** 2 / ((1 / 6) ** 2 / 1 + (1 / 2) ** 2 / 2 + (1 / 6) ** 2 / 2)
     assert gap.mean == pytest.approx(0.5) and gap.n == 2
     assert gap.half_width == pytest.approx(stats.t.ppf(0.975, degrees) * math.sqrt(1 / 12))
-    assert over_images(np.ones((1, 3))).verdict == "one seed"
+    assert compute_band_over_images(np.ones((1, 3))).verdict == "one seed"
 
 
 @pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
@@ -110,7 +112,7 @@ def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
             right.append(ease + rng.logistic(size=(10, 360)) > 0)
         gaps = right[0].astype(float) - right[1]
         clear["seeds"] += band(gaps.mean(1).tolist()).verdict == "clear"
-        clear["both"] += over_images(gaps).verdict == "clear"
+        clear["both"] += compute_band_over_images(gaps).verdict == "clear"
     assert 30 <= clear["both"] <= 70
     if image_effect == 2:
         # The seeds alone take these images' luck for the methods' worth.
@@ -126,10 +128,13 @@ def test_holm_is_the_step_down_of_the_p_values():
         if p[i] > 0.05 / (5 - rank):
             break
         expected[i] = "clear"
-    assert holm([band(v.tolist()) for v in values]) == expected
+    assert correct_verdicts_by_holm([band(v.tolist()) for v in values]) == expected
     # The correction takes some away.
     assert 0 < expected.count("clear") < sum(p < 0.05)
-    assert holm([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == ["one seed", "clear"]
+    assert correct_verdicts_by_holm([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == [
+        "one seed",
+        "clear",
+    ]
 
 
 def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
@@ -139,7 +144,7 @@ def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
     for _ in range(500):
         family = [band(rng.normal(size=10).tolist()) for _ in range(20)]
         clear_alone += "clear" in [gap.verdict for gap in family]
-        clear_together += "clear" in holm(family)
+        clear_together += "clear" in correct_verdicts_by_holm(family)
     assert clear_alone > 250
     assert clear_together <= 45
 
@@ -164,6 +169,6 @@ def test_a_comparison_compares_image_by_image():
     )
     gaps = np.array([[1.0, 0, 0], [1, 1, 0]])
     assert both.difference("a", "b") == band(gaps.mean(1).tolist())
-    assert both.difference("a", "b", images=True) == over_images(gaps)
+    assert both.difference("a", "b", images=True) == compute_band_over_images(gaps)
     with pytest.raises(UsageError, match="did you mean|Allowed"):
         both.difference("a", "c")

@@ -37,7 +37,7 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
 def test_looking_up():
     stored = load()
     assert list_stored_sets()[0] == stored.dataset == "digits"
-    assert [stored.nearest_clients(n) for n in (1, 7, 8, 14, 15, 50)] == [5, 5, 10, 10, 20, 20]
-    assert list(stored.against_alpha("fens", 10)) == stored.alphas
+    assert [stored.find_nearest_clients(n) for n in (1, 7, 8, 14, 15, 50)] == [5, 5, 10, 10, 20, 20]
+    assert list(stored.list_accuracies_by_alpha("fens", 10)) == stored.alphas
     assert stored.accuracies("fens", 0.1, 10)[2] == stored.rows["fens", 0.1, 10]["accuracy"][2]
     assert stored.accuracies("fens", 0.2, 10) == {}

@@ -12,7 +12,7 @@ from fedlab_nb.course.matching.lesson import with_itself
 from fedlab_nb.methods import METHODS
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
-from fedlab_nb.studies.cost import cost_of
+from fedlab_nb.studies.cost import estimate_cost
 from fedlab_nb.training import Recipe, local, stacked, train_clients, train_to_end
 from fedlab_nb.training.backend import configure_torch
 from fedlab_nb.training.loop import train_loop
@@ -113,7 +113,7 @@ def test_what_a_run_takes_is_known_beforehand():
     """To a few seconds, though the first call sets up the card; no time would be asked about before Run."""
     for model in ("mlp", "cnn", "resnet8"):
         asked = {**QUICK, "model": model, "device": "cuda", "cache": True, "seed": 77}
-        assert cost_of((["fedavg", "fens"], asked)).seconds < 20
+        assert estimate_cost((["fedavg", "fens"], asked)).seconds < 20
 
 
 def test_worked_numbers_of_lessons():

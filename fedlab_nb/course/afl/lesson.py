@@ -32,7 +32,7 @@ def skew() -> Picture:
     table = stored_results.load()
     lines = {}
     for method in ("afl", "ensemble", "fedavg"):
-        lines[title(method)] = table.against_alpha(method, CLIENTS)
+        lines[title(method)] = table.list_accuracies_by_alpha(method, CLIENTS)
     setting = f"digits, {CLIENTS} clients, means of ten seeds"
     return against(lines, "α", setting=setting, chance=0.1)
 
@@ -41,7 +41,7 @@ def better_at() -> str:
     """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
     not.
     """
-    by_alpha = stored_results.load().against_alpha("afl", CLIENTS)
+    by_alpha = stored_results.load().list_accuracies_by_alpha("afl", CLIENTS)
     low = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
     high = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
     if abs(low - high) < 1:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs
-from ...studies.statistics import t_quantile
+from ...studies.statistics import compute_t_quantile
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
@@ -80,19 +80,19 @@ def variant(gaps, ddof=1, factor=None, root=0.5):
     """
     n = len(gaps)
     if factor is None:
-        factor = t_quantile(n - 1)
+        factor = compute_t_quantile(n - 1)
     return gaps.mean(), factor * gaps.std(ddof=ddof) / n**root
 
 
 def unpaired(a, b):
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
-    return np.mean(a) - np.mean(b), t_quantile(2 * len(a) - 2) * error
+    return np.mean(a) - np.mean(b), compute_t_quantile(2 * len(a) - 2) * error
 
 
 SLIPS = {
     "ddof_0": lambda a, b: variant(a - b, ddof=0),
     "normal": lambda a, b: variant(a - b, factor=1.959963984540054),
-    "n_degrees": lambda a, b: variant(a - b, factor=t_quantile(len(a))),
+    "n_degrees": lambda a, b: variant(a - b, factor=compute_t_quantile(len(a))),
     "no_root": lambda a, b: variant(a - b, root=0),
     "unpaired": unpaired,
 }

@@ -24,7 +24,7 @@ from ...plots.words import format_share, plural
 from ...studies import Outcome
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
-from ...studies.stored_figures import read_figure, select_seeds, write_figure
+from ...studies.stored_figures import format_figure, read_figure, select_seeds
 from .exercises import lesson_words
 from .problem import Verdict
 from .view import Card
@@ -272,7 +272,7 @@ def stored_mean(module: str, figure: str) -> int:
 
 class StoredFigures(dict):
     """The figures of the lesson of a module, for `str.format_map`: `{gain}`, `{gain:effect}` or
-    `{gain@4:mean}` is written as `write_figure` writes it.
+    `{gain@4:mean}` is written as `format_figure` writes it.
     """
 
     def __init__(self, module: str) -> None:
@@ -291,7 +291,7 @@ class StoredFigure:
         self.values = dict(values)
 
     def __format__(self, form: str) -> str:
-        return write_figure(self.values, form)
+        return format_figure(self.values, form)
 
 
 def finding(module: str, name: str) -> Card:

@@ -47,7 +47,7 @@ class Skew(ButtonView):
     def stored_result(self, state: PanelState) -> Any:
         dataset = state.settings["dataset"]
         table = load(dataset if dataset in list_stored_sets() else DIGITS)
-        clients = table.nearest_clients(state.settings["clients"])
+        clients = table.find_nearest_clients(state.settings["clients"])
         setting = (
             f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "
             f"seeds 0–{table.seeds[-1]}"

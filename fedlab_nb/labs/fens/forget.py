@@ -70,7 +70,7 @@ class Forget(LabView):
             return None
         removed = range(clients) if self.who.value == self.EACH else [self.who.value]
         changes = {k: {"fens.without": k} for k in (NOBODY, *removed)}
-        return plan_runs("fens", state.outcome.settings.keywords(), changes)
+        return plan_runs("fens", state.outcome.settings.to_keywords(), changes)
 
     def work(self, state: PanelState) -> Steps:
         """FENS with all clients, and without the chosen ones."""

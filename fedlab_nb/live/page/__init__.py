@@ -32,7 +32,7 @@ from ...plots.identity import look, shorten_title
 from ...plots.style import class_colours
 from ...plots.vector import draw_outline
 from ...plots.words import join_words
-from ...studies.statistics import band, t_quantile
+from ...studies.statistics import band, compute_t_quantile
 from ...studies.stored_results import StoredTable, list_stored_sets, load
 
 HERE = Path(__file__).parent
@@ -118,7 +118,7 @@ def of_set(table: StoredTable) -> dict[str, Any]:
         "about": {"date": table.about["date"], "settings": axes},
         "title": find_title(table.dataset),
         "images": images(table.dataset),
-        "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
+        "t": round(compute_t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(list(dataset.class_names), class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods(table.methods),

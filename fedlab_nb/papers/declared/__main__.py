@@ -15,7 +15,7 @@ import sys
 from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
-from ...studies.stored_figures import read_seeds
+from ...studies.stored_figures import parse_seeds
 from ..points import COMMAND, compute_rows
 from .figures import ROOT, Figures, changes, complaints, load_all
 
@@ -30,7 +30,7 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
             rows = [
                 row
                 for _, row in compute_rows(
-                    [*study.points((), read_seeds(seeds))], study.decimals, workers=workers
+                    [*study.points((), parse_seeds(seeds))], study.decimals, workers=workers
                 )
             ]
         for name in study.claims:

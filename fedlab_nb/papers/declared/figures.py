@@ -23,9 +23,9 @@ from ...studies.stored_figures import (
     OPERATOR,
     SERIES,
     Values,
-    figure_values,
+    compute_figure,
+    format_figure,
     select_seeds,
-    write_figure,
 )
 from ...studies.stored_rows import FOLDER, Row, find_file, make_row_key
 from ..cells import stored_points
@@ -141,7 +141,7 @@ class Figures(Declared):
                 return dict(measured)
             return {0: float(measured)}
         try:
-            return figure_values(text, self.figures, rows)
+            return compute_figure(text, self.figures, rows)
         except ValueError as error:
             raise ValueError(f"Study {self.name}: {error}") from None
 
@@ -178,7 +178,7 @@ class Figures(Declared):
         """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
         name, _, form = what.partition(":")
         name, _, seeds = name.partition("@")
-        return write_figure(select_seeds(self.value(name, rows), seeds), form)
+        return format_figure(select_seeds(self.value(name, rows), seeds), form)
 
 
 def without_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:

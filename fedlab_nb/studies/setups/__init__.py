@@ -122,18 +122,18 @@ class Setup:
         """The methods of the paper, in the file's order."""
         return tuple(self.block.methods)
 
-    def lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
+    def select_lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
         """The lines of those `names` that are declared: the shared ones, or `method`'s."""
         declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
         return {name: line for name, line in declared_lines.items() if name in names}
 
 
-def values(lines: Lines) -> dict[str, Any]:
+def drop_sources(lines: Lines) -> dict[str, Any]:
     """The values without their sources."""
     return {name: line.value for name, line in lines.items()}
 
 
-def write_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -16,7 +16,7 @@ from fedlab_nb.methods.fens.model import quantise_experts
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.models import build, model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.studies.settings import classroom_recipe
+from fedlab_nb.studies.settings import make_classroom_recipe
 from fedlab_nb.training import ClientModels, Recipe, train_to_end
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
@@ -38,7 +38,7 @@ def as_lists(shards):
 def test_the_recipe_is_the_classrooms():
     own, recipe = (
         javascript("learn", "return RECIPE"),
-        classroom_recipe(len(load("digits").y_train)),
+        make_classroom_recipe(len(load("digits").y_train)),
     )
     assert recipe == Recipe(
         own["epochs"], own["batch"], "sgd", own["rate"], own["momentum"], own["decay"]

@@ -22,7 +22,7 @@ from fedlab_nb.methods.parts.byzantine import (
 )
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.studies.experiment import run_to_end
-from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.settings import Settings, make_plans
 
 
 def answers(clients, samples=60, classes=3, seed=0):
@@ -257,9 +257,9 @@ def test_fens_is_trained_honestly_and_lied_to():
 
 def test_liars_train_as_all_others_and_their_runs_are_their_own():
     plans = [
-        plans_for(Settings.make(poison=poison), ["ensemble"])[0]
+        make_plans(Settings.make(poison=poison), ["ensemble"])[0]
         for poison in ("none", "lie:1", "lie:2", "lie:2:20", "labels:1")
     ]
-    assert len({plan.clients_key() for plan in plans[:4]}) == 1
-    assert plans[4].clients_key() != plans[0].clients_key()
-    assert len({plan.run_key() for plan in plans}) == 5
+    assert len({plan.make_clients_key() for plan in plans[:4]}) == 1
+    assert plans[4].make_clients_key() != plans[0].make_clients_key()
+    assert len({plan.make_run_key() for plan in plans}) == 5
