@@ -108,7 +108,9 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
         for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
             method = Dense(bn_weight=l1, div_weight=l2)
             expected = similarity + l1 * stability + l2 * boundary
-            assert float(method.generator_loss(x, y, ensemble, student)) == pytest.approx(expected, rel=1e-12)
+            assert float(method.generator_loss(x, y, ensemble, student)) == pytest.approx(
+                expected, rel=1e-12
+            )
 
 
 @pytest.mark.parametrize("name", DATA_FREE)
@@ -225,7 +227,9 @@ def test_loss_of_fadi_by_hand():
     for chosen in [{}, *({name: weight} for name, weight in together.items()), together]:
         method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
         by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
-        assert float(method.generator_loss(u, x, y, ensemble, student)) == pytest.approx(by_hand, abs=1e-14)
+        assert float(method.generator_loss(u, x, y, ensemble, student)) == pytest.approx(
+            by_hand, abs=1e-14
+        )
 
 
 def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
