@@ -1,5 +1,8 @@
 """The stage in JupyterLab, with a kernel behind it: one screen, results that follow the hand, throws, no kernel."""
 
+import subprocess
+import sys
+
 import pytest
 from accessible import barriers
 from lab_steps import end_kernels, notebook, open_notebook, run_all, save
@@ -87,3 +90,20 @@ def test_a_saved_notebook_without_a_kernel_is_a_picture_without_samples(page, la
     assert "image/png" in text and len(text) < 400_000
     end_kernels(page, lab)
     page.locator(".fl-playground.fl-asleep, .fl-playground.jupyter-widgets-disconnected").wait_for()
+
+
+def test_its_html_shows_the_picture_without_a_network(page, lab, course, stage, browser):
+    """What `jupyter nbconvert --to html` makes of a saved notebook, opened where nothing can be loaded."""
+    stage.locator("input.alpha").press("ArrowRight")
+    expect(stage.locator(".bar b").first).not_to_have_text("–")
+    save(page)
+    end_kernels(page, lab)
+    convert = [sys.executable, "-m", "nbconvert", "--to", "html", "stage.ipynb"]
+    subprocess.run(convert, cwd=course, check=True, capture_output=True)
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 720})
+    alone = context.new_page()
+    alone.goto((course / "stage.html").as_uri())
+    picture = alone.locator(".jp-OutputArea-output img")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("one => one.naturalWidth") > 600
+    context.close()
