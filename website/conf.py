@@ -63,7 +63,8 @@ CONTENTS = Path(__file__).with_name("contents.md").read_text(encoding="utf-8")
 LIVE = """```{admonition} Open this lesson live
 :class: tip
 
-Here you read the results that are stored with the lesson. Sliders, checks and your own runs need Python: type
+Here you read the results that are stored with the lesson, so there is nothing to run: the menu **Run** that lessons
+speak of is JupyterLab's. Sliders, checks and your own runs need Python: type
 `python3 fedlab_nb/bootstrap.py` in a checkout. %s[Binder, Colab and other ways](%s).
 ```"""
 PLAYGROUND = """<a href="playground.html"><b>Try it here, nothing to install</b></a>: drag α, throw a pile to a

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ from .words import Setting, build_table, capitalize, percent, plural, shorten
 MAPS = 8  # in one picture, at most
 MOST_NAMED_CLASSES = 20  # in the legend
 LETTERS_AN_INCH = 9.5  # of a map's title
+MIN_LETTERS = 8
 LEGEND_WIDTH = 0.9  # inches
 WORDS_HEIGHT = 0.62  # inches of the words over and under a map
 CAUTION = "Distances between islands mean little."
@@ -74,14 +75,14 @@ def features(
     sheet: the images of the samples, as `vector.attach_thumbnails` takes it; a point shows its own
     """
     shown = list(maps[first : first + MAPS])
-    columns = count_columns(len(shown))
+    columns, side = arrange_maps(len(shown))
     rows = max(1, math.ceil(len(shown) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
         for ax in axes.ravel()[len(shown) :]:
             ax.set_axis_off()
         for ax, one_map in zip(axes.ravel(), shown, strict=False):
             draw_map(ax, one_map, class_names, bright, is_alone=len(shown) <= 3)
-            write_titles(ax, one_map, columns)
+            write_titles(ax, one_map, columns, side)
         if len(class_names) <= MOST_NAMED_CLASSES:
             draw_legend(figure, class_names)
         figure.supxlabel(CAUTION, fontsize=8.5, color=QUIET, x=0.02, ha="left")
@@ -93,17 +94,22 @@ def features(
     return describe_picture(figure, title, setting, text, table(maps))
 
 
-def count_columns(maps: int) -> int:
-    """Columns of so many maps: those that make them largest, as each is a square."""
+class Arrangement(NamedTuple):
+    """columns: of the maps;   side: of each map in inches, about"""
+
+    columns: int
+    side: float
+
+
+def arrange_maps(maps: int) -> Arrangement:
+    """So many maps, as large as the frame allows: each is a square."""
     width, height = current_size()
-    best = 1
-    largest = 0.0
+    best = Arrangement(1, 0.0)
     for columns in range(1, maps + 1):
         rows = math.ceil(maps / columns)
         side = min((width - LEGEND_WIDTH) / columns, height / rows - WORDS_HEIGHT)
-        if side > 1.02 * largest:
-            best = columns
-            largest = side
+        if side > 1.02 * best.side:
+            best = Arrangement(columns, side)
     return best
 
 
@@ -149,10 +155,10 @@ def describe_point(one_map: Map, row: int, class_names: Sequence[str]) -> str:
     return f"{text}, read rightly" if answer == truth else f"{text}, read as {answer}"
 
 
-def write_titles(ax: Axes, one_map: Map, columns: int) -> None:
+def write_titles(ax: Axes, one_map: Map, columns: int, side: float) -> None:
     """The method over a map, and under it how well neighbours agree, in the words that there is room for."""
     is_wide = columns < 4
-    letters = int(current_size()[0] / columns * LETTERS_AN_INCH)
+    letters = max(MIN_LETTERS, int(side * LETTERS_AN_INCH))
     lines = []
     for line in one_map.label.split("\n"):
         lines.append(line if len(line) <= letters else shorten_title(line))

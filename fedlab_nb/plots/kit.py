@@ -53,6 +53,7 @@ from .style import (
     set_client_axis,
     set_percent_axis,
     set_row_axis,
+    settle_layout,
 )
 from .vector import mark
 from .words import Setting, describe_known_clients, percent
@@ -250,6 +251,8 @@ def write_names(
 
     low: where the accuracies begin;   size: of the letters
     """
+    if is_narrow():
+        settle_layout(ax.figure)  # names of other axes take much of the width
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
     letter, line = size * np.array([0.62, 1.15]) / points_of_axes  # as shares of the axes

@@ -257,6 +257,14 @@ def is_narrow() -> bool:
     return width < NARROW or (width < UPRIGHT and width < height)
 
 
+def settle_layout(figure: Figure) -> None:
+    """Compute where the axes lie as the figure stands, for what depends on their size."""
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        exclude_data_from_layout(figure)
+        engine.execute(figure)
+
+
 def lay_out(figure: Figure) -> None:
     """Compute the figure's layout, if that was not done before: it costs most of a frame."""
     engine = figure.get_layout_engine()

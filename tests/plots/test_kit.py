@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from fedlab_nb import plots
 from fedlab_nb.plots import Series, kit, png
-from fedlab_nb.plots.style import PERCENT, draw_colour_bar, look, new_figure
+from fedlab_nb.plots.style import PERCENT, draw_colour_bar, look, new_figure, use_size
 from fedlab_nb.plots.words import make_setting
 
 ROWS = [
@@ -179,3 +180,18 @@ def test_tiles_go_on_below_where_the_figure_is_on_end():
         )
         places.append((len(ax.images), round(at["a"][0] - at["f"][0], 9), at["a"][1] < at["f"][1]))
     assert places == [(2, -5, False), (4, 0, True)]
+
+
+def test_names_of_points_keep_off_the_axis_where_others_names_take_its_room():
+    """On a telephone the axes are as narrow as the longest name of a phase leaves them."""
+    phases = {"models and Fisher diagonals of all layers": (1000, 1000)}
+    accuracies = {0: 0.4}
+    rows = []
+    for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
+        rows.append(Series(name, accuracies=accuracies, up=size, down=size, phases=phases))
+    with use_size((4.2, 7.5)):
+        figure = plots.communication(rows).figure
+        plots.png(figure)
+    ax = figure.axes[1]
+    for text in ax.texts:
+        assert text.get_window_extent().x0 >= ax.bbox.x0 - 1, text.get_text()

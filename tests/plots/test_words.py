@@ -206,7 +206,7 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     assert len(rest.table) == 10 and [
         ax.get_title("left") for ax in rest.figure.axes if ax.collections
     ] == ["m8", "m9"]
-    assert rest.figure.axes[0].get_xlabel().startswith("PCA, t-SNE follows")
+    assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
     with use_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()

@@ -24,6 +24,7 @@ from ...plots.style import (
     SECOND,
     class_colours,
     draw_level_line,
+    is_narrow,
     limit_ticks,
     new_figure,
     set_percent_axis,
@@ -356,7 +357,8 @@ class ByHandPicture:
         style = {"va": "top", "fontsize": 9, "color": INK, "linespacing": 1.7}
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
-        dress(accuracy_ax, x="correct (bar: yours, line: equal)", grid="x", size=9)
+        x = "correct" if is_narrow() else "correct (bar: yours, line: equal)"
+        dress(accuracy_ax, x=x, grid="x", size=9)
         set_percent_axis(accuracy_ax, "x", ticks=HALVES)
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}

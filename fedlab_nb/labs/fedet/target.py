@@ -17,6 +17,7 @@ from ...plots.words import Setting
 from ..runs import describe_setting
 from .votes import current_options, vote_on_logits, voting_rule
 
+NARROWEST_NAMED = 0.15  # share of the bar in which a name has room
 COLOURS = {"consensus": "#9aa4ae", "dissenters": SECOND}
 
 
@@ -123,7 +124,8 @@ def draw_shares(ax: Axes, label: str, dissenters_share: float) -> None:
     draw_stacked_bars(ax, {label: parts}, COLOURS)
     for bars in ax.containers:
         text = {"label_type": "center", "color": "white", "fontsize": 9}
-        ax.bar_label(bars, [bars.get_label()], **text)
+        has_room = parts[bars.get_label()] > NARROWEST_NAMED
+        ax.bar_label(bars, [bars.get_label() if has_room else ""], **text)
     ax.set_ylim(0.6, -0.6)
     set_percent_axis(ax, "x", ticks=FIFTHS)
 

@@ -19,6 +19,7 @@ from .two_weights import TwoWeights, two_weights
 # Places of the plane and of the distances beside it (in a narrow frame: below it).
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
 NARROW_LAYOUT = ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2))
+HIGHEST_NAME = 4.9  # weight 2 at which a client's name begins, at most
 SAME_POINT = 0.005  # points that are nearer than this look the same
 
 
@@ -143,9 +144,12 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
             ellipse.set(facecolor=(colour, opacity), edgecolor=colour, lw=1.1, zorder=2)
             ax.add_patch(ellipse)
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
-        halo = withStroke(linewidth=3, foreground="white")  # the name stands on lines
+        halo = withStroke(linewidth=3, foreground="white")  # the other client's lines may cross
         style = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
-        ax.text(*(mean + 0.12), f"client {format_letters(k)}", path_effects=[halo], **style)
+        style |= {"ha": "center", "va": "bottom", "path_effects": [halo]}
+        # Over its larger ellipse, whose height follows from the variance of the second weight.
+        top = mean[1] + 2 * np.sqrt(np.linalg.inv(precision)[1, 1])
+        ax.text(mean[0], min(float(top), HIGHEST_NAME), f"client {format_letters(k)}", **style)
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 
