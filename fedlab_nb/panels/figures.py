@@ -3,7 +3,7 @@ has beside them; and the panel in one picture. From a `PanelState` to `plots`, w
 remembered.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any

@@ -51,7 +51,7 @@ def read_bars(name):
     folder = COURSE[name]
     if not (ROOT / f"course/{folder}/figures.toml").exists():
         return {}
-    figures = declared(f"course/{folder}/figures.toml")
+    figures = read_toml(f"course/{folder}/figures.toml")
     screen = read_screen(name)
     drawn = {}
     for bars in figures.get("bars", {}).values():
