@@ -11,7 +11,7 @@ import pytest
 from lessons import NOTEBOOKS, SOURCES, read_screen, teachers_page
 
 from fedlab_nb.course import COURSE
-from fedlab_nb.declared import ROOT, declared
+from fedlab_nb.declared import ROOT, read_toml
 
 MARKED = re.compile(r"<!--n (\w+)\.(\w+)(@\S*?)?(?::(\w+))?-->([^<]*)<!--/n-->")
 MEANS = ("", "mean", "fine")  # forms of a figure that write a mean in per cent
