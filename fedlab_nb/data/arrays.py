@@ -666,26 +666,28 @@ def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tables.
     return tables.SplitChoice(test, note)
 
 
-def check_labels(key: str, y: np.ndarray) -> np.ndarray:
+def check_labels(key: str, labels: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
     allowed = (
         f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the "
         "classes from 0"
     )
-    if y.ndim != 1:
+    if labels.ndim != 1:
         raise UsageError(
-            f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not "
+            f"{key} has shape {labels.shape}, but it must be [N], one whole number a sample (not "
             "one-hot rows)."
         )
-    if len(y) == 0:
+    if len(labels) == 0:
         raise UsageError(f"{key} is empty; it must have at least one label.")
-    if y.dtype.kind not in "biuf":
-        raise UsageError(f"{key} holds {y.dtype}, but {allowed}.")
-    is_label = (y >= 0) & (y < MAX_CLASSES) & (y == np.floor(y))  # nan is in no range
-    wrong = y[~is_label]
+    if labels.dtype.kind not in "biuf":
+        raise UsageError(f"{key} holds {labels.dtype}, but {allowed}.")
+    is_label = (
+        (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
+    )  # nan is in no range
+    wrong = labels[~is_label]
     if len(wrong):
         raise UsageError(f"{key} holds the label {wrong[0]:g}, but {allowed}.")
-    return y.astype(np.int64)
+    return labels.astype(np.int64)
 
 
 def count_classes(y: Arrays) -> int:
@@ -705,48 +707,56 @@ def count_classes(y: Arrays) -> int:
     return classes
 
 
-def check_samples(key: str, x: np.ndarray, kind: str = "") -> np.ndarray:
+def check_samples(key: str, samples: np.ndarray, kind: str = "") -> np.ndarray:
     """[N, C, H, W], [N, C, T] or [N, D] in the file's own numbers, or UsageError."""
-    if x.dtype.kind not in "biuf":
-        raise UsageError(f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
-    if x.size == 0:
+    if samples.dtype.kind not in "biuf":
+        raise UsageError(
+            f"{key} holds {samples.dtype}, but samples must be uint8 or float numbers."
+        )
+    if samples.size == 0:
         advice = "leave it out" if key == "x_public" else "it must have samples"
-        raise UsageError(f"{key} is empty (shape {x.shape}); {advice}.")
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        is_finite = np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+        raise UsageError(f"{key} is empty (shape {samples.shape}); {advice}.")
+    if samples.dtype.kind == "f" and not np.isfinite(samples).all():
+        is_finite = np.isfinite(samples.reshape(len(samples), -1)).all(axis=1)
         first = int(np.flatnonzero(~is_finite)[0])
         raise UsageError(
             f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples."
         )
-    if x.ndim == 2:
-        return x
-    if x.ndim == 3 and (kind == RECORDINGS or kind != IMAGES and looks_like_recordings(x)):
-        return put_channels_first(x)
-    if x.ndim == 3:
-        x = x[:, None]
-    elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST_IMAGE:
-        x = np.moveaxis(x, 3, 1)
-    if x.ndim != 4 or x.shape[1] not in (1, 3) or min(x.shape[2:]) < SMALLEST_IMAGE:
+    if samples.ndim == 2:
+        return samples
+    if samples.ndim == 3 and (
+        kind == RECORDINGS or kind != IMAGES and looks_like_recordings(samples)
+    ):
+        return put_channels_first(samples)
+    if samples.ndim == 3:
+        samples = samples[:, None]
+    elif samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] >= SMALLEST_IMAGE:
+        samples = np.moveaxis(samples, 3, 1)
+    if (
+        samples.ndim != 4
+        or samples.shape[1] not in (1, 3)
+        or min(samples.shape[2:]) < SMALLEST_IMAGE
+    ):
         raise UsageError(
-            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
+            f"{key} has shape {samples.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
             f"H, W] with C = 1 or 3 and H, W at least {SMALLEST_IMAGE}, recordings [N, C, T] with "
             "C below 8, or feature rows [N, D]."
         )
-    return x
+    return samples
 
 
-def looks_like_recordings(x: np.ndarray) -> bool:
+def looks_like_recordings(samples: np.ndarray) -> bool:
     """Whether one axis of the samples [N, A, B] is too short for a picture, and the other long."""
-    shortest = min(x.shape[1:])
-    longest = max(x.shape[1:])
+    shortest = min(samples.shape[1:])
+    longest = max(samples.shape[1:])
     return shortest < SMALLEST_IMAGE <= longest / 2
 
 
-def put_channels_first(x: np.ndarray) -> np.ndarray:
+def put_channels_first(samples: np.ndarray) -> np.ndarray:
     """Recordings [N, C, T] from [N, C, T] or [N, T, C]: there are fewer channels than steps."""
-    if x.shape[1] < x.shape[2]:
-        return x
-    return np.moveaxis(x, 2, 1)
+    if samples.shape[1] < samples.shape[2]:
+        return samples
+    return np.moveaxis(samples, 2, 1)
 
 
 class ScaledSamples(NamedTuple):
@@ -795,26 +805,26 @@ def scale_samples(x: Arrays, names: Sequence[str] = ()) -> ScaledSamples:
     return ScaledSamples(ready, schema, note)
 
 
-def scale_images(x: Arrays) -> ScaledSamples:
+def scale_images(images: Arrays) -> ScaledSamples:
     """The same for images [N, C, H, W]."""
-    shape = tuple(x["x_train"].shape[1:])
+    shape = tuple(images["x_train"].shape[1:])
     mode = "L" if shape[0] == 1 else "RGB"
-    pixels = choose_image_scale(x)
-    ready = {key: pixels.apply(value) for key, value in x.items()}
+    pixels = choose_image_scale(images)
+    ready = {key: pixels.apply(value) for key, value in images.items()}
     schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
     return ScaledSamples(ready, schema, pixels.describe())
 
 
-def choose_image_scale(x: Arrays) -> PixelScale:
+def choose_image_scale(images: Arrays) -> PixelScale:
     """From which range the pixels of all parts come. Raises UsageError for parts of different
     number types."""
-    if len({value.dtype for value in x.values()}) > 1:
-        kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
+    if len({value.dtype for value in images.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images.items())
         raise UsageError(
             f"The images have different number types ({kinds}), and so may their scales; save one "
             "type."
         )
-    return choose_scale(x, "x_train")
+    return choose_scale(images, "x_train")
 
 
 def measure_mean_and_deviation(x: np.ndarray) -> Moments:

@@ -264,11 +264,11 @@ def write_html_images(dataset: Dataset) -> str:
     return f"<p>First training images:</p><p>{''.join(shown)}</p>"
 
 
-def encode_image(x: torch.Tensor) -> str:
+def encode_image(image: torch.Tensor) -> str:
     """An image [C, H, W] in [0, 1] as a data URL."""
     from PIL import Image
 
-    pixels = (x.clamp(0, 1) * 255).round().byte().movedim(0, -1).numpy()
+    pixels = (image.clamp(0, 1) * 255).round().byte().movedim(0, -1).numpy()
     if pixels.shape[-1] == 1:
         pixels = pixels[..., 0]
     png = io.BytesIO()

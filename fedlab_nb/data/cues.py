@@ -88,17 +88,17 @@ def measure_background(images: np.ndarray) -> np.ndarray:
     return compute_lower_median(np.concatenate([top, bottom, left, right], axis=2))
 
 
-def compute_lower_median(x: np.ndarray) -> np.ndarray:
+def compute_lower_median(values: np.ndarray) -> np.ndarray:
     """The median along the last axis; of an even number of values the lower one of the two in the
     middle."""
-    return np.sort(x, axis=-1)[..., (x.shape[-1] - 1) // 2]
+    return np.sort(values, axis=-1)[..., (values.shape[-1] - 1) // 2]
 
 
-def compute_exponential_decay(t: np.ndarray) -> np.ndarray:
-    """exp(-t) of float64 t from 0 to 100, to within 1e-5: (1 - t/2^16)^(2^16), which is 16
+def compute_exponential_decay(exponents: np.ndarray) -> np.ndarray:
+    """exp(-t) of float64 exponents t from 0 to 100, to within 1e-5: (1 - t/2^16)^(2^16), which is 16
     squarings. A library's exponential has other last bits on another processor; a product has
     not."""
-    power = 1 - t / 2.0**16
+    power = 1 - exponents / 2.0**16
     for _ in range(16):
         power = power * power
     return power

@@ -10,6 +10,7 @@ library's version can change it.
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def load(name: str = "digits") -> Dataset:
     shape = (1, source.side, source.side)
     pixels = rows[:, :-1].astype(np.float32).reshape(-1, *shape) / source.brightest
     labels = rows[:, -1].astype(np.int64)
-    test, public, train = split_samples(labels, source.test, source.public)
+    train, test, public = split_samples(labels, source.test, source.public)
     x_train, x_test, x_public = pixels[train], pixels[test], pixels[public]
     y_train, y_test, y_public = labels[train], labels[test], labels[public]
     contents = [part.tobytes() for part in (x_train, y_train, x_test, y_test, x_public)]
@@ -112,11 +113,16 @@ def read_digit_rows(name: str) -> np.ndarray:
     )
 
 
-def split_samples(
-    labels: np.ndarray, n_test: int, n_public: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sorted indices of the test, public and training samples; each class gives its share of the
-    first two."""
+class SampleSplit(NamedTuple):
+    """Sorted indices of the samples of each part."""
+
+    train: np.ndarray
+    test: np.ndarray
+    public: np.ndarray
+
+
+def split_samples(labels: np.ndarray, n_test: int, n_public: int) -> SampleSplit:
+    """Split samples into three parts; each class gives its share of the test and public ones."""
     order_keys = np.array([seed_for(0, "digits split", i) for i in range(len(labels))])
     class_sizes = np.bincount(labels)
     test_sizes = apportion(class_sizes, n_test)
@@ -129,8 +135,8 @@ def split_samples(
         test.append(members[: test_sizes[c]])
         public.append(members[test_sizes[c] : public_end])
         train.append(members[public_end:])
-    return (
-        np.sort(np.concatenate(test)),
-        np.sort(np.concatenate(public)),
-        np.sort(np.concatenate(train)),
+    return SampleSplit(
+        train=np.sort(np.concatenate(train)),
+        test=np.sort(np.concatenate(test)),
+        public=np.sort(np.concatenate(public)),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,13 @@ FEDERATION_SETTINGS: Mapping[str, Any] = {
     "absent": "",
     "unseen": "",
 }
+
+
+class ClientSplit(NamedTuple):
+    """Sorted indices of a client's samples: those for training, and those that it holds out."""
+
+    train: torch.Tensor
+    held_out: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +174,8 @@ class Federation:
     def skew(self) -> Skew:
         return measure_skew(self.label_counts.numpy())
 
-    def split(self, fraction: float) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
-        """For each client (training indices, held-out indices), both sorted, together its shard.
+    def split(self, fraction: float) -> tuple[ClientSplit, ...]:
+        """Split the shard of each client into training and held-out samples.
 
         Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
         its own stream; none if it has fewer than 2 or `fraction` is 0.
@@ -186,7 +193,7 @@ class Federation:
             order = torch.from_numpy(numpy_rng(self.seed, "holdout", k).permutation(size))
             held_out = shard[order[:count].sort().values]
             training = shard[order[count:].sort().values]
-            parts.append((training, held_out))
+            parts.append(ClientSplit(training, held_out))
         return tuple(parts)
 
     def move(

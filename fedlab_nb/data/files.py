@@ -382,8 +382,15 @@ def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
     return False
 
 
-def decode_text(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a file, and a sentence where its encoding was guessed."""
+class DecodedText(NamedTuple):
+    """The text of a file;   notes: a sentence where its encoding was guessed."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def decode_text(data: bytes, name: str, encoding: str) -> DecodedText:
+    """The text of a file. encoding: "" guesses it. Raises UsageError for bytes that are no text."""
     notes: tuple[str, ...] = ()
     try:
         if encoding:
@@ -406,7 +413,7 @@ def decode_text(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, 
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise UsageError(f"{name} is not text; save the table as CSV (UTF-8).")
-    return text, notes
+    return DecodedText(text, notes)
 
 
 def find_encoding(data: bytes) -> str:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,33 +97,42 @@ def is_hidden(path: Path, root: Path) -> bool:
 
 
 def list_subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder, by name, without hidden ones."""
     return sorted(
         path for path in folder.iterdir() if path.is_dir() and not is_hidden(path, folder)
     )
 
 
-def find_parts(folder: Path) -> tuple[Part, Part | None, str]:
-    """The training part, the test part where the folders say it, and a sentence. Raises
-    UsageError."""
+class FolderParts(NamedTuple):
+    """train: the training part, or all pictures;   test: the test part where the folders say it;
+    note: a sentence on how they were found"""
+
+    train: Part
+    test: Part | None
+    note: str
+
+
+def find_parts(folder: Path) -> FolderParts:
+    """The training and test pictures of a folder. Raises UsageError."""
     by_name = {path.name.lower(): path for path in list_subfolders(folder)}
     train = find_folder(by_name, TRAIN_FOLDERS)
     test = find_folder(by_name, TEST_FOLDERS)
     validation = find_folder(by_name, VALIDATION_FOLDERS)
     if train is None:
         note = "A fifth of the pictures, drawn at random in each class, is for testing."
-        return read_part(folder), None, note
+        return FolderParts(read_part(folder), None, note)
     if test is None and validation is None:
         note = (
             f"Only the folder {train.name!r} is read; a fifth of its pictures, drawn at random in "
             "each class, is for testing."
         )
-        return read_part(train), None, note
+        return FolderParts(read_part(train), None, note)
     test_folder = test or validation
     assert test_folder is not None
     note = f"The test pictures are those of the folder {test_folder.name!r}."
     if test is not None and validation is not None:
         note += f" The folder {validation.name!r} is not read."
-    return read_part(train), read_part(test_folder), note
+    return FolderParts(read_part(train), read_part(test_folder), note)
 
 
 def find_folder(by_name: Mapping[str, Path], names: tuple[str, ...]) -> Path | None:
@@ -156,6 +166,7 @@ def read_part(folder: Path) -> Part:
 
 
 def is_picture(path: Path, root: Path) -> bool:
+    """Whether a path under `root` is that of a picture to be read."""
     return path.suffix.lower() in PICTURES and not is_hidden(path, root)
 
 
@@ -165,6 +176,7 @@ def list_classes(folder: Path) -> list[str]:
 
 
 def has_pictures(folder: Path) -> bool:
+    """Whether there is a picture in a folder or in one below it."""
     return any(is_picture(path, folder) for path in folder.rglob("*"))
 
 
@@ -197,21 +209,28 @@ def translate_labels(part: Part, classes: list[str], name: str) -> np.ndarray:
 
 # ------------------------------------------------------------------------------- one size, one mode
 def choose_mode(wanted: str, modes: list[str], paths: list[Path]) -> str:
-    """ "L" where all pictures are grey, else "RGB". Raises UsageError for pictures of 8 and 16
-    bits."""
+    """The mode of all pictures: "L" if they are grey, else "RGB". Raises UsageError for pictures of
+    8 and 16 bits.
+
+    wanted: the option `mode`, "" for none;   modes: of the files (see `PictureFacts`)
+    """
     if wanted and wanted.lower() not in MODES:
         raise UsageError(f"mode is {wanted!r}, but it must be grey or colour.")
-    has_16_bits = [mode == "16 bits" for mode in modes]
-    if any(has_16_bits) and not all(has_16_bits):
-        is_16_bits_rare = sum(has_16_bits) * 2 < len(has_16_bits)
-        example = paths[has_16_bits.index(is_16_bits_rare)]
+    count_16_bits = modes.count("16 bits")
+    has_all_16_bits = count_16_bits == len(modes)
+    if 0 < count_16_bits < len(modes):
+        # The rarer kind is likelier to be a slip, so the sentence names a picture of it.
+        is_rare = [mode == "16 bits" for mode in modes]
+        if count_16_bits * 2 >= len(modes):
+            is_rare = [mode != "16 bits" for mode in modes]
+        example = paths[is_rare.index(True)]
         raise UsageError(
             f"Some pictures have 16 bits and others 8, {example.name!r} is one of the fewer; save "
             "all alike."
         )
     if wanted:
         mode = MODES[wanted.lower()]
-        if all(has_16_bits) and mode == "RGB":
+        if has_all_16_bits and mode == "RGB":
             raise UsageError("Pictures of 16 bits are grey; leave out mode=colour.")
         return mode
     if all(mode in ("grey", "transparent grey", "16 bits") for mode in modes):
@@ -219,19 +238,29 @@ def choose_mode(wanted: str, modes: list[str], paths: list[Path]) -> str:
     return "RGB"
 
 
-def choose_size(wanted: str, sizes: list[tuple[int, int]]) -> tuple[tuple[int, int], str, bool]:
-    """(H, W) of all pictures, a sentence, and whether they are resized. wanted: the option `size`,
-    "" for none;   sizes: of the files."""
+class SizeChoice(NamedTuple):
+    """size: (H, W) that all pictures get;   note: a sentence on it;   is_resized: whether pictures
+    have to be cropped and resized for it"""
+
+    size: tuple[int, int]
+    note: str
+    is_resized: bool
+
+
+def choose_size(wanted: str, sizes: list[tuple[int, int]]) -> SizeChoice:
+    """Which size all pictures get. wanted: the option `size`, "" for none;   sizes: (H, W) of the
+    files."""
     height, width = sizes[0]
     has_one_size = len(set(sizes)) == 1
     if wanted:
         size = parse_size(wanted)
         if has_one_size and size == sizes[0]:
-            return size, f"They have {height}x{width} pixels.", False
+            return SizeChoice(size, f"They have {height}x{width} pixels.", False)
         note = f"They are cropped to the middle and resized to {size[0]}x{size[1]} pixels."
-        return size, note, True
+        return SizeChoice(size, note, True)
     if has_one_size and SMALLEST <= min(height, width) and max(height, width) <= LARGEST:
-        return (height, width), f"They have {height}x{width} pixels (height x width).", False
+        note = f"They have {height}x{width} pixels (height x width)."
+        return SizeChoice((height, width), note, False)
     sizes_of_files = f"{height}x{width}"
     if not has_one_size:
         smallest = min(sizes)
@@ -241,7 +270,7 @@ def choose_size(wanted: str, sizes: list[tuple[int, int]]) -> tuple[tuple[int, i
         f"They have {sizes_of_files} pixels (height x width) and are cropped to the middle square "
         f"and resized to {USUAL_SIZE}x{USUAL_SIZE}; ?size= names another size."
     )
-    return (USUAL_SIZE, USUAL_SIZE), note, True
+    return SizeChoice((USUAL_SIZE, USUAL_SIZE), note, True)
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -300,11 +329,23 @@ def describe_ignored(folder: Path) -> str:
     return f"Left aside, for they are no pictures: {join_names(ignored)}."
 
 
-def read_folder_stamp(folder: Path) -> tuple[int, int]:
-    """The latest change and the total size of a folder's files."""
-    stats = [path.stat() for path in folder.rglob("*") if path.is_file()]
-    times = [folder.stat().st_mtime_ns, *(stat.st_mtime_ns for stat in stats)]
-    return max(times), sum(stat.st_size for stat in stats)
+class FolderStamp(NamedTuple):
+    """The latest change of a folder or a file in it, in nanoseconds, and the bytes of all files."""
+
+    time: int
+    size: int
+
+
+def read_folder_stamp(folder: Path) -> FolderStamp:
+    """The stamp of a folder: while it stays, the folder is not read again."""
+    time = folder.stat().st_mtime_ns
+    size = 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            stat = path.stat()
+            time = max(time, stat.st_mtime_ns)
+            size += stat.st_size
+    return FolderStamp(time, size)
 
 
 def hash_pictures(folder: Path, options: Mapping[str, str]) -> str:

@@ -393,9 +393,9 @@ def lighten(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray
     return ink + white * (1 - ink)
 
 
-def compute_luminance(x: np.ndarray, axis: int = 1) -> np.ndarray:
+def compute_luminance(images: np.ndarray, axis: int = 1) -> np.ndarray:
     """Grey value of RGB along `axis`, which is kept with length 1."""
-    red, green, blue = np.split(x, 3, axis=axis)
+    red, green, blue = np.split(images, 3, axis=axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 

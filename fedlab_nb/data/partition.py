@@ -27,6 +27,7 @@ classes.
 
 import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,6 +59,13 @@ class Partition:
     note: str
 
 
+class OwnersAndNote(NamedTuple):
+    """owners: int64 [N], the client that holds each sample;   note: for the reader, "" for none."""
+
+    owners: np.ndarray
+    note: str
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule of RULES with its checked settings, as `partition_samples` takes them."""
@@ -69,24 +77,27 @@ class Rule:
 
     def draw_owners(
         self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, str]:
-        """Owner [N] of each sample, and a note for the reader."""
-        n = len(labels)
+    ) -> OwnersAndNote:
+        """Deal out the samples of a data set by this rule."""
+        samples = len(labels)
         if self.name == "dirichlet":
             shares = None
             if self.size_sigma:
                 shares = draw_lognormal_shares(clients, rng, self.size_sigma)
-            return assign_by_dirichlet(labels, clients, rng, self.alpha, shares), ""
+            owners = assign_by_dirichlet(labels, clients, rng, self.alpha, shares)
+            return OwnersAndNote(owners, "")
         if self.name == "client_dirichlet":
-            sizes = split_evenly(n, clients)
+            sizes = split_evenly(samples, clients)
             if self.size_sigma:
-                sizes = count_pieces(draw_lognormal_shares(clients, rng, self.size_sigma), n)
-            return assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha), ""
+                shares = draw_lognormal_shares(clients, rng, self.size_sigma)
+                sizes = count_pieces(shares, samples)
+            owners = assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha)
+            return OwnersAndNote(owners, "")
         if self.name == "classes":
             return assign_by_classes(labels, clients, rng, self.classes_per_client)
         if self.name == "quantity":
-            return assign_by_quantity(n, clients, rng, self.alpha), ""
-        return assign_iid(n, clients, rng), ""
+            return OwnersAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
+        return OwnersAndNote(assign_iid(samples, clients, rng), "")
 
 
 def partition_samples(
@@ -264,8 +275,8 @@ def draw_classes(
 
 def assign_by_classes(
     labels: np.ndarray, clients: int, rng: np.random.Generator, classes_per_client: int
-) -> tuple[np.ndarray, str]:
-    """Owner [N], and a note. Client i gets class i mod C, then other classes at random until it has
+) -> OwnersAndNote:
+    """Client i gets class i mod C, then other classes at random until it has
     `classes_per_client`, classes that nobody holds first; each class is cut evenly among its
     holders (#C=k of NIID-Bench and FedLPA, where a class can remain without a holder and its
     samples unused).
@@ -297,7 +308,7 @@ def assign_by_classes(
         holders = np.flatnonzero(holds[:, c])
         for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
             owner[part] = holder
-    return owner, note
+    return OwnersAndNote(owner, note)
 
 
 def assign_by_quantity(
@@ -338,14 +349,19 @@ def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator
 
 
 # ------------------------------------------------------------------------------------- their steps
+class MovedShards(NamedTuple):
+    """The sorted shards after samples were moved, and how many were."""
+
+    shards: list[np.ndarray]
+    moved: int
+
+
 def move_to_minimum(
     shards: list[np.ndarray], minimum: int, rng: np.random.Generator
-) -> tuple[list[np.ndarray], int]:
+) -> MovedShards:
     """Bring every client to `minimum` with as few moves as possible: each one in need takes random
     samples of the client that is the largest at that moment. Taking them from one client, not one
     from each, keeps the skew: it receives that client's labels.
-
-    Returns the shards (sorted) and the number of samples moved.
     """
     shards = list(shards)
     sizes = [len(shard) for shard in shards]
@@ -374,7 +390,7 @@ def move_to_minimum(
                 heapq.heappop(donors)
         if len(gifts) > 1:
             shards[k] = np.concatenate(gifts)
-    return [np.sort(shard) for shard in shards], moved
+    return MovedShards([np.sort(shard) for shard in shards], moved)
 
 
 def group_by_owner(owner: np.ndarray, clients: int) -> list[np.ndarray]:

@@ -17,8 +17,8 @@ class Moments(NamedTuple):
     deviation: np.ndarray
 
 
-def sum_in_fixed_order(x: np.ndarray) -> np.ndarray:
-    """The sum of `x` [N, ...] over its first axis, float64 [...]: the first half of the rows plus
+def sum_in_fixed_order(rows: np.ndarray) -> np.ndarray:
+    """The sum of `rows` [N, ...] over its first axis, float64 [...]: the first half of the rows plus
     the second half, and so on until one row is left. An odd row waits for the next step.
 
     The error grows with log N, as that of NumPy's own sum.
@@ -26,11 +26,11 @@ def sum_in_fixed_order(x: np.ndarray) -> np.ndarray:
     >>> sum_in_fixed_order(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     array([ 9., 12.])
     """
-    x = np.asarray(x, dtype=np.float64)
-    if len(x) == 0:
-        return np.zeros(x.shape[1:])
-    while len(x) > 1:
-        half = len(x) // 2
-        pairs = x[:half] + x[half : 2 * half]
-        x = np.concatenate([pairs, x[2 * half :]]) if len(x) % 2 else pairs
-    return x[0]
+    rows = np.asarray(rows, dtype=np.float64)
+    if len(rows) == 0:
+        return np.zeros(rows.shape[1:])
+    while len(rows) > 1:
+        half = len(rows) // 2
+        pairs = rows[:half] + rows[half : 2 * half]
+        rows = np.concatenate([pairs, rows[2 * half :]]) if len(rows) % 2 else pairs
+    return rows[0]

@@ -302,12 +302,18 @@ def read_role_texts(cells: Series, reading: Reading) -> Series:
     return mask_missing(to_texts(cells), missing)
 
 
-def drop_unlabelled(
-    table: DataFrame, roles: Roles, reading: Reading, file: str
-) -> tuple[DataFrame, Counter]:
-    """The rows that have a label and a client, and how many lack which. Raises UsageError for too
-    few rows."""
-    lost: Counter = Counter()
+class LabelledRows(NamedTuple):
+    """The rows of a table that have a value for every role;   dropped: how many others lack which
+    role"""
+
+    table: DataFrame
+    dropped: Counter[str]
+
+
+def drop_unlabelled(table: DataFrame, roles: Roles, reading: Reading, file: str) -> LabelledRows:
+    """Drop the rows without a label, a client or another role. Raises UsageError if too few are
+    left."""
+    lost: Counter[str] = Counter()
     is_complete = np.ones(len(table), dtype=bool)
     for role in ("label", "client", "split", "group"):
         name = getattr(roles, role)
@@ -321,7 +327,7 @@ def drop_unlabelled(
             f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at "
             f"least {FEWEST_ROWS}; add rows, or name another column."
         )
-    return table[is_complete], lost
+    return LabelledRows(table[is_complete], lost)
 
 
 def refuse_totals_row(table: DataFrame, file: str) -> None:
@@ -438,22 +444,28 @@ def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -
         )
 
 
-def encode_client_column(
-    cells: Series, name: str, file: str, reading: Reading
-) -> tuple[np.ndarray | None, tuple[str, ...], str]:
-    """int64 [N], the client of each row, the M names, and a note; None and none where all rows are
-    one client's."""
+class ClientColumn(NamedTuple):
+    """owners: int64 [N], the client of each row, None if all are one client's;   names: of the M
+    clients;   note: a sentence on the column"""
+
+    owners: np.ndarray | None
+    names: tuple[str, ...]
+    note: str
+
+
+def encode_client_column(cells: Series, name: str, file: str, reading: Reading) -> ClientColumn:
+    """The clients that a column names. Raises UsageError for nearly as many clients as rows."""
     texts = read_role_texts(cells, reading)
     refuse_mixed_case(texts, name, reading)
     owner, distinct = encode_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
-        return None, (), f" All rows are of one {name}, so it names no clients."
+        return ClientColumn(None, (), f" All rows are of one {name}, so it names no clients.")
     if len(distinct) > len(cells) // 2:
         raise UsageError(
             f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but "
             "each needs two; name another column with ?client=NAME, or none with ?client=."
         )
-    return owner, distinct, f" Its clients are column {name!r}."
+    return ClientColumn(owner, distinct, f" Its clients are column {name!r}.")
 
 
 # ---------------------------------------------------------------------------------------- test rows
@@ -617,19 +629,26 @@ def fit_number_columns(
     return [fitted.get(column.name, column) for column in columns], len(numbers)
 
 
-def count_sums_bytes(columns: int) -> tuple[int, int]:
+class SumsBytes(NamedTuple):
+    """Bytes that a client sends up, and those that come down to it."""
+
+    up: int
+    down: int
+
+
+def count_sums_bytes(columns: int) -> SumsBytes:
     """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
     mean and scale down, in double precision."""
-    return 3 * 8 * columns, 2 * 8 * columns
+    return SumsBytes(3 * 8 * columns, 2 * 8 * columns)
 
 
-def compute_column_sums(x: np.ndarray) -> np.ndarray:
+def compute_column_sums(rows: np.ndarray) -> np.ndarray:
     """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
     nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
-        is_missing = np.isnan(x)
+        is_missing = np.isnan(rows)
         count = (~is_missing).sum(axis=0).astype(np.float64)
-        values = np.where(is_missing, 0.0, x)
+        values = np.where(is_missing, 0.0, rows)
         return np.stack([count, sum_in_fixed_order(values), sum_in_fixed_order(values * values)])
 
 

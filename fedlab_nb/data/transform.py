@@ -18,7 +18,7 @@ sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -87,9 +87,15 @@ def parse_augmentation(transform: str) -> str:
     return "+".join(parts) or NONE
 
 
-def find_normalisation(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Mean and standard deviation `[C]` (float64) of the map (x - mean) / std of images
-    `[N, C, H, W]`; None: no map.
+class Normalisation(NamedTuple):
+    """The map (x - mean) / std of images; both are float64 `[C]`."""
+
+    mean: Tensor
+    std: Tensor
+
+
+def find_normalisation(scale: str, x_train: Tensor) -> Normalisation | None:
+    """How `scale` (see `parse_scale`) maps images `[N, C, H, W]`; None: not at all.
 
     A channel that never changes keeps its size: its deviation counts as 1. Both are the same to the
     last bit on every machine.
@@ -100,7 +106,7 @@ def find_normalisation(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | N
         return None
     if scale == "symmetric":
         half = torch.full((x_train.shape[1],), 0.5, dtype=torch.float64)
-        return half, half.clone()
+        return Normalisation(half, half.clone())
     pixels = x_train.shape[0] * x_train.shape[2] * x_train.shape[3]
     means = []
     deviations = []
@@ -114,4 +120,5 @@ def find_normalisation(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | N
     mean_of_channels = torch.tensor(means, dtype=torch.float64)
     deviation_of_channels = torch.tensor(deviations, dtype=torch.float64)
     is_varied = deviation_of_channels > 1e-6
-    return mean_of_channels, torch.where(is_varied, deviation_of_channels, 1.0)
+    std = torch.where(is_varied, deviation_of_channels, 1.0)
+    return Normalisation(mean_of_channels, std)

@@ -120,10 +120,10 @@ def hash_files(name: str) -> str | None:
     return hash_parts(name, *(arrays.hash_file(path) for path in paths))
 
 
-def choose_public_indices(n: int) -> np.ndarray:
-    """Evenly spaced indices of the public part: 10 % of n, at most 5,000."""
-    size = min(n // 10, 5000)
-    return np.arange(size) * n // max(1, size)
+def choose_public_indices(samples: int) -> np.ndarray:
+    """Evenly spaced indices of the public part: 10 % of the samples, at most 5,000."""
+    size = min(samples // 10, 5000)
+    return np.arange(size) * samples // max(1, size)
 
 
 def open_dataset(name: str, source: Source, part: str) -> Any:
@@ -188,8 +188,8 @@ def read_images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def to_pixels(x: np.ndarray) -> torch.Tensor:
+def to_pixels(images: np.ndarray) -> torch.Tensor:
     """float32 in [0, 1] of uint8 images."""
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(x)).float().div_(255)
+    return torch.from_numpy(np.ascontiguousarray(images)).float().div_(255)

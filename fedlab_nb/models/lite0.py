@@ -114,9 +114,9 @@ class Lite0(nn.Module):
         return torch.stack([features[key] for key in keys]).to(x)
 
     @staticmethod
-    def scale_images(x: Tensor) -> Tensor:
+    def scale_images(images: Tensor) -> Tensor:
         """As in its training, but for the side: 64x64 pixels, three channels, from -127/128 to 1."""
-        large = nn.functional.interpolate(x, (SIDE, SIDE), mode="bilinear", antialias=True)
+        large = nn.functional.interpolate(images, (SIDE, SIDE), mode="bilinear", antialias=True)
         centred = (large * 255 - 127) / 128
         return centred.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
 

@@ -16,6 +16,7 @@ them.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -135,6 +136,14 @@ def _build_wide_resnet(input_shape: tuple[int, int, int], width: int, depth: int
     return [*blocks, end], channels
 
 
+class Stages(NamedTuple):
+    """The first blocks of a network, and the sides and channels of the map that they end in."""
+
+    blocks: list[nn.Module]
+    sides: list[int]
+    channels: int
+
+
 def _make_stages(
     block: type,
     stem: nn.Module,
@@ -142,9 +151,8 @@ def _make_stages(
     sides: Sequence[int],
     widths: Sequence[int],
     repeats: int,
-) -> tuple[list[nn.Module], list[int], int]:
-    """The stem, which ends in `channels`, and stages of `repeats` blocks, each stage but the first of stride 2: the
-    blocks, the last map's sides and channels."""
+) -> Stages:
+    """The stem, which ends in `channels`, and stages of `repeats` blocks, each stage but the first of stride 2."""
     blocks = [stem]
     sides = list(sides)
     for stage, width in enumerate(widths):
@@ -156,7 +164,7 @@ def _make_stages(
             blocks.append(block(width, width, 1))
         channels = width
         sides = [compute_map_size(side, 3, padding=1, stride=stride) for side in sides]
-    return blocks, sides, channels
+    return Stages(blocks, sides, channels)
 
 
 def _make_conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
@@ -165,6 +173,7 @@ def _make_conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d
 
 
 def _make_conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
+    """A convolution and the batch norm behind it."""
     return [_make_conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs)]
 
 

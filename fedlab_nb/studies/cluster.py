@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..data import add_dataset, find_in_memory
 from ..errors import FedlabError, RunError, UsageError, format_error
@@ -24,12 +24,18 @@ from .code_version import digest_core_code
 from .experiment import Run, load_stored_outcome, restore_outcome, run_plan
 from .grid import Cell, CellResult
 from .settings import Plan
-from .store import Store, TrainedClients, read_package_versions
+from .store import Store, StoredEntry, TrainedClients, read_package_versions
 
 TIMEOUT = 20  # seconds for a scheduler to answer
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-Entry = tuple[dict[str, Any], dict[str, Any]]
 TrainedEntries = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, seconds}
+
+
+class CellEnd(NamedTuple):
+    """How a run on a worker ended: with an entry for the store, or with an error in words."""
+
+    entry: StoredEntry | None
+    error: str
 
 
 def run_on_workers(
@@ -213,12 +219,12 @@ def submit_cells(
         client.cancel(list(waiting))
 
 
-def read_result(future: Any) -> tuple[Entry | None, str]:
-    """What `run_cell` gave; (None, why) where the worker was killed again and again, or could not be reached."""
+def read_result(future: Any) -> CellEnd:
+    """What `run_cell` gave; an error if the worker was killed again and again, or could not be reached."""
     try:
         return future.result()
     except Exception as failure:
-        return None, format_error(failure)
+        return CellEnd(None, format_error(failure))
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
@@ -245,8 +251,8 @@ def train_clients_of_plan(plan: Plan, cache: bool) -> dict[str, Any]:
     return {} if entry is None else {key: entry}
 
 
-def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[Entry | None, str]:
-    """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
+def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> CellEnd:
+    """Carry out a run on a worker, from clients that another task has `trained`."""
     try:
         clients = TrainedClients()
         key = plan.make_clients_key()
@@ -255,8 +261,9 @@ def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[E
         outcome = None
         for event in run_plan(plan, clients, cache):
             outcome = event.outcome
-        return outcome.to_entry(), ""  # type: ignore[union-attr]  # the last event has it
+        entry = outcome.to_entry()  # type: ignore[union-attr]  # the last event has it
+        return CellEnd(entry, "")
     except MemoryError:
-        return None, format_error(RunError("The worker has no memory left."))
+        return CellEnd(None, format_error(RunError("The worker has no memory left.")))
     except Exception as error:
-        return None, format_error(error)
+        return CellEnd(None, format_error(error))

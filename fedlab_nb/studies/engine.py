@@ -117,7 +117,11 @@ def sweep(
     return study(methods, columns=COLUMNS, **settings, **axes)
 
 
-def make_study(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:
+def make_study(
+    methods: str | Sequence[str] | Study | Path,
+    seeds: int | Sequence[int],
+    settings: Mapping[str, Any],
+) -> Study:
     """The study that `study` was called with."""
     if isinstance(methods, Study):
         return methods

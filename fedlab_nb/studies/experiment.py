@@ -37,10 +37,10 @@ from ..training.clients import group_by_architecture
 from ..training.loop import Shard
 from .frozen_features import make_federation
 from .inputs import find_inputs
-from .outcome import Outcome, find_validation_samples
+from .outcome import Outcome, ValidationSamples, find_validation_samples
 from .results import Outcomes
 from .settings import Plan, Settings, make_plans
-from .store import Store, TrainedClients, delete_oldest_beyond_limit
+from .store import Store, StoredEntry, TrainedClients, delete_oldest_beyond_limit
 
 TEST_POINTS = 500
 # Federations whose clients are trained as one stack, and numbers in all their models, at most.
@@ -433,7 +433,7 @@ def check_scores(scores: torch.Tensor, title: str) -> None:
         raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
 
 
-def load_validation_samples(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | None:
+def load_validation_samples(outcome: Outcome) -> ValidationSamples | None:
     """The samples on which `outcome.accuracy_validation` was measured, as `find_validation_samples` gives them."""
     if not outcome.validation_on:
         return None
@@ -484,7 +484,7 @@ def load_stored_outcome(plan: Plan) -> Outcome | None:
     return None if entry is None else restore_outcome(plan, entry)
 
 
-def restore_outcome(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
+def restore_outcome(plan: Plan, entry: StoredEntry) -> Outcome:
     """An outcome from its stored form."""
     return Outcome.from_entry(*entry, plan=plan, run_again=functools.partial(run_again, plan))
 

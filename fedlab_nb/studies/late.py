@@ -41,7 +41,7 @@ class Late:
     bytes: int
 
 
-def late(method: str, client: Any = 1, **settings: Any) -> Late:
+def late(method: str, client: int | str = 1, **settings: Any) -> Late:
     """What it takes to add a client to a finished result of `method`.
 
     client: a number, letter or name in a list, such as "3," or "D", or 1 for the last one

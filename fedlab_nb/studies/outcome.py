@@ -25,6 +25,7 @@ from ..training.calibration import Calibration
 from . import saved
 from .inputs import Inputs, find_inputs
 from .settings import Plan, Settings
+from .store import StoredEntry
 from .text_tables import data_size
 
 if TYPE_CHECKING:
@@ -302,8 +303,8 @@ class Outcome(saved.Predictor):
         record["extras"] = self.report.numbers()
         return record
 
-    def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """`(values, arrays)` for the store, from which `from_entry` makes the outcome again.
+    def to_entry(self) -> StoredEntry:
+        """The entry for the store, from which `from_entry` makes the outcome again.
 
         Nothing reads the value "about"; it is for a person who looks into the store.
         """
@@ -317,7 +318,7 @@ class Outcome(saved.Predictor):
         arrays = {name: getattr(self, name) for name in STORED_ARRAYS}
         for name, array in self.report.arrays().items():
             arrays[f"report.{name}"] = array
-        return values, arrays
+        return StoredEntry(values, arrays)
 
     @classmethod
     def from_entry(

@@ -58,6 +58,8 @@ from .store import StoreWarning, read_package_versions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from .outcome import Outcome
+
 FORMAT = 1
 # The header's entries: "FORMAT JSON", and the digest.
 NAME = "fedlab_nb model"
@@ -345,7 +347,7 @@ def unpack_value(
 
 
 def make_layer(
-    cls: Any,
+    cls: type[nn.Module],
     attributes: Mapping[str, Any],
     parameters: Mapping[str, Tensor | None],
     buffers: Mapping[str, Tensor | None],
@@ -377,7 +379,7 @@ def compute_digest(text: str, tensors: Mapping[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def describe_outcome(outcome: Any) -> dict[str, Any]:
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     """Where a model comes from: what was run, on which data, what came out, and what it was made with."""
     result = outcome.to_json()
     del result["extras"]
@@ -403,7 +405,7 @@ def check_target_path(path: str | PathLike, *, force: bool = False) -> Path:
 
 
 @use_default_switches()
-def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
+def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path:
     """Write the outcome's model with all that `describe_outcome` says. UsageError for another ending, or where a file
     of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
     from safetensors.torch import save_file

@@ -124,27 +124,34 @@ class Settings:
         overrides. `dataset` may also be a Dataset or arrays, and a Federation is given as `federation` (see
         `data.to_plain_settings`); where the data name their clients, nothing of the set-up's partition is taken."""
         values = data.to_plain_settings(values)
-        names = list_setting_names()
+        setting_names = list_setting_names()
         overrides = {}
-        given = {}
+        chosen = {}
         for name, value in values.items():
-            if name not in names:
+            if name not in setting_names:
                 overrides[name] = value
             elif value is not None or name not in ("alpha", "clients", "partition"):
-                given[name] = value
-        declared = find_preset_values(given)
-        dataset = {"dataset": cls.dataset, **declared, **given}["dataset"]
-        drawing = {name: parse_number(given[name]) for name in DRAWING if name in given}
-        wishes = {name: v for name, v in drawing.items() if v != UNCHANGED.get(name)}
+                chosen[name] = value
+        preset = find_preset_values(chosen)
+        dataset = {"dataset": cls.dataset, **preset, **chosen}["dataset"]
+        changes_of_partition = {}
+        for name in DRAWING:
+            if name in chosen:
+                value = parse_number(chosen[name])
+                if value != UNCHANGED.get(name):
+                    changes_of_partition[name] = value
         partition = data.choose_partition(
-            given.get("partition"), dataset, data.describe(dataset).n_clients, wishes
+            chosen.get("partition"),
+            dataset,
+            data.describe(dataset).n_clients,
+            changes_of_partition,
         )
         if partition == "natural":
-            declared = {name: v for name, v in declared.items() if name not in DRAWING}
-        elif "partition" not in given:
-            partition = declared.get("partition", partition)
-        given["partition"] = partition
-        fields = {**declared, **given}
+            preset = {name: value for name, value in preset.items() if name not in DRAWING}
+        elif "partition" not in chosen:
+            partition = preset.get("partition", partition)
+        chosen["partition"] = partition
+        fields = {**preset, **chosen}
         return cls(**fields, overrides=tuple(sorted(overrides.items()))).check()
 
     def check(self) -> Settings:
@@ -346,17 +353,17 @@ class Settings:
         return values | overrides
 
 
-def find_preset_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that the set-up declares for the data set and the α that are `given`, or for its own; the model is
+def find_preset_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the set-up declares for the data set and the α that are `chosen`, or for its own; the model is
     left to each method's plan."""
-    setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
+    setup = SETUPS[choose("preset", chosen.get("preset", CLASSROOM), SETUPS)]
     general = {
         "dataset": Settings.dataset,
         "alpha": Settings.alpha,
         **drop_sources(setup.block.shared),
     }
-    dataset = given.get("dataset", general["dataset"])
-    alpha = parse_number(given.get("alpha", general["alpha"]))
+    dataset = chosen.get("dataset", general["dataset"])
+    alpha: Any = parse_number(chosen.get("alpha", general["alpha"]))
     shape = data.describe(dataset).input_shape
     names = list_setting_names() - {"model"}
     if len(shape) != 3:
@@ -396,7 +403,7 @@ class Plan:
     method: Method
     architectures: tuple[tuple, ...]
     recipe: Recipe
-    digest: str
+    digest: str | None
 
     @property
     def name(self) -> str:
@@ -508,21 +515,21 @@ def list_setting_names() -> set[str]:
     return {field.name for field in dataclasses.fields(Settings)} - {"overrides"}
 
 
-def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Plan:
+def make_plan(settings: Settings, method_class: type[Method], overrides: Mapping[str, Any]) -> Plan:
     """The plan of one method."""
-    method_name = cls.info.name
-    knobs = {knob.name for knob in cls.fields()}
+    method_name = method_class.info.name
+    knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = apply_features(settings, cls, overrides)
-    about: Any = settings.describe()
+        settings = apply_features(settings, method_class, overrides)
+    about: Description = settings.describe()
     setup = SETUPS[settings.preset].apply_rows(settings.dataset, settings.alpha, about.input_shape)
-    model = choose_model(settings, setup, cls, about)
+    model = choose_model(settings, setup, method_class, about)
     of_all = assign_architectures(model, settings.count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].needs for name, *_ in networks)
     declared = drop_sources(setup.select_lines(tuple(knobs), method_name))
     given = choose_knob_values(method_name, knobs, overrides)
-    method = cls.configure(convolutions=is_convolutional, **{**declared, **given})
+    method = method_class.configure(convolutions=is_convolutional, **{**declared, **given})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are no local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
@@ -531,16 +538,18 @@ def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
 
-def apply_features(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Settings:
+def apply_features(
+    settings: Settings, method_class: type[Method], overrides: Mapping[str, Any]
+) -> Settings:
     """The settings with what `features` means for a method without such a knob: what its networks read. UsageError for
     features that networks cannot read."""
-    features = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
+    features = overrides.get(f"{method_class.info.name}.{FEATURES}", overrides.get(FEATURES))
     if features is None:
         return settings
     if features not in ("pixels", data.SEEN):
         raise UsageError(
-            f"features is {features!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}; "
-            "choose one of these, or afl, gauss, fedpft or deepafl."
+            f"features is {features!r}, but what a network of {method_class.info.title} reads is "
+            f"pixels or {data.SEEN}; choose one of these, or afl, gauss, fedpft or deepafl."
         )
     transform = settings.transform if features == "pixels" else features
     return dataclasses.replace(settings, transform=transform).check()
@@ -564,7 +573,9 @@ def choose_knob_values(
     return plain | qualified
 
 
-def make_shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
+def make_shared_recipe(
+    settings: Settings, setup: Setup, about: Description, convolutions: bool
+) -> Recipe:
     """The clients' recipe for all methods of the set-up, with what the person changed."""
     if setup.name == CLASSROOM:
         recipe = make_classroom_recipe(about.n_train, convolutions)
@@ -580,7 +591,9 @@ def make_shared_recipe(settings: Settings, setup: Setup, about: Any, convolution
     return dataclasses.replace(recipe, **changes)
 
 
-def choose_model(settings: Settings, setup: Setup, cls: type[Method], about: Any) -> str:
+def choose_model(
+    settings: Settings, setup: Setup, method_class: type[Method], about: Description
+) -> str:
     """The clients' model: the one that was chosen, else the set-up's. Where that is a mixture, `one_model` is for
     methods that need one architecture. Other samples get what is usual for them, whatever the paper has for images."""
     if settings.model != "auto":
@@ -588,12 +601,12 @@ def choose_model(settings: Settings, setup: Setup, cls: type[Method], about: Any
     lines = setup.block.shared
     if "model" not in lines or len(about.input_shape) != 3:
         return choose_default_model(about.input_shape)
-    if "one_model" in lines and "one architecture" in cls.info.needs:
+    if "one_model" in lines and "one architecture" in method_class.info.needs:
         return lines["one_model"].value
     return lines["model"].value
 
 
-def assign_architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
+def assign_architectures(model: str, clients: int, about: Description) -> tuple[tuple, ...]:
     """The architecture of each client. `model`: `name`, `name:width`, or several of them joined by commas, which go to
     the clients in turn."""
     kinds = []

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,13 @@ def read_package_versions() -> dict[str, str]:
     return {"version": __version__, "torch": read_torch_version()}
 
 
+class StoredEntry(NamedTuple):
+    """What an entry of the store holds: plain values, and arrays by name."""
+
+    values: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
 class Store:
     """Entries of one `kind` (of KINDS) under `folder`."""
 
@@ -59,8 +66,8 @@ class Store:
         """Whether there is an entry of that key (which may turn out to be damaged)."""
         return (self.folder / key).is_dir()
 
-    def get(self, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """`(values, arrays)` of `key`, or None; an entry that cannot be trusted counts as none, with a StoreWarning."""
+    def get(self, key: str) -> StoredEntry | None:
+        """The entry of `key`, or None; an entry that cannot be trusted counts as none, with a StoreWarning."""
         if not (self.folder / key).is_dir():
             return None
         try:
@@ -76,8 +83,8 @@ class Store:
             os.utime(self.folder / key / "entry.json")  # it was used now
         return entry
 
-    def read(self, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """`(values, arrays)` of an entry; an exception of some kind where it cannot be trusted."""
+    def read(self, key: str) -> StoredEntry:
+        """The entry of `key`; an exception of some kind where it cannot be trusted."""
         entry = self.folder / key
         head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
         if head.get("format") != FORMAT or head.get("key") != key:
@@ -86,7 +93,7 @@ class Store:
         if hashlib.sha256(body).hexdigest() != head["sha256"]:
             raise ValueError("its arrays are not the ones that were written")
         with np.load(entry / "arrays.npz", allow_pickle=False) as arrays:
-            return head["values"], {name: arrays[name] for name in arrays.files}
+            return StoredEntry(head["values"], {name: arrays[name] for name in arrays.files})
 
     def put(self, key: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
         """Keep an entry; False, with a StoreWarning, if that was not possible (no room, no permission)."""
@@ -233,12 +240,18 @@ def remove_entries(entries: Sequence[Entry]) -> int:
     return sum(entry.bytes for entry in entries)
 
 
+class Pruned(NamedTuple):
+    """How many entries were deleted, and how many bytes became free."""
+
+    entries: int
+    bytes: int
+
+
 def prune_entries(
     *, days: float | None = None, version: bool = False, size: str | float | None = None
-) -> tuple[int, int]:
-    """Take out entries that were not used for `days`, that another version of the code or of torch made (`version`),
-    and then the oldest until the rest is no larger than `size` ("500MB", or bytes). Returns (entries, bytes) taken out.
-    """
+) -> Pruned:
+    """Delete entries that were not used for `days`, that another version of the code or of torch made (`version`),
+    and then the oldest until the rest is no larger than `size` ("500MB", or bytes)."""
     unwanted = []
     remaining = []
     for entry in list_entries():
@@ -252,7 +265,7 @@ def prune_entries(
             remaining.append(entry)
     if size is not None:
         unwanted += find_oldest_beyond_limit(remaining, parse_size(size))
-    return len(unwanted), remove_entries(unwanted)
+    return Pruned(len(unwanted), remove_entries(unwanted))
 
 
 def find_oldest_beyond_limit(entries: Sequence[Entry], limit: float) -> list[Entry]:
@@ -273,8 +286,10 @@ def find_damaged_entries() -> list[Entry]:
 
 
 def delete_oldest_beyond_limit() -> None:
-    """Take the oldest out if the store is larger than its limit, down to nine tenths of it. It looks at the first call
-    of a process and at every hundredth."""
+    """Delete the oldest entries if the store is larger than its limit, down to nine tenths of it.
+
+    It looks at the first call of a process and at every hundredth.
+    """
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
     limit = read_limit()

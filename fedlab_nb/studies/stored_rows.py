@@ -8,7 +8,7 @@ these files; here they are read.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FedlabError
 
@@ -21,8 +21,15 @@ def find_file(kind: str, dataset: str) -> Path:
     return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
 
 
-def read_stored_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """What a file says of itself, and its rows; FedlabError if it is missing or is no such file.
+class StoredRows(NamedTuple):
+    """about: what made the rows (version, torch, date, command, note)."""
+
+    about: dict[str, Any]
+    rows: list[Row]
+
+
+def read_stored_rows(path: Path) -> StoredRows:
+    """Read a file of stored rows; FedlabError if it is missing or is no such file.
 
     In the file rows that were made with the same options share them: `made` is a number in a list.
     """
@@ -30,11 +37,11 @@ def read_stored_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         options = content["made"]
         rows = [{**row, "made": options[row["made"]]} for row in content["rows"]]
-        return content["about"], rows
+        return StoredRows(content["about"], rows)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
 def make_row_key(row: Mapping[str, Any]) -> str:
-    """What tells a row from the others of its study."""
+    """A key that is different for each row of a study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

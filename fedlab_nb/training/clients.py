@@ -35,13 +35,13 @@ class ClientModels:
     def __len__(self) -> int:
         return len(self.modules)
 
-    def module(self, k: int) -> Network:
-        """Client k's model; treat it as read-only, every method shares it."""
-        return self.modules[k]
+    def module(self, client: int) -> Network:
+        """A client's model; treat it as read-only, every method shares it."""
+        return self.modules[client]
 
-    def state(self, k: int) -> dict[str, Tensor]:
-        """Parameters and batch-norm statistics of client k, copied."""
-        return model_state(self.modules[k])
+    def state(self, client: int) -> dict[str, Tensor]:
+        """Parameters and batch-norm statistics of a client, copied."""
+        return model_state(self.modules[client])
 
     def states(self) -> list[dict[str, Tensor]]:
         """`state(k)` of every client."""

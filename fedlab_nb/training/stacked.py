@@ -5,8 +5,10 @@ shrinks instead of being padded. Within a batch a shorter one is padded with row
 """
 
 import functools
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,8 +81,15 @@ class BatchSchedule:
         return rows.to(self.device).split(self._lengths)
 
 
-def lay_out_batch(counts: Tensor, first: int, batch_size: int) -> tuple[Tensor, Tensor]:
-    """The batch of each client that begins with its sample `first`: samples and weights, `[active, width]`.
+class BatchLayout(NamedTuple):
+    """Of each client at work the samples of its batch and their weights, both `[active, width]`."""
+
+    samples: Tensor
+    weights: Tensor
+
+
+def lay_out_batch(counts: Tensor, first: int, batch_size: int) -> BatchLayout:
+    """Lay out the batch of each client that begins with its sample `first`.
 
     counts: samples of each client `[M]`, in an order in which the number of batches does not rise. Clients without a
     sample `first` are not among the active ones. Padding repeats sample 0, with weight 0.
@@ -90,7 +99,7 @@ def lay_out_batch(counts: Tensor, first: int, batch_size: int) -> tuple[Tensor, 
     width = int(lengths.max())
     is_real = torch.arange(width) < lengths[:, None]
     samples = torch.where(is_real, first + torch.arange(width), 0)
-    return samples, is_real.double() / lengths[:, None]
+    return BatchLayout(samples, is_real.double() / lengths[:, None])
 
 
 def copy_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
@@ -182,9 +191,9 @@ class StackedTraining:
             self.augmentation.draw_epoch()
         return self.schedule.draw_epoch()
 
-    def take_step(self, j: int, rows: Tensor) -> None:
-        """One step of every client at work on the j-th batch of the epoch, which has these `rows`."""
-        shape = self.schedule.shapes[j]
+    def take_step(self, batch: int, rows: Tensor) -> None:
+        """One step of every client at work on a batch, counted from 0, of the epoch, which has these `rows`."""
+        shape = self.schedule.shapes[batch]
         if shape.active != self.active:
             self.active = shape.active
             self.leaves = self.stack.activate(shape.active)
@@ -254,7 +263,7 @@ class StackedTraining:
 
 def sort_by_batches(sizes: Sequence[int], batch_size: int) -> list[int]:
     """The clients in the order of their number of batches, the one with the most first; `sizes`: their samples."""
-    batches = [-(-size // batch_size) for size in sizes]
+    batches = [math.ceil(size / batch_size) for size in sizes]
     return sorted(range(len(sizes)), key=lambda k: batches[k], reverse=True)
 
 

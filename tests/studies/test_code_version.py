@@ -79,8 +79,8 @@ def comment(text):
     return text + "\n# A comment.\n"
 
 
-def last_sign(text):
-    return text.replace("* n + 1e-9", "* n - 1e-9")
+def flip_rounding_sign(text):
+    return text.replace("* samples + 1e-9", "* samples - 1e-9")
 
 
 def test_a_copy_has_the_package_s_own_codes(before):
@@ -99,7 +99,7 @@ NOTHING, CLIENTS, RUNS = (
     [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", comment, NOTHING),
      ("plots/partition.py", line, NOTHING), (f"{HERE}/engine.py", line, NOTHING), ("methods/fedavg.py", line, NOTHING),
      ("methods/fusefl/__init__.py", line, NOTHING), ("training/loop.py", line, CLIENTS),
-     ("data/partition.py", line, CLIENTS), ("data/partition.py", last_sign, CLIENTS),
+     ("data/partition.py", line, CLIENTS), ("data/partition.py", flip_rounding_sign, CLIENTS),
      (f"{HERE}/store.py", line, CLIENTS), ("methods/context.py", line, (True, True, True)),
      ("methods/fens/__init__.py", line, (False, True, False)),
      ("methods/fedlpa/__init__.py", line, (False, False, True)), ("methods/base.py", line, RUNS),

@@ -108,7 +108,7 @@ class Setup:
             words=content.get("sources", {}),
         )
 
-    def apply_rows(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
+    def apply_rows(self, dataset: str, alpha: float, input_shape: Sequence[int]) -> Setup:
         """The set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
