@@ -69,7 +69,7 @@ class FedKD(Method):
         rounds = self.rounds_before + self.rounds_after
         if rounds:
             return Traffic(sizes.one_shot.bytes + 2 * rounds * sizes.models_up, is_exact=False)
-        return Traffic(sizes.one_shot.bytes + sizes.every_client(sizes.classes))
+        return Traffic(sizes.one_shot.bytes + sizes.count_bytes_of_all(sizes.classes))
 
     def refuse(self, ctx: Context) -> None:
         if ctx.has_clients_architecture(self.server_model):
@@ -86,7 +86,7 @@ class FedKD(Method):
         # Clients: train alone, count labels, upload once.
         start = None
         if self.rounds_before:
-            rounds = self._fedavg_rounds(ctx, self.rounds_before)
+            rounds = self._make_fedavg_rounds(ctx, self.rounds_before)
             start = yield from rounds.run_all(rounds.first_state)
             received = ctx.link.broadcast(start, phase=PHASE)
             models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
@@ -109,9 +109,9 @@ class FedKD(Method):
             yield from report_progress("distillation", ticks, lambda: snapshot(student))
         if not self.rounds_after:
             return snapshot(student)
-        rounds = self._fedavg_rounds(ctx, self.rounds_after)
+        rounds = self._make_fedavg_rounds(ctx, self.rounds_after)
         yield from rounds.run_all(model_state(student))
         return rounds.result
 
-    def _fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
+    def _make_fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
         return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))

@@ -48,7 +48,9 @@ class Moon(Iterative):
                     previous = z_prev[i] if k in trained else z_glob[i]
                     pairs = torch.stack((z_glob[i], previous), 1)  # [n_k, 2, D]
                     shards.append((*rounds.shards[k], pairs))
-                yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
+                yield from rounds.train(
+                    t, shards, loss=make_contrastive_loss(self.mu, self.temperature)
+                )
             else:
                 yield from rounds.train(t)
             trained.update(participants)
@@ -60,7 +62,7 @@ class Moon(Iterative):
         return rounds.result
 
 
-def contrastive(mu: float, temperature: float) -> Loss:
+def make_contrastive_loss(mu: float, temperature: float) -> Loss:
     """CE + λ_con · the cross-entropy of z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class RegMean(Method):
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        moments = sizes.every_client(sizes.input_triangles)
+        moments = sizes.count_bytes_of_all(sizes.input_triangles)
         return Traffic(sizes.one_shot.bytes + moments)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
@@ -101,7 +101,7 @@ class RegMean(Method):
                 for upload in received:
                     a = from_upper_triangle(upload["moments"][name])
                     moments.append(shrink_off_diagonal(a, self.off_diagonal))
-                matrices[name] = merge(layers, moments, shares, self.ridge)
+                matrices[name] = merge_layer(layers, moments, shares, self.ridge)
                 yield Progress("merge", done, len(names))
             return NetworkModel(ctx.new_model(replace_layers(average, matrices)))
 
@@ -113,7 +113,7 @@ def shrink_off_diagonal(moments: Tensor, share: float) -> Tensor:
     return share * moments + (1 - share) * torch.diag(moments.diag())
 
 
-def merge(
+def merge_layer(
     layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float
 ) -> Tensor:
     """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.

@@ -28,7 +28,7 @@ from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.fedprox import FedProx
-from fedlab_nb.methods.moon import Moon, contrastive
+from fedlab_nb.methods.moon import Moon, make_contrastive_loss
 from fedlab_nb.methods.parts.rounds import effective_steps
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
@@ -185,7 +185,7 @@ def test_moons_loss_by_hand():
     expected = torch.stack(
         [four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()]
     )
-    torch.testing.assert_close(contrastive(3.0, 0.5)(z, logits, labels, pairs), expected)
+    torch.testing.assert_close(make_contrastive_loss(3.0, 0.5)(z, logits, labels, pairs), expected)
 
 
 # ------------------------------------------------------------------------------------------- batch norm, bytes, errors

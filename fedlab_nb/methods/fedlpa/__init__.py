@@ -88,7 +88,7 @@ class FedLPA(Method):
     report = FedLPAReport
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        factors = sizes.every_client(sizes.input_triangles + sizes.output_triangles)
+        factors = sizes.count_bytes_of_all(sizes.input_triangles + sizes.output_triangles)
         rounds = 2 * self.rounds * sizes.models_up
         return Traffic(sizes.one_shot.bytes + factors + rounds)
 

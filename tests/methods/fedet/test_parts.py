@@ -9,16 +9,16 @@ import torch
 from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
+    choose_client_architectures,
     choose_clients,
-    client_architectures,
+    choose_larger_architecture,
     cycle_samples,
-    larger_architecture,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
+    average_groups,
+    average_heads,
     extract_head,
-    group_means,
-    mean_head,
 )
 from fedlab_nb.methods.parts.images import (
     fit_images,
@@ -90,10 +90,10 @@ def test_group_means_and_heads():
     ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
     table = {name: model_state(represented(name, seed=50)) for name in KINDS}
-    head = mean_head(states)
+    head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
-    means = group_means(table, states, kinds)
+    means = average_groups(table, states, kinds)
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
@@ -111,10 +111,12 @@ def test_group_means_and_heads():
 def test_pools():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
-    assert client_architectures(ctx, "dealt") == mixed
-    drawn = client_architectures(ctx, "drawn")
+    assert choose_client_architectures(ctx, "dealt") == mixed
+    drawn = choose_client_architectures(ctx, "drawn")
     assert (
-        set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")
+        set(drawn) == set(mixed)
+        and drawn != mixed
+        and drawn == choose_client_architectures(ctx, "drawn")
     )
 
 
@@ -124,11 +126,16 @@ def test_the_server_is_larger():
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
             parameter_count(ctx.build(k, seeded()))
-            for k in (kind, larger_architecture(ctx, [kind]))
+            for k in (kind, choose_larger_architecture(ctx, [kind]))
         )
         assert large > 3 * small
-    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
-    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
+    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == (
+        "mlp",
+        (1, 8, 8),
+        10,
+        256,
+    )
+    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
         "lenet5",
         (1, 8, 8),
         10,

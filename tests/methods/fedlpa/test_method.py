@@ -22,7 +22,7 @@ from fedlab_nb.methods.fedlpa.client import (
     measure_label_leak,
 )
 from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, make_layer_systems, solve_layer_with
-from fedlab_nb.methods.regmean import merge
+from fedlab_nb.methods.regmean import merge_layer
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_to_end
@@ -255,7 +255,7 @@ def test_each_use_by_hand(remembered):
     )
     # A alone is RegMean with the damping's root as ridge
     undamped = [posterior.factors[name].a for posterior in again.posteriors]
-    regmean = merge(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
+    regmean = merge_layer(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
     torch.testing.assert_close(solve_layer_with(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
     # one entry of the diagonal's answer
     o, i = 3, 5

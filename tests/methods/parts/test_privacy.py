@@ -10,11 +10,11 @@ from scipy import integrate, stats
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedkt import (
-    change_bound,
-    measured_epsilon,
-    measured_moments,
-    moments_epsilon,
-    worst_case_moments,
+    bound_change_probability,
+    compute_measured_epsilon,
+    compute_measured_moments,
+    compute_moments_epsilon,
+    compute_worst_case_moments,
 )
 from fedlab_nb.methods.parts.privacy import (
     gaussian_noise,
@@ -154,11 +154,11 @@ def test_no_moment_of_the_true_loss_is_above_its_bounds(gamma, votes):
     per_query = 2 * 2 * gamma
     assert np.abs(np.log(first / second)).max() <= per_query + 1e-6
     orders = torch.tensor([1.0, 2, 3, 5, 8, 13], dtype=torch.float64)
-    q = change_bound(COUNTS[[votes]], gamma)
+    q = bound_change_probability(COUNTS[[votes]], gamma)
     assert 1 - first[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
     bounds = zip(
-        worst_case_moments(per_query, orders),
-        measured_moments(q, per_query, orders)[0],
+        compute_worst_case_moments(per_query, orders),
+        compute_measured_moments(q, per_query, orders)[0],
         strict=True,
     )
     for order, (general, measured) in zip(orders.tolist(), bounds, strict=True):
@@ -185,7 +185,7 @@ SPENT = [(2, 0.05, 200), (1, 0.1, 100), (2, 0.01, 1000), (1, 0.5, 3), (3, 1.0, 5
 @pytest.mark.parametrize(("s", "gamma", "queries"), SPENT)
 def test_epsilon_against_another_implementation(s, gamma, queries):
     per_query = 2 * s * gamma
-    epsilon = moments_epsilon(per_query, queries, 1e-5)
+    epsilon = compute_moments_epsilon(per_query, queries, 1e-5)
     assert epsilon == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
     assert (
         epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9
@@ -213,7 +213,7 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
                 plain = min(plain, math.log(moment_bound))
             whole += plain
         best = min(best, (whole + math.log(1 / delta)) / order)
-    assert measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
+    assert compute_measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
         best, rel=1e-9
     )
 
