@@ -41,8 +41,8 @@ from ..errors import UsageError, check_whole_number
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, inverse
-from .parts.privacy import secure_sum, smallest_sigma
+from .parts.kronecker import add_identity, make_inverse
+from .parts.privacy import find_smallest_sigma, sum_securely
 from .parts.ridge import WAYS, Sums, choose_ridge
 from .traffic import FLOAT, Sizes, Traffic, count_triangle_entries
 
@@ -67,7 +67,7 @@ def solve_weights(
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return inverse(add_identity(moments, ridge))(total.classes)
+    return make_inverse(add_identity(moments, ridge))(total.classes)
 
 
 def compute_linear_scores(features: Tensor, weights: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ class AflReport(Report):
         solutions = []
         for k in range(self.clients or 0):
             sums = self.get_client_sums(k)
-            solutions.append(inverse(sums.moments)(sums.classes).numpy())
+            solutions.append(make_inverse(sums.moments)(sums.classes).numpy())
         return np.stack(solutions)
 
 
@@ -241,7 +241,7 @@ class AFL(FrozenMethod):
     report = AflReport
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
+        d = self.count_features_read(sizes)
         sums = count_triangle_entries(d + 1) + (d + 1) * sizes.classes
         if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
             return Traffic(sizes.count_bytes_of_all(sums), is_exact=False)
@@ -290,7 +290,7 @@ class AFL(FrozenMethod):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Every client's moments, as it has them and as the server has received them."""
-        own = SquareMatrices(2 * ctx.clients_count, self.feature_size(ctx) + 1)
+        own = SquareMatrices(2 * ctx.clients_count, self.compute_feature_size(ctx) + 1)
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
@@ -298,7 +298,7 @@ class AFL(FrozenMethod):
         client_features, features = yield from self.make_features(ctx)
         sigma = 0.0
         if self.has_noise:
-            sigma = smallest_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
+            sigma = find_smallest_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
         # Clients: one pass over the samples; two sums.
         client_sums = []
         for k in range(ctx.clients_count):
@@ -312,7 +312,7 @@ class AFL(FrozenMethod):
         else:
             received = []
             for k, sums in enumerate(client_sums):
-                message = ctx.link.up(k, sums.message(ctx.dtype), phase="sums")
+                message = ctx.link.up(k, sums.make_message(ctx.dtype), phase="sums")
                 received.append(Sums.from_message(message))
         rho = self.rho
         choice: dict[str, Any] = {}
@@ -359,7 +359,7 @@ class AFL(FrozenMethod):
         vectors = []
         for sums in client_sums:
             vectors.append(torch.cat([upper_triangle(sums.moments), sums.classes.flatten()]))
-        total: Tensor = secure_sum(
+        total: Tensor = sum_securely(
             ctx.link, vectors, lambda k: ctx.generator("afl", "secret", k), "masked sums"
         )
         classes = client_sums[0].classes

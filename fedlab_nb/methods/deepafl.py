@@ -33,7 +33,7 @@ from torch import Tensor
 from ..rng import generator
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, inverse
+from .parts.kronecker import add_identity, make_inverse
 from .parts.ridge import Sums
 from .traffic import Sizes, Traffic, count_triangle_entries
 
@@ -146,7 +146,7 @@ class DeepAFL(FrozenMethod):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
             moments, classes = self.collect_sums(ctx, phi, labels, "sums")
             with ctx.server():
-                weights = inverse(add_identity(moments, self.rho))(classes)
+                weights = make_inverse(add_identity(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
                 report = DeepAflReport(np.array(objective))
                 model = DeepModel(frozen, first, layers, weights, report)
@@ -176,7 +176,7 @@ class DeepAFL(FrozenMethod):
         """
         received = []
         for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
-            upload = Sums(x.T @ x, x.T @ target).message(ctx.dtype)
+            upload = Sums(x.T @ x, x.T @ target).make_message(ctx.dtype)
             received.append(Sums.from_message(ctx.link.up(k, upload, phase=phase)))
         total = sum(received[1:], received[0])
         return total.moments, total.classes

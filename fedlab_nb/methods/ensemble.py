@@ -40,8 +40,8 @@ from ..training import ClientModels, run_in_chunks
 from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
-from .parts.byzantine import certify, choose_lie_logit, replace_answers
-from .parts.frozen_ensemble import class_count_weights, client_weights, combine
+from .parts.byzantine import certify_predictions, choose_lie_logit, replace_answers
+from .parts.frozen_ensemble import combine_logits, make_class_count_weights, make_client_weights
 from .run_outputs import average_answers
 from .traffic import Sizes, Traffic
 
@@ -291,7 +291,7 @@ class RuledEnsemble(EnsembleModel):
             return report
         honest = self.clients.logits(x).softmax(-1)
         is_right = honest.mean(0).argmax(-1) == y
-        is_certified = certify(honest, len(self.liars)) & is_right
+        is_certified = certify_predictions(honest, len(self.liars)) & is_right
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
@@ -311,14 +311,14 @@ class RuledEnsemble(EnsembleModel):
             return average_answers(logits, self.rule)
         if self.rule in ROBUST:
             p = logits.softmax(-1)
-            mean = averages.trimmed_mean(p, self.cut) + TIE * p.mean(0)
+            mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
             return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
             return interpolate_probabilities(logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
             return votes + logits.softmax(-1).mean(0)  # which is less than one vote
-        return combine(logits, self.weights, normalise=False)
+        return combine_logits(logits, self.weights, normalise=False)
 
 
 @register(
@@ -394,7 +394,7 @@ class Ensemble(Method):
         uploaded = ctx.upload(clients, members)
         weights = None
         if self.rule == "class_counts":
-            weights = class_count_weights(ctx, members)
+            weights = make_class_count_weights(ctx, members)
         report_fields: dict[str, Any] = {}
         if len(members) < ctx.clients_count:
             report_fields["members"] = members
@@ -410,7 +410,7 @@ class Ensemble(Method):
             if self.rule == "weighted":
                 sizes = [ctx.sizes[k] for k in members]
                 like = next(uploaded.module(0).parameters())
-                weights = client_weights("samples", sizes, like)
+                weights = make_client_weights("samples", sizes, like)
             cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
             return RuledEnsemble(
                 uploaded,

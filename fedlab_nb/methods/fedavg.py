@@ -86,13 +86,13 @@ class FedAvg(Method):
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(
-            "local training", models, recipe=recipe, adjust=adapters.project
+            "local training", models, recipe=recipe, adjust=adapters.project_gradients
         )
         received = []
         for k in range(len(trained)):
-            message = adapters.message(start, trained.state(k))
+            message = adapters.make_message(start, trained.state(k))
             received.append(ctx.link.up(k, message, phase="adapters"))
         # Server: their mean, put into the first network.
         with ctx.server():
             mean = average_states(received, sizes, self.average, self.assumed)
-            return NetworkModel(ctx.new_model(adapters.merge(start, mean)))
+            return NetworkModel(ctx.new_model(adapters.merge_message(start, mean)))

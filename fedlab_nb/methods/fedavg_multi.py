@@ -72,13 +72,13 @@ class FedAvgMulti(Iterative):
         client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
-            rounds.load(client_state)
-            yield from rounds.train(t)
+            rounds.load_received(client_state)
+            yield from rounds.train_participants(t)
             messages = []
-            for k, end in enumerate(rounds.states()):
+            for k, end in enumerate(rounds.copy_states()):
                 change = subtract_states(end, client_state)
                 messages.append(pack_change(change, rounds.names, client_sparsifiers[k]))
-            received = rounds.up(messages)
+            received = rounds.send_up(messages)
             # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
                 changes = [unpack_change(message, state, rounds.names) for message in received]
@@ -89,7 +89,7 @@ class FedAvgMulti(Iterative):
                 received_answer = ctx.link.broadcast(answer, phase=PHASE)
                 change = unpack_change(received_answer, client_state, rounds.names)
                 client_state = add_states(client_state, change)
-            yield rounds.finish(t, state)
+            yield rounds.make_progress(t, state)
         return rounds.result
 
 

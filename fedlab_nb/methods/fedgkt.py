@@ -119,12 +119,12 @@ class FedGKT(Iterative):
                     answer = x.new_zeros(len(y), ctx.classes)
                     weight = 0.0
                 shards.append(make_transfer_shard(x, y, answer, weight))
-            yield from rounds.train(t, shards, loss=loss)
+            yield from rounds.train_participants(t, shards, loss=loss)
             # Link: features and logits up.
             messages = []
-            for k, features in zip(participants, rounds.features(), strict=True):
+            for k, features in zip(participants, rounds.compute_features(), strict=True):
                 messages.append((features, run_in_chunks(edges[k].classifier, features)))
-            for k, (features, logits) in zip(participants, rounds.up(messages), strict=True):
+            for k, (features, logits) in zip(participants, rounds.send_up(messages), strict=True):
                 uploads[k] = Upload(features, logits, labels[k])
             # Server: train on their features, labels and logits.
             with ctx.server():

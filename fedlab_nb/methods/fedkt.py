@@ -242,7 +242,7 @@ class FedKT(Method):
         # Link: s students of each client.
         received = []
         for partition, start, student in zip(partitions, starts, students, strict=True):
-            state = ctx.state_to_send(partition.client, model_state(start), student)
+            state = ctx.make_upload(partition.client, model_state(start), student)
             received.append(ctx.link.up(partition.client, state, phase="students"))
         # Server: count the students' votes, label, learn.
         with ctx.server():

@@ -89,7 +89,7 @@ class Mixture:
             deviations = deviations[:, None]
         return means + noise * deviations
 
-    def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
+    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """What is sent: weights, means and spread (of matrices the upper triangles; nothing for kind "none")."""
         message = {"weights": self.weights.to(dtype), "means": self.means.to(dtype)}
         if self.kind == "full":
@@ -100,7 +100,7 @@ class Mixture:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Tensor], kind: str) -> Mixture:
-        """The mixture that `message` was made from, in float64."""
+        """The mixture that `make_message` was made from, in float64."""
         weights = message["weights"].double()
         means = message["means"].double()
         if kind == "none":
@@ -174,7 +174,7 @@ class FedPFT(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
+        d = self.count_features_read(sizes)
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
         return Traffic(sizes.count_bytes_of_all(floats), is_exact=False)
@@ -182,7 +182,7 @@ class FedPFT(FrozenMethod):
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """With full covariances those of a class's components, while its mixture is fitted."""
         count = self.components if self.covariance == "full" else 0
-        own = SquareMatrices(count, self.feature_size(ctx))
+        own = SquareMatrices(count, self.compute_feature_size(ctx))
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -216,7 +216,7 @@ class FedPFT(FrozenMethod):
             counts[c] = len(rows)
             stream = ctx.generator("fedpft", "mixture", client, c)
             mixture = fit_mixture(rows, self.components, self.covariance, stream)
-            mixtures[c] = mixture.message(ctx.dtype)
+            mixtures[c] = mixture.make_message(ctx.dtype)
         return {"counts": counts, "mixtures": mixtures}
 
     def draw_features(self, ctx: Context, received: Sequence[dict]) -> tuple[Tensor, Tensor]:

@@ -32,11 +32,11 @@ from ..models.state import copy_model
 from ..training.evaluate import run_in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import (
-    factor_layers,
-    input_rows,
-    inputs_and_gradients,
+    find_factor_layers,
+    flatten_inputs,
+    flatten_outputs,
     join_bias,
-    output_rows,
+    record_inputs_and_gradients,
     replace_layers,
 )
 from .traffic import Sizes, Traffic
@@ -125,7 +125,7 @@ def compute_diagonal_fisher(
     """
     choose("labels of the Fisher", labels, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
-    factor_layers(module)  # refuses convolutions with groups
+    find_factor_layers(module)  # refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
     total = {}
@@ -138,7 +138,7 @@ def compute_diagonal_fisher(
         # A gradient times √p, squared, is the square times p.
         roots = None if probability is None else probability.sqrt().split(batch_size)
         for i, batch in enumerate(
-            inputs_and_gradients(module, layers, samples, target, batch_size)
+            record_inputs_and_gradients(module, layers, samples, target, batch_size)
         ):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
@@ -178,8 +178,8 @@ def _sum_squared_gradients(layer: nn.Module, inputs: Tensor, gradient: Tensor) -
         scale_gradient = (gradient * _normalise(layer, inputs)).sum((2, 3))
         shift_gradient = gradient.sum((2, 3))
         return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
-    rows = input_rows(layer, inputs)  # [b, T, i]
-    slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    rows = flatten_inputs(layer, inputs)  # [b, T, i]
+    slopes = flatten_outputs(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
     if rows.shape[1] == 1:
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)

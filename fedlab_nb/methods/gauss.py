@@ -316,7 +316,7 @@ class Gauss(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
+        d = self.count_features_read(sizes)
         spread = count_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
@@ -325,7 +325,7 @@ class Gauss(FrozenMethod):
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Second moments as the server has received them: one a client, or one for each of its classes."""
         groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
-        own = SquareMatrices(groups * ctx.clients_count, self.feature_size(ctx))
+        own = SquareMatrices(groups * ctx.clients_count, self.compute_feature_size(ctx))
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -41,10 +41,10 @@ from .base import (
 from .memory import SquareMatrices
 from .parts.kronecker import (
     add_identity,
-    factor_matrices,
-    inverse,
-    kronecker_factors,
-    layer_matrix,
+    compute_kronecker_factors,
+    get_layer_matrix,
+    list_factor_matrices,
+    make_inverse,
     replace_layers,
 )
 from .traffic import Sizes, Traffic
@@ -74,7 +74,7 @@ class RegMean(Method):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """The input moments of every layer, one each a client."""
-        return factor_matrices(ctx, outputs=False)
+        return list_factor_matrices(ctx, outputs=False)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
@@ -82,7 +82,7 @@ class RegMean(Method):
 
         def measure_moments(k: int) -> dict[str, Any]:
             x, _ = ctx.private.train(k)
-            factors = kronecker_factors(clients.module(k), x, None)
+            factors = compute_kronecker_factors(clients.module(k), x, None)
             moments = {name: upper_triangle(layer.a) for name, layer in factors.items()}
             return {"state": clients.state(k), "moments": moments}
 
@@ -96,7 +96,7 @@ class RegMean(Method):
             names = list(received[0]["moments"])
             matrices = {}
             for done, name in enumerate(names, 1):
-                layers = [layer_matrix(state, name) for state in states]
+                layers = [get_layer_matrix(state, name) for state in states]
                 moments = []
                 for upload in received:
                     a = from_upper_triangle(upload["moments"][name])
@@ -130,5 +130,5 @@ def merge_layer(
         damped = w * add_identity(a.double(), ridge)
         system = system + damped
         right_side = right_side + (layer - average) @ damped
-    correction = inverse(system)(right_side.T).T
+    correction = make_inverse(system)(right_side.T).T
     return (average + correction).to(layers[0])

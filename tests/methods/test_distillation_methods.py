@@ -94,7 +94,7 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
     with torch.no_grad():
         teacher, student_logits = sum(module(x) for module in modules) / M, student(x)
         similarity = float(-teacher.log_softmax(1)[torch.arange(6), y].mean())
-        stability = float(ensemble.look(x, statistics=True).batch_norm)
+        stability = float(ensemble.compute_view(x, statistics=True).batch_norm)
         boundary = 0.0
         for t, s in zip(teacher, student_logits, strict=True):
             if t.argmax() != s.argmax():
@@ -196,7 +196,7 @@ class Linear:
     def __call__(self, x):
         return self.factor * x.flatten(1)
 
-    def look(self, x, statistics=False):
+    def compute_view(self, x, statistics=False):
         return View(self(x)[None], [self(x)], self.batch_norm if statistics else x.new_zeros(()))
 
 

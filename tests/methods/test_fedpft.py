@@ -174,7 +174,7 @@ def test_few_rows_and_rows_that_are_alike(kind):
 def test_what_is_sent_comes_back(kind):
     mixture = fit_mixture(clumps(), 2, kind, seeded())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
-    assert count_bytes(mixture.message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
-    again = Mixture.from_message(mixture.message(EXACT), kind)
+    assert count_bytes(mixture.make_message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
+    again = Mixture.from_message(mixture.make_message(EXACT), kind)
     for part in ("weights", "means", "spread"):
         torch.testing.assert_close(getattr(again, part), getattr(mixture, part), rtol=0, atol=1e-15)

@@ -6,7 +6,12 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve_layer
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
+from fedlab_nb.methods.parts.kronecker import (
+    Factors,
+    Posterior,
+    compute_kronecker_factors,
+    get_layer_matrix,
+)
 from fedlab_nb.methods.regmean import RegMean, merge_layer, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import run_to_end
@@ -86,8 +91,8 @@ def test_directions_without_any_input_keep_the_average():
 def test_input_moments_are_fedlpas_first_factors(model, scale):
     module = build(model, (1, 8, 8), 10, dtype=EXACT)
     x, y = samples()
-    both = kronecker_factors(module, x, y, conv_scale=scale)
-    alone = kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
+    both = compute_kronecker_factors(module, x, y, conv_scale=scale)
+    alone = compute_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
     assert list(alone) == list(both)
     for name in alone:
         torch.testing.assert_close(alone[name].a, both[name].a)
@@ -104,12 +109,14 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     name = "classifier"
     shards = [ctx.private.train(k)[0] for k in range(ctx.clients_count)]
     networks = [ctx.new_model(s) for s in remembered[0]]
-    moments = [kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)]
+    moments = [
+        compute_kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)
+    ]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
     by_hand = merge_layer(
-        [layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
+        [get_layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
     )
-    torch.testing.assert_close(layer_matrix(state, name), by_hand)
+    torch.testing.assert_close(get_layer_matrix(state, name), by_hand)
 
 
 def test_batch_norm_is_averaged():
@@ -135,11 +142,11 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     layers = [network.get_submodule(name) for network in networks]
     own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
     moments = [
-        kronecker_factors(network, x, None)[name].a
+        compute_kronecker_factors(network, x, None)[name].a
         for network, x in zip(networks, images, strict=True)
     ]
     merged = merge_layer(
-        [layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
+        [get_layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
     )
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()

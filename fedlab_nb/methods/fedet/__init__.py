@@ -34,7 +34,7 @@ from ...training.distill import Learner
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
-from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
+from ..parts.images import SOURCES, check_source, choose_half_of_classes, choose_public_samples
 from ..run_outputs import has_curve_point
 from ..traffic import Sizes, Traffic
 from . import consensus
@@ -227,7 +227,7 @@ class FedET(Method):
         different_kinds = list(dict.fromkeys(kinds))
         small = ClientModels([self._make_network(ctx, kind, "small") for kind in different_kinds])
         table = {kind: small.state(i) for i, kind in enumerate(different_kinds)}
-        x = public_samples(ctx, self.public, self.public_size, self.transform)
+        x = choose_public_samples(ctx, self.public, self.public_size, self.transform)
         report = FedETReport(
             architectures=[format_architecture(kind) for kind in kinds],
             server=format_architecture(large),
@@ -252,7 +252,7 @@ class FedET(Method):
                 # Step 2: the ensemble loss on the public samples.
                 logits = yield from self._compute_teacher_logits(ctx, t, clients, x)
                 if self.public == "other-mix" and t == 0:
-                    rows = half_the_classes(self.vote(logits).labels)
+                    rows = choose_half_of_classes(self.vote(logits).labels)
                     x = x[rows]
                     logits = logits[:, rows]
                 votes = self.vote(logits)
@@ -320,7 +320,7 @@ class FedET(Method):
                 yield self._make_progress(round_index, self.local_steps * tick.done // tick.total)
         received = []
         for k, model in zip(chosen, models, strict=True):
-            state = ctx.state_to_send(k, table[kinds[k]], model)
+            state = ctx.make_upload(k, table[kinds[k]], model)
             received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 

@@ -50,7 +50,7 @@ from ..base import (
     register,
 )
 from ..memory import SquareMatrices
-from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, factor_matrices, replace_layers
+from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, list_factor_matrices, replace_layers
 from ..parts.rounds import Rounds
 from ..traffic import Sizes, Traffic
 from .client import LocalPosterior, measure_label_leak
@@ -97,7 +97,7 @@ class FedLPA(Method):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Both factors of every layer, one each a client."""
-        return factor_matrices(ctx)
+        return list_factor_matrices(ctx)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: local training, then one more pass over the samples for the factors.

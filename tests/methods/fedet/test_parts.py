@@ -21,9 +21,9 @@ from fedlab_nb.methods.fedet.consensus import (
     extract_head,
 )
 from fedlab_nb.methods.parts.images import (
+    choose_half_of_classes,
+    choose_public_samples,
     fit_images,
-    half_the_classes,
-    public_samples,
     transform_images,
 )
 from fedlab_nb.models import build, load_state, model_state, parameter_count
@@ -171,28 +171,30 @@ def test_cycled_takes_every_sample_equally_often():
 # ------------------------------------------------------------------------------------------------------------- public
 def test_public_samples():
     ctx = context()
-    assert torch.equal(public_samples(ctx, "held-out"), ctx.public)
-    few = public_samples(ctx, "held-out", 36)
-    assert few.shape == (36, 1, 8, 8) and torch.equal(few, public_samples(ctx, "held-out", 36))
+    assert torch.equal(choose_public_samples(ctx, "held-out"), ctx.public)
+    few = choose_public_samples(ctx, "held-out", 36)
+    assert few.shape == (36, 1, 8, 8) and torch.equal(
+        few, choose_public_samples(ctx, "held-out", 36)
+    )
     assert all((ctx.public == image).flatten(1).all(1).any() for image in few)
-    noise = public_samples(ctx, "noise", 50)
+    noise = choose_public_samples(ctx, "noise", 50)
     assert (
         noise.shape == (50, 1, 8, 8)
         and 0.4 < noise.mean() < 0.6
         and 0 <= noise.min()
         and noise.max() <= 1
     )
-    letters = public_samples(ctx, "glyphs", 20)
+    letters = choose_public_samples(ctx, "glyphs", 20)
     assert letters.shape == (20, 1, 8, 8) and 0 <= letters.min() and letters.max() <= 1
     assert torch.equal(
-        public_samples(ctx, "digits"), ctx.public
+        choose_public_samples(ctx, "digits"), ctx.public
     )  # never a training image, also of the same data set
 
 
 def test_half_the_classes():
-    assert half_the_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
-    assert half_the_classes(torch.tensor([8, 7, 8])).tolist() == [1]
-    assert half_the_classes(torch.tensor([9, 9])).tolist() == [0, 1]
+    assert choose_half_of_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
+    assert choose_half_of_classes(torch.tensor([8, 7, 8])).tolist() == [1]
+    assert choose_half_of_classes(torch.tensor([9, 9])).tolist() == [0, 1]
 
 
 def test_fitted_changes_size_and_channels():
