@@ -41,10 +41,10 @@ from ..errors import UsageError, check_whole_number
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, inverse
-from .parts.privacy import secure_sum, smallest_sigma
+from .parts.kronecker import add_identity, make_inverse
+from .parts.privacy import find_smallest_sigma, sum_securely
 from .parts.ridge import WAYS, Sums, choose_ridge
-from .traffic import FLOAT, Sizes, Traffic, triangle
+from .traffic import FLOAT, Sizes, Traffic, count_triangle_entries
 
 # ------------------------------------------------------------------------------------------------------------------ fit
 # The least-squares fit from its two sums, in float64. Nothing here reads clients' data or uses a link.
@@ -67,10 +67,10 @@ def solve_weights(
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return inverse(add_identity(moments, ridge))(total.classes)
+    return make_inverse(add_identity(moments, ridge))(total.classes)
 
 
-def linear_scores(features: Tensor, weights: Tensor) -> Tensor:
+def compute_linear_scores(features: Tensor, weights: Tensor) -> Tensor:
     """`(φ, 1)ᵀ W` `[N, C]` of `features [N, d - 1]`, in their dtype."""
     weights = weights.to(features)
     return features @ weights[:-1] + weights[-1]
@@ -118,32 +118,32 @@ class AflReport(Report):
             return {}
         return {OWN_FITS: self.own_fits}
 
-    def client_sums(self, k: int) -> Sums:
+    def get_client_sums(self, client: int) -> Sums:
         """Client k's sums; UsageError where the server has only the total."""
         if self.moments is None or self.classes is None:
             raise UsageError(
                 "The server has no client's sums, only their total;"
                 " set secure=false or a smaller size."
             )
-        k = check_whole_number("client", k, 0, len(self.moments) - 1)
-        moments = from_upper_triangle(torch.from_numpy(self.moments[k]))
-        return Sums(moments, torch.from_numpy(self.classes[k]))
+        client = check_whole_number("client", client, 0, len(self.moments) - 1)
+        moments = from_upper_triangle(torch.from_numpy(self.moments[client]))
+        return Sums(moments, torch.from_numpy(self.classes[client]))
 
     def solve(self, total: Sums, clients: int) -> np.ndarray:
         """The weights `[d, C]` that this run's server would compute from the `total` of so many clients."""
         assert self.gamma is not None and self.rho is not None
         return solve_weights(total, clients, self.gamma, self.rho).numpy()
 
-    def client_weights(self) -> np.ndarray:
+    def solve_client_weights(self) -> np.ndarray:
         """The clients' own ridge solutions A_k⁻¹C_k (the paper's uploads), `[M, d, C]`."""
         solutions = []
         for k in range(self.clients or 0):
-            sums = self.client_sums(k)
-            solutions.append(inverse(sums.moments)(sums.classes).numpy())
+            sums = self.get_client_sums(k)
+            solutions.append(make_inverse(sums.moments)(sums.classes).numpy())
         return np.stack(solutions)
 
 
-def forget_client(report: AflReport, k: int) -> np.ndarray:
+def forget_client(report: AflReport, client: int) -> np.ndarray:
     """The weights `[d, C]` as if client k had never taken part: its sums are subtracted, and the fit solved again.
 
     UsageError where the server has no client's sums, where noise is in the total (it covers this client, too), where
@@ -158,27 +158,29 @@ def forget_client(report: AflReport, k: int) -> np.ndarray:
         raise UsageError(
             "All features were moved towards moments that this client is part of; set align=0."
         )
-    client_sums = report.client_sums(k)
+    client_sums = report.get_client_sums(client)
     clients = report.clients or 0
     if clients < 2:
         raise UsageError(
             "The only client cannot be forgotten: nothing would be left; take at least 2 clients."
         )
-    if k == report.backbone:
+    if client == report.backbone:
         raise UsageError(
-            f"Client {k}'s network makes the features, so that its sums are not all that is left"
+            f"Client {client}'s network makes the features, so that its sums are not all that is left"
             " of it."
         )
-    total = report.client_sums(0)
+    total = report.get_client_sums(0)
     for j in range(1, clients):
-        total = total + report.client_sums(j)
+        total = total + report.get_client_sums(j)
     return report.solve(total - client_sums, clients - 1)
 
 
-def weights_accuracy(weights: np.ndarray, features: np.ndarray, y: np.ndarray) -> float:
-    """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `y [N]`."""
+def compute_weights_accuracy(
+    weights: np.ndarray, features: np.ndarray, labels: np.ndarray
+) -> float:
+    """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `labels [N]`."""
     scores = features @ weights[:-1] + weights[-1]
-    return float((scores.argmax(1) == y).mean())
+    return float((scores.argmax(1) == labels).mean())
 
 
 class AflModel(HeadModel):
@@ -191,7 +193,10 @@ class AflModel(HeadModel):
         self.weights = weights
         report = replace(report, weights=weights.cpu().numpy())
         super().__init__(
-            frozen, lambda features: linear_scores(features, weights), weights.numel(), report
+            frozen,
+            lambda features: compute_linear_scores(features, weights),
+            weights.numel(),
+            report,
         )
 
     def measured(self, x: Tensor, y: Tensor) -> Report:
@@ -201,9 +206,9 @@ class AflModel(HeadModel):
         if report.classes is None or report.sigma:
             return report
         shares = report.classes[:, -1].sum(1)
-        mean_weights = np.tensordot(shares / shares.sum(), report.client_weights(), 1)
+        mean_weights = np.tensordot(shares / shares.sum(), report.solve_client_weights(), 1)
         features = self.features(x).double().cpu().numpy()
-        own_fits = weights_accuracy(mean_weights, features, y.cpu().numpy())
+        own_fits = compute_weights_accuracy(mean_weights, features, y.cpu().numpy())
         return replace(report, own_fits=own_fits)
 
 
@@ -236,10 +241,10 @@ class AFL(FrozenMethod):
     report = AflReport
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
-        sums = triangle(d + 1) + (d + 1) * sizes.classes
+        d = self.count_features_read(sizes)
+        sums = count_triangle_entries(d + 1) + (d + 1) * sizes.classes
         if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
-            return Traffic(sizes.every_client(sums), is_exact=False)
+            return Traffic(sizes.count_bytes_of_all(sums), is_exact=False)
         seed = 0 if self.features == "pixels" else 8
         if self.secure:  # numbers of 64 bits, and a key of 32 bytes for each pair of clients
             return Traffic(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
@@ -285,7 +290,7 @@ class AFL(FrozenMethod):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Every client's moments, as it has them and as the server has received them."""
-        own = SquareMatrices(2 * ctx.clients_count, self.feature_size(ctx) + 1)
+        own = SquareMatrices(2 * ctx.clients_count, self.compute_feature_size(ctx) + 1)
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
@@ -293,7 +298,7 @@ class AFL(FrozenMethod):
         client_features, features = yield from self.make_features(ctx)
         sigma = 0.0
         if self.has_noise:
-            sigma = smallest_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
+            sigma = find_smallest_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
         # Clients: one pass over the samples; two sums.
         client_sums = []
         for k in range(ctx.clients_count):
@@ -307,7 +312,7 @@ class AFL(FrozenMethod):
         else:
             received = []
             for k, sums in enumerate(client_sums):
-                message = ctx.link.up(k, sums.message(ctx.dtype), phase="sums")
+                message = ctx.link.up(k, sums.make_message(ctx.dtype), phase="sums")
                 received.append(Sums.from_message(message))
         rho = self.rho
         choice: dict[str, Any] = {}
@@ -330,10 +335,10 @@ class AFL(FrozenMethod):
                 **choice,
             )
             if not self.secure:
-                report = self._with_sums(report, received)
+                report = self._add_sums_to_report(report, received)
             return AflModel(features, weights, report)
 
-    def _with_sums(self, report: AflReport, received: Sequence[Sums]) -> AflReport:
+    def _add_sums_to_report(self, report: AflReport, received: Sequence[Sums]) -> AflReport:
         """The report with each client's sums, unless they are too large."""
         triangles = [upper_triangle(sums.moments) for sums in received]
         numbers = len(received) * (triangles[0].numel() + received[0].classes.numel())
@@ -354,7 +359,7 @@ class AFL(FrozenMethod):
         vectors = []
         for sums in client_sums:
             vectors.append(torch.cat([upper_triangle(sums.moments), sums.classes.flatten()]))
-        total: Tensor = secure_sum(
+        total: Tensor = sum_securely(
             ctx.link, vectors, lambda k: ctx.generator("afl", "secret", k), "masked sums"
         )
         classes = client_sums[0].classes

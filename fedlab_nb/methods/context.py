@@ -63,22 +63,24 @@ class PrivateData:
         self.locked = False
         self.held_out_used = False  # whether the method has asked for held-out samples
 
-    def _rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _select_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         if self.locked:
             raise RuntimeError("A server step touched a client's private samples.")
         rows = rows.to(self._y.device)
         return self._x[rows], self._y[rows]
 
-    def train(self, k: int) -> tuple[Tensor, Tensor]:
-        return self._rows(self._train[k])
+    def train(self, client: int) -> tuple[Tensor, Tensor]:
+        return self._select_rows(self._train[client])
 
-    def held_out(self, k: int) -> tuple[Tensor, Tensor]:
+    def held_out(self, client: int) -> tuple[Tensor, Tensor]:
         self.held_out_used = True
-        return self._rows(self._held_out[k])
+        return self._select_rows(self._held_out[client])
 
-    def everything(self, k: int) -> tuple[Tensor, Tensor]:
+    def everything(self, client: int) -> tuple[Tensor, Tensor]:
         self.held_out_used = True
-        return self._rows(torch.cat([self._train[k], self._held_out[k]]).sort().values)
+        return self._select_rows(
+            torch.cat([self._train[client], self._held_out[client]]).sort().values
+        )
 
     def sizes(self, part: str = "train") -> list[int]:
         """Samples of each client in its `train` or `held_out` part (numbers, not samples: always allowed)."""
@@ -325,17 +327,17 @@ class Context:
         states = []
         for k in range(len(clients)):
             if k in starts:
-                states.append(self.state_to_send(k, starts[k], clients.module(k)))
+                states.append(self.make_upload(k, starts[k], clients.module(k)))
             else:
                 states.append(clients.state(k))
         return clients.with_states(states)
 
-    def state_to_send(
-        self, k: int, start: Mapping[str, Tensor], model: nn.Module
+    def make_upload(
+        self, client: int, start: Mapping[str, Tensor], model: nn.Module
     ) -> dict[str, Tensor]:
         """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
         end = model_state(model)
-        if k not in self.poisoned or not self.poison.changes_models:
+        if client not in self.poisoned or not self.poison.changes_models:
             return end
         parameters = [name for name, _ in model.named_parameters()]
         return self.poison.change_state(start, end, parameters)
@@ -343,7 +345,7 @@ class Context:
     def collect(
         self, what: str, message: Callable[[int], Any], phase: str = ""
     ) -> Steps[list[Any]]:
-        """Each client sends `message(k)`; returns what the server receives.
+        """Each client sends `make_message(k)`; returns what the server receives.
 
         `what`: the name of this step in the progress; `phase`: in the ledger, where it is another.
         """

@@ -33,9 +33,9 @@ from torch import Tensor
 from ..rng import generator
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, inverse
+from .parts.kronecker import add_identity, make_inverse
 from .parts.ridge import Sums
-from .traffic import Sizes, Traffic, triangle
+from .traffic import Sizes, Traffic, count_triangle_entries
 
 Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
 
@@ -47,17 +47,17 @@ class DeepAflReport(Report):
     objective: np.ndarray | None = None
 
 
-def random_map(seed: int, layer: int, inputs: int, outputs: int, like: Tensor) -> Map:
+def draw_random_map(seed: int, layer: int, inputs: int, outputs: int, like: Tensor) -> Map:
     """The numbers of a layer, the same on every device."""
     stream = generator(seed, "deepafl", layer)
     weight = torch.randn(inputs, outputs, generator=stream) / inputs**0.5
     return weight.to(like), (torch.randn(outputs, generator=stream) / 2).to(like)
 
 
-def random_features(x: Tensor, layer_map: Map) -> Tensor:
-    """σ(x B + b) `[n, o]` of `x [n, i]`."""
+def compute_random_features(samples: Tensor, layer_map: Map) -> Tensor:
+    """σ(x B + b) `[n, o]` of `samples [n, i]`."""
     weight, bias = layer_map
-    return torch.tanh(torch.addmm(bias.to(x), x, weight.to(x)))
+    return torch.tanh(torch.addmm(bias.to(samples), samples, weight.to(samples)))
 
 
 def solve_layer(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -> Tensor:
@@ -92,9 +92,9 @@ class DeepModel(HeadModel):
         super().__init__(frozen, lambda x: x @ weights.to(x), numbers, report)
 
     def features(self, x: Tensor) -> Tensor:
-        features = random_features(self.frozen(x), self.first)
+        features = compute_random_features(self.frozen(x), self.first)
         for layer_map, omega in self.layers:
-            features = features + random_features(features, layer_map) @ omega.to(features)
+            features = features + compute_random_features(features, layer_map) @ omega.to(features)
         return features
 
 
@@ -121,24 +121,24 @@ class DeepAFL(FrozenMethod):
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         width, random, classes = self.width, self.random, sizes.classes
-        heads = (self.layers + 1) * (triangle(width) + width * classes)
-        blocks = self.layers * (triangle(random) + random * classes)
+        heads = (self.layers + 1) * (count_triangle_entries(width) + width * classes)
+        blocks = self.layers * (count_triangle_entries(random) + random * classes)
         down = self.layers * width * (classes + random)
-        return Traffic(sizes.every_client(heads + blocks + down) + 8 * sizes.clients)
+        return Traffic(sizes.count_bytes_of_all(heads + blocks + down) + 8 * sizes.clients)
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         client_features, frozen = yield from self.make_features(ctx)
         message = torch.tensor([self.features_seed])
         seed = int(ctx.link.broadcast(message, phase="seed of the layers"))
         like = torch.zeros(0, dtype=torch.float64, device=ctx.device)
-        first = random_map(seed, 0, frozen.size, self.width, like)
+        first = draw_random_map(seed, 0, frozen.size, self.width, like)
         # Clients: Φ_0 of their samples; each keeps its own.
         clients = range(ctx.clients_count)
         phi = []
         labels = []
         for k in clients:
             x, y = ctx.private.train(k)
-            phi.append(random_features(client_features[k](x).double(), first))
+            phi.append(compute_random_features(client_features[k](x).double(), first))
             labels.append(F.one_hot(y, ctx.classes).double())
         layers: list[tuple[Map, Tensor]] = []
         objective: list[float] = []
@@ -146,7 +146,7 @@ class DeepAFL(FrozenMethod):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
             moments, classes = self.collect_sums(ctx, phi, labels, "sums")
             with ctx.server():
-                weights = inverse(add_identity(moments, self.rho))(classes)
+                weights = make_inverse(add_identity(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
                 report = DeepAflReport(np.array(objective))
                 model = DeepModel(frozen, first, layers, weights, report)
@@ -155,8 +155,8 @@ class DeepAFL(FrozenMethod):
                 return model
             # Link: the weights down. Clients: random features, and how they go with what the fit leaves; up.
             weights = ctx.link.broadcast(weights.to(ctx.dtype), phase="weights").double()
-            layer_map = random_map(seed, t + 1, self.width, self.random, like)
-            new_features = [random_features(phi[k], layer_map) for k in clients]
+            layer_map = draw_random_map(seed, t + 1, self.width, self.random, like)
+            new_features = [compute_random_features(phi[k], layer_map) for k in clients]
             residuals = [labels[k] - phi[k] @ weights for k in clients]
             moments, errors = self.collect_sums(ctx, new_features, residuals, "layer's sums")
             # Server: Ω; down. Clients: one layer more.
@@ -176,7 +176,7 @@ class DeepAFL(FrozenMethod):
         """
         received = []
         for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
-            upload = Sums(x.T @ x, x.T @ target).message(ctx.dtype)
+            upload = Sums(x.T @ x, x.T @ target).make_message(ctx.dtype)
             received.append(Sums.from_message(ctx.link.up(k, upload, phase=phase)))
         total = sum(received[1:], received[0])
         return total.moments, total.classes

@@ -8,8 +8,8 @@ the server, with the uniform ensemble f̄(x) = (1/M) Σ_k f_k(x), T times:
 (c) SGD on τ² KL(f̄(x) ‖ f_S(x)) over the pool. Soft targets only: the labels are not used.
 
 L_CE is the cross-entropy of f̄(x) to y. L_BN compares batch statistics with the clients' batch-norm statistics
-(`FrozenEnsemble.look`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i KL(f̄(x_i) ‖ f_S(x_i)), ω_i = 1 where
-the two answer differently: only images on which they already disagree are pushed on.
+(`FrozenEnsemble.compute_view`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i KL(f̄(x_i) ‖ f_S(x_i)),
+ω_i = 1 where the two answer differently: only images on which they already disagree are pushed on.
 
 Choices where the paper is open, and departures:
 - λ₁ = λ₂ = 1, as in the published command (whose parser defaults, all 0, train nothing), with temperature 1 in L_div
@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from ..training.distill import compute_kl_losses
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
-from .parts.images import random_crop
+from .parts.images import crop_randomly
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, clip_knob, weights_knob
 from .traffic import Sizes, Traffic
 
@@ -79,7 +79,7 @@ class Dense(GeneratorKnobs):
         weights: Tensor | None = None,
     ) -> Tensor:
         """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
-        view = ensemble.look(images, statistics=self.bn_weight > 0)
+        view = ensemble.compute_view(images, statistics=self.bn_weight > 0)
         teacher = self.combine_teacher_logits(view.logits, weights)
         similarity = F.cross_entropy(teacher, labels)
         boundary = boundary_loss(teacher, student(images), self.div_temperature)
@@ -90,7 +90,7 @@ class Dense(GeneratorKnobs):
         if self.augment == "none" or images.dim() < 4:
             return images
         padding = max(1, images.shape[-1] // 8)
-        return random_crop(images, stream, padding=padding, flip=self.augment == "crop+flip")
+        return crop_randomly(images, stream, padding=padding, flip=self.augment == "crop+flip")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.

@@ -66,7 +66,7 @@ class DSFL(Method):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return Traffic(sizes.every_client(sizes.public_samples * (answers + images)))
+        return Traffic(sizes.count_bytes_of_all(sizes.public_samples * (answers + images)))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(self.rounds * (self.local_epochs or recipe.epochs))
@@ -93,7 +93,9 @@ class DSFL(Method):
                 received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
             with ctx.server():
-                q = aggregate(torch.stack(received), self.aggregation, self.temperature)
+                q = aggregate_probabilities(
+                    torch.stack(received), self.aggregation, self.temperature
+                )
                 yield from self._train(ctx, t, "server", [student], [(x, q)], distil_epochs)
                 check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
                 snapshot = NetworkModel(copy_model(student))  # later rounds do not change it
@@ -108,7 +110,7 @@ class DSFL(Method):
     def _train(
         self,
         ctx: Context,
-        t: int,
+        round_index: int,
         role: str,
         models: Sequence[Network],
         shards: Sequence[tuple],
@@ -121,14 +123,14 @@ class DSFL(Method):
         recipe = replace(ctx.recipe, epochs=epochs)
         if role != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
-        stream = f"dsfl {role} {t}"
+        stream = f"dsfl {role} {round_index}"
         for _ in train_clients(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
-            yield Progress(PHASE, t, self.rounds)
+            yield Progress(PHASE, round_index, self.rounds)
 
 
-def aggregate(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
+def aggregate_probabilities(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
     mean = probabilities.mean(0)
     if aggregation == "era":

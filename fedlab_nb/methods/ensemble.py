@@ -40,9 +40,9 @@ from ..training import ClientModels, run_in_chunks
 from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
-from .parts.byzantine import certify, choose_lie_logit, replace_answers
-from .parts.frozen_ensemble import class_count_weights, client_weights, combine
-from .run_outputs import plain_mean
+from .parts.byzantine import certify_predictions, choose_lie_logit, replace_answers
+from .parts.frozen_ensemble import combine_logits, make_class_count_weights, make_client_weights
+from .run_outputs import average_answers
 from .traffic import Sizes, Traffic
 
 # ----------------------------------------------------------------------------------------------------------- predictive
@@ -60,7 +60,7 @@ from .traffic import Sizes, Traffic
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def interpolate(logits: Tensor, beta: float) -> Tensor:
+def interpolate_probabilities(logits: Tensor, beta: float) -> Tensor:
     """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
     log_p = logits.log_softmax(-1)
     product = log_p.sum(0)
@@ -85,7 +85,10 @@ def choose_beta(
         nll = x.new_zeros(len(grid))
         if len(x):
             logits = received.logits(x)
-            sums = [F.nll_loss(interpolate(logits, beta), y, reduction="sum") for beta in grid]
+            sums = [
+                F.nll_loss(interpolate_probabilities(logits, beta), y, reduction="sum")
+                for beta in grid
+            ]
             nll = torch.stack(sums)
         uploads.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
     with ctx.server():
@@ -114,16 +117,16 @@ PASSES = 50  # of k-means, at most
 
 
 def choose_clients(
-    ctx: Context, clients: ClientModels, keep: int, by: str, stream: str
+    ctx: Context, clients: ClientModels, keep: int, criterion: str, stream: str
 ) -> list[int]:
-    """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `by` one of BY.
+    """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `criterion` one of BY.
 
     `stream` names the random stream. Call it outside `ctx.server()`.
     """
     count = ctx.clients_count
     if not 0 < keep < count:
         return list(range(count))
-    if by == "random":
+    if criterion == "random":
         with ctx.server():
             order = torch.randperm(count, generator=ctx.generator(stream, "selection"))
             chosen = order[:keep].tolist()
@@ -132,43 +135,43 @@ def choose_clients(
         received = []
         for k in range(count):
             upload: dict[str, Any] = {"scores": score_client(ctx, clients, k)}
-            if by == "diversity":
+            if criterion == "diversity":
                 upload["last layer"] = list(clients.module(k).classifier.state_dict().values())
             received.append(ctx.link.up(k, upload, phase="scores"))
         # Server: the choice.
         with ctx.server():
-            chosen = choose_by_scores(received, keep, by)
+            chosen = choose_by_scores(received, keep, criterion)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
     return sorted(chosen)
 
 
-def score_client(ctx: Context, clients: ClientModels, k: int) -> Tensor:
+def score_client(ctx: Context, clients: ClientModels, client: int) -> Tensor:
     """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
-    x, y = ctx.private.held_out(k)
+    x, y = ctx.private.held_out(client)
     if len(x):
-        right = (run_in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
+        right = (run_in_chunks(clients.module(client), x).argmax(1) == y).float().mean()
     else:
         right = x.new_zeros(())
-    return torch.stack([right.float(), right.new_tensor(ctx.sizes[k]).float()])
+    return torch.stack([right.float(), right.new_tensor(ctx.sizes[client]).float()])
 
 
-def choose_by_scores(received: Sequence[Mapping[str, Any]], keep: int, by: str) -> list[int]:
+def choose_by_scores(received: Sequence[Mapping[str, Any]], keep: int, criterion: str) -> list[int]:
     """Server side: the numbers of `keep` clients, from the uploads of `choose_clients`."""
     scores = torch.stack([upload["scores"] for upload in received]).double()
     accuracies, sizes = scores.T.tolist()
-    criterion = sizes if by == "size" else accuracies
-    ranked = sorted(range(len(received)), key=lambda k: (-criterion[k], -sizes[k], k))
-    if by != "diversity":
+    ranking_scores = sizes if criterion == "size" else accuracies
+    ranked = sorted(range(len(received)), key=lambda k: (-ranking_scores[k], -sizes[k], k))
+    if criterion != "diversity":
         return ranked[:keep]
     vectors = []
     for upload in received:
         vectors.append(torch.cat([tensor.flatten() for tensor in upload["last layer"]]))
-    clusters = k_means(torch.stack(vectors), keep, ranked[0])
-    return best_of_clusters(clusters, ranked, keep)
+    clusters = find_k_means(torch.stack(vectors), keep, ranked[0])
+    return choose_best_of_clusters(clusters, ranked, keep)
 
 
-def k_means(vectors: Tensor, count: int, first: int) -> Tensor:
+def find_k_means(vectors: Tensor, count: int, first: int) -> Tensor:
     """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … count - 1; some may be empty.
 
     The first centres are row `first`, then each time the row that is farthest from all centres so far: nothing is drawn
@@ -193,7 +196,7 @@ def k_means(vectors: Tensor, count: int, first: int) -> Tensor:
     return clusters
 
 
-def best_of_clusters(clusters: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
+def choose_best_of_clusters(clusters: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
     """The first of each cluster in the order `ranked`; where clusters are empty, the next ones fill up to `keep`."""
     cluster_of = clusters.tolist()
     best: list[int] = []
@@ -279,40 +282,43 @@ class RuledEnsemble(EnsembleModel):
         )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {rule: compute_accuracy(self.plain_scores(x, rule).argmax(1), y) for rule in PLAIN}
+        shares = {
+            rule: compute_accuracy(self.compute_plain_scores(x, rule).argmax(1), y)
+            for rule in PLAIN
+        }
         report = replace(self.report, accuracy_by_rule=shares)
         if not self.liars:
             return report
         honest = self.clients.logits(x).softmax(-1)
         is_right = honest.mean(0).argmax(-1) == y
-        is_certified = certify(honest, len(self.liars)) & is_right
+        is_certified = certify_predictions(honest, len(self.liars)) & is_right
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
         return self.combine_logits(self.client_logits(x))
 
-    def plain_scores(self, x: Tensor, rule: str) -> Tensor:
+    def compute_plain_scores(self, x: Tensor, rule: str) -> Tensor:
         """The scores `[N, C]` of a plain mean, to which liars would say what harms it most."""
         if not self.liars:
-            return plain_mean(self.client_logits(x), rule)
+            return average_answers(self.client_logits(x), rule)
         size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
-        mean = partial(plain_mean, rule=rule)
+        mean = partial(average_answers, rule=rule)
         return mean(replace_answers(mean, self.clients.logits(x), self.liars, size))
 
     def combine_logits(self, logits: Tensor) -> Tensor:
         """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
-            return plain_mean(logits, self.rule)
+            return average_answers(logits, self.rule)
         if self.rule in ROBUST:
             p = logits.softmax(-1)
-            mean = averages.trimmed_mean(p, self.cut) + TIE * p.mean(0)
+            mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
             return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
-            return interpolate(logits, self.beta or 0.0)
+            return interpolate_probabilities(logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
             return votes + logits.softmax(-1).mean(0)  # which is less than one vote
-        return combine(logits, self.weights, normalise=False)
+        return combine_logits(logits, self.weights, normalise=False)
 
 
 @register(
@@ -355,7 +361,7 @@ class Ensemble(Method):
                 "by=diversity needs one architecture at all clients;"
                 " choose by=validation, size or random."
             )
-        averages.check_average(self.rule, self.assumed, self.members(ctx), self.info.title)
+        averages.check_average(self.rule, self.assumed, self.count_members(ctx), self.info.title)
         if self.beta != CHOSEN and self.beta < 0:
             raise UsageError(
                 f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1:"
@@ -366,7 +372,7 @@ class Ensemble(Method):
                 "No client has held-out samples; hold out more, give beta a value, or use by=size."
             )
 
-    def members(self, ctx: Context) -> int:
+    def count_members(self, ctx: Context) -> int:
         """How many models there will be."""
         return min(self.keep or ctx.clients_count, ctx.clients_count)
 
@@ -388,7 +394,7 @@ class Ensemble(Method):
         uploaded = ctx.upload(clients, members)
         weights = None
         if self.rule == "class_counts":
-            weights = class_count_weights(ctx, members)
+            weights = make_class_count_weights(ctx, members)
         report_fields: dict[str, Any] = {}
         if len(members) < ctx.clients_count:
             report_fields["members"] = members
@@ -404,7 +410,7 @@ class Ensemble(Method):
             if self.rule == "weighted":
                 sizes = [ctx.sizes[k] for k in members]
                 like = next(uploaded.module(0).parameters())
-                weights = client_weights("samples", sizes, like)
+                weights = make_client_weights("samples", sizes, like)
             cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
             return RuledEnsemble(
                 uploaded,

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
-from .parts.images import search
+from .parts.images import optimise_images
 from .parts.synthesis import Server, ServerKnobs, weights_knob
 from .traffic import Sizes, Traffic
 
@@ -87,7 +87,7 @@ class FAdi(ServerKnobs):
     ) -> Tensor:
         """L of pixels `perturbed [b, C, H, W]` in [-1, 1] with `labels [b]`; `images`: the same as the networks
         read them."""
-        view = ensemble.look(images, statistics=self.bn_weight > 0)
+        view = ensemble.compute_view(images, statistics=self.bn_weight > 0)
         teacher = self.combine_teacher_logits(view.logits, weights)
         value = (
             F.cross_entropy(teacher, labels)
@@ -129,7 +129,7 @@ class FAdi(ServerKnobs):
             rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
             return self.pixel_loss(u, rolled, y, server.ensemble, server.student, server.weights)
 
-        best = yield from search(
+        best = yield from optimise_images(
             lambda: u,
             [u],
             loss,

@@ -70,7 +70,7 @@ class FDafl(GeneratorKnobs):
         self, images: Tensor, ensemble: FrozenEnsemble, weights: Tensor | None = None
     ) -> Tensor:
         """L_G of `images [b, ...]`."""
-        view = ensemble.look(images)
+        view = ensemble.compute_view(images)
         teacher = self.combine_teacher_logits(view.logits, weights)
         value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
         return value + self.activation * activation_loss(view.features)

@@ -25,16 +25,16 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        moments = averages.initial_state(rounds.parameters(rounds.first_state))
+        moments = averages.make_initial_moments(rounds.select_parameters(rounds.first_state))
 
         def server(state: State, ends: list[State]) -> State:
             nonlocal moments
-            parameters = rounds.parameters(state)
-            delta = averages.mean_change(rounds.shares, ends, parameters)
-            new_parameters, moments = averages.server_step(
+            parameters = rounds.select_parameters(state)
+            delta = averages.compute_mean_change(rounds.shares, ends, parameters)
+            new_parameters, moments = averages.take_server_step(
                 self.info.name, parameters, delta, moments, lr=self.eta_s, tau=self.tau
             )
-            return rounds.average(state, ends) | new_parameters
+            return rounds.average_ends(state, ends) | new_parameters
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
         yield from rounds.run_all(rounds.first_state, server=server)

@@ -68,7 +68,7 @@ class FedAvg(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         if self.rank:
-            return (yield from self.low_rank(ctx, sizes))
+            return (yield from self.run_low_rank(ctx, sizes))
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
         # Server: the weighted average.
@@ -76,7 +76,7 @@ class FedAvg(Method):
             mean = average_states(uploaded.states(), sizes, self.average, self.assumed)
             return NetworkModel(ctx.new_model(mean))
 
-    def low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
+    def run_low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
         """The same with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
@@ -86,13 +86,13 @@ class FedAvg(Method):
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(
-            "local training", models, recipe=recipe, adjust=adapters.project
+            "local training", models, recipe=recipe, adjust=adapters.project_gradients
         )
         received = []
         for k in range(len(trained)):
-            message = adapters.message(start, trained.state(k))
+            message = adapters.make_message(start, trained.state(k))
             received.append(ctx.link.up(k, message, phase="adapters"))
         # Server: their mean, put into the first network.
         with ctx.server():
             mean = average_states(received, sizes, self.average, self.assumed)
-            return NetworkModel(ctx.new_model(adapters.merge(start, mean)))
+            return NetworkModel(ctx.new_model(adapters.merge_message(start, mean)))

@@ -72,38 +72,38 @@ class FedAvgMulti(Iterative):
         client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
-            rounds.load(client_state)
-            yield from rounds.train(t)
+            rounds.load_received(client_state)
+            yield from rounds.train_participants(t)
             messages = []
-            for k, end in enumerate(rounds.states()):
+            for k, end in enumerate(rounds.copy_states()):
                 change = subtract_states(end, client_state)
-                messages.append(pack(change, rounds.names, client_sparsifiers[k]))
-            received = rounds.up(messages)
+                messages.append(pack_change(change, rounds.names, client_sparsifiers[k]))
+            received = rounds.send_up(messages)
             # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
-                changes = [unpack(message, state, rounds.names) for message in received]
+                changes = [unpack_change(message, state, rounds.names) for message in received]
                 mean = average_states(changes, ctx.sizes, self.average, self.assumed)
-                answer = pack(mean, rounds.names, server_sparsifier)
-                state = add_states(state, unpack(answer, state, rounds.names))
+                answer = pack_change(mean, rounds.names, server_sparsifier)
+                state = add_states(state, unpack_change(answer, state, rounds.names))
             if t + 1 < self.rounds:
                 received_answer = ctx.link.broadcast(answer, phase=PHASE)
-                change = unpack(received_answer, client_state, rounds.names)
+                change = unpack_change(received_answer, client_state, rounds.names)
                 client_state = add_states(client_state, change)
-            yield rounds.finish(t, state)
+            yield rounds.make_progress(t, state)
         return rounds.result
 
 
 Message = dict[str, dict]
 
 
-def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
+def pack_change(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
     rest = {name: tensor for name, tensor in change.items() if name not in names}
     return {"sparse": sparsifier(flatten_state(change, names)), "rest": rest}
 
 
-def unpack(message: Message, like: State, names: list[str]) -> State:
-    """The change that `pack` was given, as far as it was sent; `like` gives names, shapes and dtype."""
+def unpack_change(message: Message, like: State, names: list[str]) -> State:
+    """The change that `pack_change` was given, as far as it was sent; `like` gives names, shapes and dtype."""
     values = restore_sparsified(message["sparse"], like[names[0]].dtype)
     change = split_vector(values, like, names) | message["rest"]
     return {name: change[name] for name in like}

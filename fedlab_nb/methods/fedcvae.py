@@ -75,8 +75,8 @@ class Cvae(nn.Module):
         self.classes = classes
         self.latent = latent
         inputs = prod(input_shape)
-        self.encoder = _perceptron(inputs + classes, hidden, 2 * latent, stream)
-        self.decoder = _perceptron(latent + classes, hidden, inputs, stream)
+        self.encoder = _make_perceptron(inputs + classes, hidden, 2 * latent, stream)
+        self.decoder = _make_perceptron(latent + classes, hidden, inputs, stream)
 
 
 @torch.no_grad()
@@ -143,7 +143,7 @@ def train_cvaes(
             noise = torch.stack(client_noise, 1).to(x)
         batch_x = x[rows[i]]
         batch_classes = one_hot[rows[i]]
-        sample_losses = elbo(
+        sample_losses = compute_elbo(
             encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], images=images
         )
         losses = sample_losses.mean(1)
@@ -153,19 +153,23 @@ def train_cvaes(
     decoders.write_back()
 
 
-def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images: bool) -> Tensor:
-    """The loss above of flat samples `x [..., D]`, classes `[..., C]`, with z = mean + noise * deviation; `[...]`."""
-    mean, log_variance = encoder(torch.cat([x, one_hot], -1)).chunk(2, -1)
+def compute_elbo(
+    encoder, decoder, samples: Tensor, one_hot: Tensor, noise: Tensor, *, images: bool
+) -> Tensor:
+    """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise * deviation; `[...]`."""
+    mean, log_variance = encoder(torch.cat([samples, one_hot], -1)).chunk(2, -1)
     z = mean + noise * (log_variance / 2).exp()
     out = decoder(torch.cat([z, one_hot], -1))
     if images:
-        fit = F.binary_cross_entropy_with_logits(out, x, reduction="none").sum(-1)
+        fit = F.binary_cross_entropy_with_logits(out, samples, reduction="none").sum(-1)
     else:
-        fit = (x - out).square().sum(-1) / 2
+        fit = (samples - out).square().sum(-1) / 2
     return fit + (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1) / 2
 
 
-def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
+def _make_perceptron(
+    inputs: int, hidden: int, outputs: int, stream: torch.Generator
+) -> nn.Sequential:
     first = make_layer(nn.Linear, inputs, hidden, generator=stream)
     last = make_layer(nn.Linear, hidden, outputs, generator=stream)
     return nn.Sequential(first, nn.ReLU(), last)
@@ -198,7 +202,7 @@ class FedCVAE(Method):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         first_layer = (self.latent + sizes.classes + 1) * self.hidden
         last_layer = (self.hidden + 1) * sizes.numbers
-        return Traffic(sizes.every_client(first_layer + last_layer + sizes.classes))
+        return Traffic(sizes.count_bytes_of_all(first_layer + last_layer + sizes.classes))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return self.steps * self.batch * len(sizes) / sum(sizes)

@@ -28,8 +28,8 @@ from .base import (
     weighted_mean,
 )
 from .context import Context
-from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
-from .parts.images import CLIP, new_student, snapshot, student_recipe
+from .parts.frozen_ensemble import FrozenEnsemble, combine_logits, make_client_weights
+from .parts.images import CLIP, make_snapshot, make_student, make_student_recipe
 from .parts.synthesis import ServerKnobs, weights_knob
 from .traffic import Sizes, Traffic
 
@@ -72,12 +72,14 @@ class FedDF(Method):
         # Server: the ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
-            student = new_student(ctx, "feddf", self.server_model)
+            teacher = combine_logits(logits, make_client_weights(self.weights, ctx.sizes, logits))
+            student = make_student(ctx, "feddf", self.server_model)
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
-            recipe = student_recipe(self.epochs, self.batch, self.server_lr)
+            recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
             loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
-            return (yield from report_progress("distillation", ticks, lambda: snapshot(student)))
+            return (
+                yield from report_progress("distillation", ticks, lambda: make_snapshot(student))
+            )

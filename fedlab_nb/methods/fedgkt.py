@@ -92,11 +92,11 @@ class FedGKT(Iterative):
         server_recipe = replace(rounds.recipe, epochs=self.server_epochs)
         edges = []
         for model in rounds.models:
-            edges.append(lower_half(model, ctx.generator("fedgkt", "classifier")))
+            edges.append(make_lower_half(model, ctx.generator("fedgkt", "classifier")))
         rounds.models = edges
         start = model_state(edges[0])
-        server = upper_half(ctx.initial_model())
-        loss = transfer(self.temperature)
+        server = make_upper_half(ctx.initial_model())
+        loss = make_transfer_loss(self.temperature)
         labels: dict[int, Tensor] = {}
         uploads: dict[int, Upload] = {}  # each client's last one
         for t in range(self.rounds):
@@ -118,20 +118,20 @@ class FedGKT(Iterative):
                     labels[k] = ctx.link.up(k, y.int(), phase="labels").long()
                     answer = x.new_zeros(len(y), ctx.classes)
                     weight = 0.0
-                shards.append(transfer_shard(x, y, answer, weight))
-            yield from rounds.train(t, shards, loss=loss)
+                shards.append(make_transfer_shard(x, y, answer, weight))
+            yield from rounds.train_participants(t, shards, loss=loss)
             # Link: features and logits up.
             messages = []
-            for k, features in zip(participants, rounds.features(), strict=True):
+            for k, features in zip(participants, rounds.compute_features(), strict=True):
                 messages.append((features, run_in_chunks(edges[k].classifier, features)))
-            for k, (features, logits) in zip(participants, rounds.up(messages), strict=True):
+            for k, (features, logits) in zip(participants, rounds.send_up(messages), strict=True):
                 uploads[k] = Upload(features, logits, labels[k])
             # Server: train on their features, labels and logits.
             with ctx.server():
                 features = torch.cat([uploads[k].features for k in participants])
                 logits = torch.cat([uploads[k].logits for k in participants])
                 y = torch.cat([uploads[k].labels for k in participants])
-                shard = transfer_shard(features, y, logits, self.weight)
+                shard = make_transfer_shard(features, y, logits, self.weight)
                 stream = f"fedgkt server {t}"
                 for _ in ctx.train(
                     [server], [shard], recipe=server_recipe, loss=loss, stream=stream, ids=None
@@ -157,12 +157,15 @@ class Upload(NamedTuple):
     labels: Tensor
 
 
-def transfer_shard(x: Tensor, y: Tensor, others: Tensor, weight: float) -> tuple[Tensor, ...]:
-    """A shard for `transfer`: samples, labels, and for each sample the other side's logits and their weight."""
-    return x, y, others, others.new_full((len(y),), weight)
+def make_transfer_shard(
+    samples: Tensor, labels: Tensor, other_logits: Tensor, weight: float
+) -> tuple[Tensor, ...]:
+    """A shard for `make_transfer_loss`: samples, labels, and for each sample the other side's logits and their
+    weight."""
+    return samples, labels, other_logits, other_logits.new_full((len(labels),), weight)
 
 
-def transfer(temperature: float) -> Loss:
+def make_transfer_loss(temperature: float) -> Loss:
     """CE + α τ² KL(softmax(others / τ) ‖ softmax(logits / τ)) of every sample, `[n]`; `others [n, C]`, `weight [n]`."""
 
     def loss(
@@ -174,7 +177,7 @@ def transfer(temperature: float) -> Loss:
     return loss
 
 
-def lower_half(network: Network, stream: torch.Generator) -> Network:
+def make_lower_half(network: Network, stream: torch.Generator) -> Network:
     """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = Client(network, 2)
     size = prod(client.measure_borders()[0])
@@ -183,7 +186,7 @@ def lower_half(network: Network, stream: torch.Generator) -> Network:
     return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
 
 
-def upper_half(network: Network) -> Network:
+def make_upper_half(network: Network) -> Network:
     """What the server trains: the second block, which reads flat features, and the network's classifier."""
     client = Client(network, 2)
     shape = client.measure_borders()[0]

@@ -35,8 +35,8 @@ from .base import (
     server_model_knob,
 )
 from .fedavg_multi import FedAvgMulti
-from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
-from .parts.images import new_student, snapshot
+from .parts.frozen_ensemble import FrozenEnsemble, combine_logits, make_class_count_weights
+from .parts.images import make_snapshot, make_student
 from .parts.rounds import PHASE, Rounds
 from .traffic import Sizes, Traffic
 
@@ -69,7 +69,7 @@ class FedKD(Method):
         rounds = self.rounds_before + self.rounds_after
         if rounds:
             return Traffic(sizes.one_shot.bytes + 2 * rounds * sizes.models_up, is_exact=False)
-        return Traffic(sizes.one_shot.bytes + sizes.every_client(sizes.classes))
+        return Traffic(sizes.one_shot.bytes + sizes.count_bytes_of_all(sizes.classes))
 
     def refuse(self, ctx: Context) -> None:
         if ctx.has_clients_architecture(self.server_model):
@@ -86,7 +86,7 @@ class FedKD(Method):
         # Clients: train alone, count labels, upload once.
         start = None
         if self.rounds_before:
-            rounds = self._fedavg_rounds(ctx, self.rounds_before)
+            rounds = self._make_fedavg_rounds(ctx, self.rounds_before)
             start = yield from rounds.run_all(rounds.first_state)
             received = ctx.link.broadcast(start, phase=PHASE)
             models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
@@ -94,24 +94,24 @@ class FedKD(Method):
         else:
             clients = yield from ctx.local_training()
         uploaded = ctx.upload(clients)
-        shares = class_count_weights(ctx)
+        shares = make_class_count_weights(ctx)
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine(logits, shares, normalise=False)
-            student = new_student(ctx, "fedkd", self.server_model)
+            teacher = combine_logits(logits, shares, normalise=False)
+            student = make_student(ctx, "fedkd", self.server_model)
             if start is not None:
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = choose_distillation_loss(self.loss, self.temperature)
             stream = ctx.generator("fedkd", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
-            yield from report_progress("distillation", ticks, lambda: snapshot(student))
+            yield from report_progress("distillation", ticks, lambda: make_snapshot(student))
         if not self.rounds_after:
-            return snapshot(student)
-        rounds = self._fedavg_rounds(ctx, self.rounds_after)
+            return make_snapshot(student)
+        rounds = self._make_fedavg_rounds(ctx, self.rounds_after)
         yield from rounds.run_all(model_state(student))
         return rounds.result
 
-    def _fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
+    def _make_fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
         return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))

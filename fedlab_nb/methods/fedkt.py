@@ -13,7 +13,7 @@ a query costs 2 s γ, and the promise is to each *client* as a whole (the paper'
 counts; one sample moves one vote in each of the s cuttings, 2 γ each, and the promise is to each *sample* (L2). Either
 way the labels are all that the private data have told, and what is trained on them tells no more. But the students
 themselves go up without noise under `server`: the promise is to whoever sees the final model, not to the server.
-`moments_epsilon` adds the costs up. Fewer `queries` cost less.
+`compute_moments_epsilon` adds the costs up. Fewer `queries` cost less.
 
 Departures: with t = 1 the one teacher is the student (but under `client`). Without noise, ties go to the higher mean
 probability, less than one vote; with noise they have probability zero. A client with fewer than t samples has a teacher
@@ -75,24 +75,24 @@ from .traffic import Sizes, Traffic
 ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()
 
 
-def moments_epsilon(per_query: float, queries: int, delta: float) -> float:
+def compute_moments_epsilon(per_query: float, queries: int, delta: float) -> float:
     """ε at `delta` of `queries` answers of ε_0 = `per_query` each, whatever the votes were; at most the simple one."""
-    moments = queries * worst_case_moments(per_query)
-    return _least_epsilon(moments, delta, per_query * queries)
+    moments = queries * compute_worst_case_moments(per_query)
+    return _find_least_epsilon(moments, delta, per_query * queries)
 
 
-def measured_epsilon(votes: Tensor, gamma: float, per_query: float, delta: float) -> float:
+def compute_measured_epsilon(votes: Tensor, gamma: float, per_query: float, delta: float) -> float:
     """ε at `delta` of these very `votes [T, C]` (counts without noise): small where they agree. It is not private."""
-    moments = measured_moments(change_bound(votes, gamma), per_query).sum(0)
-    return _least_epsilon(moments, delta, per_query * len(votes))
+    moments = compute_measured_moments(bound_change_probability(votes, gamma), per_query).sum(0)
+    return _find_least_epsilon(moments, delta, per_query * len(votes))
 
 
-def worst_case_moments(per_query: float, orders: Tensor = ORDERS) -> Tensor:
+def compute_worst_case_moments(per_query: float, orders: Tensor = ORDERS) -> Tensor:
     """α(l) of one query, whatever the votes were, `[L]`."""
     return torch.minimum(per_query**2 * orders * (orders + 1) / 2, per_query * orders)
 
 
-def change_bound(votes: Tensor, gamma: float) -> Tensor:
+def bound_change_probability(votes: Tensor, gamma: float) -> Tensor:
     """q `[T]`: an upper bound of the probability that noise changes the most voted class (PATE, lemma 4)."""
     votes = votes.double().cpu()
     most, winner = votes.max(1, keepdim=True)
@@ -101,22 +101,24 @@ def change_bound(votes: Tensor, gamma: float) -> Tensor:
     return (terms.sum(1) - terms.gather(1, winner)[:, 0]).clamp(max=1.0)
 
 
-def measured_moments(q: Tensor, per_query: float, orders: Tensor = ORDERS) -> Tensor:
+def compute_measured_moments(
+    change_probability: Tensor, per_query: float, orders: Tensor = ORDERS
+) -> Tensor:
     """α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE, theorem 3)."""
-    q = q[:, None]
+    change_probability = change_probability[:, None]
     e = math.exp(min(per_query, 700.0))  # e^ε_0, which must not overflow
     if e > 1:
-        applies = q < (e - 1) / (e * e - 1)
+        applies = change_probability < (e - 1) / (e * e - 1)
     else:
-        applies = torch.zeros_like(q, dtype=torch.bool)
-    small = torch.where(applies, q, 0.0)
+        applies = torch.zeros_like(change_probability, dtype=torch.bool)
+    small = torch.where(applies, change_probability, 0.0)
     log_stays = (1 - small).log() + orders * ((1 - small).log() - (1 - e * small).log())
     alpha = torch.logaddexp(log_stays, small.log() + per_query * orders)
-    worst_case = worst_case_moments(per_query, orders)
+    worst_case = compute_worst_case_moments(per_query, orders)
     return torch.where(applies, torch.minimum(alpha, worst_case), worst_case)
 
 
-def _least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
+def _find_least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
     """The ε of these moments `[L]` with the best l; `simple`, that of simple composition, where it is smaller."""
     epsilons = (moments + math.log(1 / delta)) / ORDERS
     return min(float(epsilons.min()), simple)
@@ -201,11 +203,11 @@ class FedKT(Method):
         return f"{self.info.leaks}; ε for each sample"
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
-        x = self._query_samples(ctx)
+        x = self._choose_query_samples(ctx)
         # Clients: teachers on parts of their samples.
         partitions: list[Partition] = []
         for k in range(ctx.clients_count):
-            partitions += self._partition(ctx, k)
+            partitions += self._draw_partitions(ctx, k)
         teachers = []
         shards: list[Shard] = []
         for partition in partitions:
@@ -224,7 +226,7 @@ class FedKT(Method):
             first += len(members)
             logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
-            labels.append(self.label(logits, stream))
+            labels.append(self.label_samples(logits, stream))
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = []
@@ -240,13 +242,13 @@ class FedKT(Method):
         # Link: s students of each client.
         received = []
         for partition, start, student in zip(partitions, starts, students, strict=True):
-            state = ctx.state_to_send(partition.client, model_state(start), student)
+            state = ctx.make_upload(partition.client, model_state(start), student)
             received.append(ctx.link.up(partition.client, state, phase="students"))
         # Server: count the students' votes, label, learn.
         with ctx.server():
             uploaded = ClientModels(students).with_states(received)
             logits = uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
-            y, report = self.aggregate(ctx, logits)
+            y, report = self.aggregate_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
             ticks = self._train(ctx, "final", [final], [(x, y)], self.epochs)
@@ -257,7 +259,7 @@ class FedKT(Method):
             )
 
     # ------------------------------------------------------------------ client part
-    def _query_samples(self, ctx: Context) -> Tensor:
+    def _choose_query_samples(self, ctx: Context) -> Tensor:
         """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
         if not 0 < self.queries < len(ctx.public):
             return ctx.public
@@ -265,22 +267,22 @@ class FedKT(Method):
         rows = order[: self.queries]
         return ctx.public[rows.to(ctx.device)]
 
-    def _partition(self, ctx: Context, k: int) -> list[Partition]:
+    def _draw_partitions(self, ctx: Context, client: int) -> list[Partition]:
         """Client k's samples in t parts (in fewer where it has fewer), once for each of its students."""
-        x, y = ctx.private.train(k)
+        x, y = ctx.private.train(client)
         partitions = []
         for i in range(self.students):
-            stream = ctx.generator("fedkt", "parts", k, i)
+            stream = ctx.generator("fedkt", "parts", client, i)
             order = torch.randperm(len(x), generator=stream).to(x.device)
             if self.teachers == 1:
                 order = order.sort().values
             parts: list[Shard] = []
             for rows in order.tensor_split(min(self.teachers, len(x))):
                 parts.append((x[rows], y[rows]))
-            partitions.append(Partition(k, i, parts))
+            partitions.append(Partition(client, i, parts))
         return partitions
 
-    def label(self, logits: Tensor, stream: torch.Generator) -> Tensor:
+    def label_samples(self, logits: Tensor, stream: torch.Generator) -> Tensor:
         """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
         votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
         if self.privacy == "client":
@@ -289,9 +291,13 @@ class FedKT(Method):
         # Ties go to the higher mean probability.
         return (votes + logits.softmax(-1).mean(0)).argmax(1)
 
-    def _new_network(self, ctx: Context, role: str, i: int, k: int, *names: int) -> Network:
+    def _new_network(
+        self, ctx: Context, role: str, index: int, client: int, *names: int
+    ) -> Network:
         """A network of client k's architecture, with first weights of its own, for its student i."""
-        return ctx.build(ctx.architectures[k], ctx.generator("fedkt", role, i, k, *names))
+        return ctx.build(
+            ctx.architectures[client], ctx.generator("fedkt", role, index, client, *names)
+        )
 
     def _copy_starts(self, ctx: Context, models: list[Network]) -> list[Network]:
         """The untrained models; copied only where a poisoned client needs them after training."""
@@ -314,7 +320,7 @@ class FedKT(Method):
         )
 
     # ------------------------------------------------------------------ server part
-    def aggregate(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
+    def aggregate_votes(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
         """Labels `[T]` from the students' logits `[M, s, T, C]`, and the ε that all votes cost."""
         answers = logits.argmax(-1)
         agree = (answers == answers[:, :1]).all(1)  # [M, T]
@@ -337,13 +343,13 @@ class FedKT(Method):
             noisy_labels = (votes + noise.to(votes.device)).argmax(1)
             changed = float((noisy_labels != labels).double().mean())
             labels = noisy_labels
-            measured = measured_epsilon(votes, self.gamma, per_query, self.delta)
+            measured = compute_measured_epsilon(votes, self.gamma, per_query, self.delta)
             report = replace(report, epsilon_measured=measured, changed=changed)
         else:
             queries *= students
         report = replace(
             report,
-            epsilon=moments_epsilon(per_query, queries, self.delta),
+            epsilon=compute_moments_epsilon(per_query, queries, self.delta),
             epsilon_simple=per_query * queries,
             delta=self.delta,
         )

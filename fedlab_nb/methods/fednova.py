@@ -25,7 +25,7 @@ has tries with and without it.
 import torch
 
 from .base import Context, GlobalModel, Steps, knob, register
-from .parts.rounds import ROUNDS, Iterative, Rounds, State, effective_steps
+from .parts.rounds import ROUNDS, Iterative, Rounds, State, count_effective_steps
 
 
 @register("fednova", **ROUNDS, title="FedNova", paper="Wang et al., NeurIPS 2020")
@@ -38,14 +38,14 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        parameters = rounds.parameters(rounds.first_state)
+        parameters = rounds.select_parameters(rounds.first_state)
         momentum = {name: torch.zeros_like(value) for name, value in parameters.items()}  # m
 
         def server(state: State, ends: list[State]) -> State:
             w = rounds.shares
-            a = [effective_steps(n, rounds.recipe) for n in rounds.sizes]  # ‖a_k‖₁
+            a = [count_effective_steps(n, rounds.recipe) for n in rounds.sizes]  # ‖a_k‖₁
             j_eff = sum(w_k * a_k for w_k, a_k in zip(w, a, strict=True))
-            new_state = rounds.average(state, ends)
+            new_state = rounds.average_ends(state, ends)
             for name in momentum:
                 mean = sum(
                     w_k / a_k * (state[name] - end[name])

@@ -47,36 +47,41 @@ SMALLEST = 0.25
 STEP = 0.002  # of `move_to_known`, in the samples' own units (FedOV's code)
 
 
-def make_outliers(x: Tensor, stream: torch.Generator) -> Tensor:
-    """One outlier for each of `x [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
-    if x.dim() < 4:
-        return _mix_columns(x.flatten(1), stream).view_as(x)
-    ways = torch.randint(len(WAYS), (len(x),), generator=stream).tolist()
-    if not len(x):
-        return x
+def make_outliers(images: Tensor, stream: torch.Generator) -> Tensor:
+    """One outlier for each of `images [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
+    if images.dim() < 4:
+        return _mix_columns(images.flatten(1), stream).view_as(images)
+    ways = torch.randint(len(WAYS), (len(images),), generator=stream).tolist()
+    if not len(images):
+        return images
     outliers = []
     for i, way in enumerate(ways):
         destroy = WAYS[way]
-        outliers.append(destroy(x, i, stream))
+        outliers.append(destroy(images, i, stream))
     return torch.stack(outliers)
 
 
 def move_to_known(
-    model: nn.Module, x: Tensor, unknown: int, steps: int, step: float = STEP, chunk: int = 1024
+    model: nn.Module,
+    images: Tensor,
+    unknown: int,
+    steps: int,
+    step: float = STEP,
+    chunk: int = 1024,
 ) -> Tensor:
-    """Outliers `x [n, ...]`, made harder: less unknown to the model.
+    """Outliers `images [n, ...]`, made harder: less unknown to the model.
 
     They are moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class `unknown`: each
     number by steps * step at most. The model runs in eval mode and is left as it was.
     """
-    if not len(x):
-        return x
+    if not len(images):
+        return images
     was_training = model.training
     model.eval()
     chunks = []
-    for outliers in x.split(chunk):
+    for outliers in images.split(chunk):
         outliers = outliers.clone()
-        labels = torch.full((len(outliers),), unknown, device=x.device)
+        labels = torch.full((len(outliers),), unknown, device=images.device)
         for _ in range(steps):
             outliers.requires_grad_()
             with torch.enable_grad():
@@ -88,80 +93,82 @@ def move_to_known(
     return torch.cat(chunks)
 
 
-def cut_paste(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
+def cut_and_paste_patch(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
     """A patch of the image, copied to another place in it."""
-    top, left, height, width = _draw_patch(x, stream)
-    new_top, new_left = _draw_corner(x, height, width, stream)
-    patch = x[i, :, top : top + height, left : left + width]
-    image = x[i].clone()
+    top, left, height, width = _draw_patch(images, stream)
+    new_top, new_left = _draw_corner(images, height, width, stream)
+    patch = images[row, :, top : top + height, left : left + width]
+    image = images[row].clone()
     image[:, new_top : new_top + height, new_left : new_left + width] = patch
     return image
 
 
-def erase(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
+def erase_patch(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
     """A patch replaced by noise, uniform over the image's own range."""
-    top, left, height, width = _draw_patch(x, stream)
-    image = x[i].clone()
-    low = x[i].min()
-    high = x[i].max()
+    top, left, height, width = _draw_patch(images, stream)
+    image = images[row].clone()
+    low = images[row].min()
+    high = images[row].max()
     noise = torch.rand(len(image), height, width, generator=stream).to(image)
     image[:, top : top + height, left : left + width] = low + noise * (high - low)
     return image
 
 
-def shuffle_quarters(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
+def shuffle_quarters(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
     """The four quarters in another order; an odd last row or column stays."""
-    height, width = (side // 2 for side in x.shape[2:])
+    height, width = (side // 2 for side in images.shape[2:])
     corners = [(0, 0), (0, width), (height, 0), (height, width)]
     shift = int(torch.randint(1, 4, (), generator=stream))
-    image = x[i].clone()
+    image = images[row].clone()
     for quarter, (top, left) in enumerate(corners):
         old_top, old_left = corners[(quarter + shift) % 4]
-        old_quarter = x[i, :, old_top : old_top + height, old_left : old_left + width]
+        old_quarter = images[row, :, old_top : old_top + height, old_left : old_left + width]
         image[:, top : top + height, left : left + width] = old_quarter
     return image
 
 
-def join_halves(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
+def join_image_halves(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
     """The upper (or left) half of the image, and the other half of another of the client's images, upside down."""
-    other = x[int(torch.randint(len(x), (), generator=stream))].flip(1, 2)
+    other = images[int(torch.randint(len(images), (), generator=stream))].flip(1, 2)
     keeps_upper = bool(torch.randint(2, (), generator=stream))
-    image = x[i].clone()
+    image = images[row].clone()
     if keeps_upper:
-        middle = x.shape[2] // 2
+        middle = images.shape[2] // 2
         image[:, middle:] = other[:, middle:]
     else:
-        middle = x.shape[3] // 2
+        middle = images.shape[3] // 2
         image[:, :, middle:] = other[:, :, middle:]
     return image
 
 
-WAYS = (cut_paste, erase, shuffle_quarters, join_halves)
+WAYS = (cut_and_paste_patch, erase_patch, shuffle_quarters, join_image_halves)
 
 
-def _draw_patch(x: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
+def _draw_patch(images: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
     """Top, left, height and width of a random patch."""
     shares = (SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)).tolist()
-    height = max(1, round(shares[0] * x.shape[2]))
-    width = max(1, round(shares[1] * x.shape[3]))
-    top, left = _draw_corner(x, height, width, stream)
+    height = max(1, round(shares[0] * images.shape[2]))
+    width = max(1, round(shares[1] * images.shape[3]))
+    top, left = _draw_corner(images, height, width, stream)
     return top, left, height, width
 
 
-def _draw_corner(x: Tensor, height: int, width: int, stream: torch.Generator) -> tuple[int, int]:
+def _draw_corner(
+    images: Tensor, height: int, width: int, stream: torch.Generator
+) -> tuple[int, int]:
     """Top and left of a random place for a patch of that size."""
-    top = int(torch.randint(x.shape[2] - height + 1, (), generator=stream))
-    left = int(torch.randint(x.shape[3] - width + 1, (), generator=stream))
+    top = int(torch.randint(images.shape[2] - height + 1, (), generator=stream))
+    left = int(torch.randint(images.shape[3] - width + 1, (), generator=stream))
     return top, left
 
 
-def _mix_columns(x: Tensor, stream: torch.Generator) -> Tensor:
+def _mix_columns(samples: Tensor, stream: torch.Generator) -> Tensor:
     """Rows `[n, d]` whose numbers come each from a random row of the same column."""
-    n, d = x.shape
-    rows = torch.randint(max(n, 1), (n, d), generator=stream).to(x.device)
+    n, d = samples.shape
+    rows = torch.randint(max(n, 1), (n, d), generator=stream).to(samples.device)
     if n == 0:
-        return x
-    return x.gather(0, rows)
+        return samples
+    return samples.gather(0, rows)
 
 
 class OpenSetVote(EnsembleModel):
@@ -208,7 +215,7 @@ class FedOV(Method):
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        one_output_more = sizes.every_client(sizes.features + 1)
+        one_output_more = sizes.count_bytes_of_all(sizes.features + 1)
         return Traffic(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -233,7 +240,7 @@ class FedOV(Method):
         if not self.fresh and not self.adversarial:
             shards = yield from self._make_shards(ctx, models, streams, 0, len(models))
             for tick in ctx.train(models, shards, stream="fedov"):
-                snapshot = self._snapshot(models) if tick.fresh else None
+                snapshot = self._make_snapshot(models) if tick.fresh else None
                 yield Progress("open-set training", tick.done, epochs, model=snapshot)
             return
         for epoch in range(epochs):
@@ -246,7 +253,7 @@ class FedOV(Method):
             stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
                 has_point = tick.fresh and epoch + 1 in choose_curve_epochs(epochs)
-                snapshot = self._snapshot(models) if has_point else None
+                snapshot = self._make_snapshot(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
 
     def _make_shards(
@@ -270,5 +277,5 @@ class FedOV(Method):
             yield Progress("outliers", done + k + 1, total)
         return shards
 
-    def _snapshot(self, models: list[Network]) -> OpenSetVote:
+    def _make_snapshot(self, models: list[Network]) -> OpenSetVote:
         return OpenSetVote(ClientModels(models), self.voters)

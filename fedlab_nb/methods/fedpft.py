@@ -58,7 +58,7 @@ class Mixture:
     means: Tensor
     spread: Tensor
 
-    def log_densities(self, rows: Tensor) -> Tensor:
+    def compute_log_densities(self, rows: Tensor) -> Tensor:
         """log of weight times density of every component at `rows [n, d]`, `[n, K]`; not for kind "none"."""
         components: Distribution
         if self.kind == "full":
@@ -70,7 +70,7 @@ class Mixture:
             components = Independent(Normal(self.means, spread.sqrt()), 1)
         return self.weights.log() + components.log_prob(rows[:, None])
 
-    def draw(self, count: int, stream: torch.Generator) -> Tensor:
+    def draw_rows(self, count: int, stream: torch.Generator) -> Tensor:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""
         weights = self.weights.cpu()
         components = torch.multinomial(weights, count, replacement=True, generator=stream)
@@ -89,7 +89,7 @@ class Mixture:
             deviations = deviations[:, None]
         return means + noise * deviations
 
-    def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
+    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """What is sent: weights, means and spread (of matrices the upper triangles; nothing for kind "none")."""
         message = {"weights": self.weights.to(dtype), "means": self.means.to(dtype)}
         if self.kind == "full":
@@ -100,7 +100,7 @@ class Mixture:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Tensor], kind: str) -> Mixture:
-        """The mixture that `message` was made from, in float64."""
+        """The mixture that `make_message` was made from, in float64."""
         weights = message["weights"].double()
         means = message["means"].double()
         if kind == "none":
@@ -128,7 +128,7 @@ def fit_mixture(
     mixture = maximise_likelihood(rows, shares, fitted_kind)
     if k > 1:
         for _ in range(steps):
-            shares = mixture.log_densities(rows).softmax(1)
+            shares = mixture.compute_log_densities(rows).softmax(1)
             mixture = maximise_likelihood(rows, shares, fitted_kind)
     if kind == "none":
         mixture = Mixture(kind, mixture.weights, mixture.means, rows.new_zeros(0))
@@ -174,15 +174,15 @@ class FedPFT(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
+        d = self.count_features_read(sizes)
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
-        return Traffic(sizes.every_client(floats), is_exact=False)
+        return Traffic(sizes.count_bytes_of_all(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """With full covariances those of a class's components, while its mixture is fitted."""
         count = self.components if self.covariance == "full" else 0
-        own = SquareMatrices(count, self.feature_size(ctx))
+        own = SquareMatrices(count, self.compute_feature_size(ctx))
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -205,18 +205,18 @@ class FedPFT(FrozenMethod):
             model = HeadModel(frozen, head, parameter_count(head))
             return (yield from report_progress("head training", ticks, lambda: model))
 
-    def fit_mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
+    def fit_mixtures(self, ctx: Context, client: int, frozen: Frozen) -> dict:
         """Client k's message: the counts `[C]` of its classes (int32; 0 if a class is too small), and mixtures."""
-        x, y = ctx.private.train(k)
+        x, y = ctx.private.train(client)
         counts = torch.zeros(ctx.classes, dtype=torch.int32)
         mixtures = {}
         for c, rows in split_by_class(frozen(x).double(), y).items():
             if len(rows) < self.smallest:
                 continue
             counts[c] = len(rows)
-            stream = ctx.generator("fedpft", "mixture", k, c)
+            stream = ctx.generator("fedpft", "mixture", client, c)
             mixture = fit_mixture(rows, self.components, self.covariance, stream)
-            mixtures[c] = mixture.message(ctx.dtype)
+            mixtures[c] = mixture.make_message(ctx.dtype)
         return {"counts": counts, "mixtures": mixtures}
 
     def draw_features(self, ctx: Context, received: Sequence[dict]) -> tuple[Tensor, Tensor]:
@@ -228,7 +228,7 @@ class FedPFT(FrozenMethod):
                 mixture = Mixture.from_message(message, self.covariance)
                 count = int(upload["counts"][c])
                 stream = ctx.generator("fedpft", "features", k, c)
-                features.append(mixture.draw(count, stream).to(ctx.dtype))
+                features.append(mixture.draw_rows(count, stream).to(ctx.dtype))
                 labels.append(torch.full((count,), c))
         if not features:
             raise UsageError(

@@ -26,14 +26,14 @@ class FedProx(Iterative):
         rounds = Rounds(ctx, self)
 
         def pull_back(anchor: State) -> dict:
-            return {"adjust": proximal_term(self.mu, rounds.parameters(anchor))}
+            return {"adjust": make_proximal_adjustment(self.mu, rounds.select_parameters(anchor))}
 
         # Clients: E epochs from θ_t, pulled back to θ_t. Server: the weighted average.
         yield from rounds.run_all(rounds.first_state, pull_back)
         return rounds.result
 
 
-def proximal_term(mu: float, anchor: State) -> Adjust:
+def make_proximal_adjustment(mu: float, anchor: State) -> Adjust:
     """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
     def adjust(

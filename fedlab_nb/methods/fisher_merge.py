@@ -32,11 +32,11 @@ from ..models.state import copy_model
 from ..training.evaluate import run_in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import (
-    factor_layers,
-    input_rows,
-    inputs_and_gradients,
+    find_factor_layers,
+    flatten_inputs,
+    flatten_outputs,
     join_bias,
-    output_rows,
+    record_inputs_and_gradients,
     replace_layers,
 )
 from .traffic import Sizes, Traffic
@@ -76,7 +76,9 @@ class FisherMerge(Method):
         def measure_fisher(k: int) -> dict[str, Any]:
             x, y = ctx.private.train(k)
             stream = ctx.generator("fisher_merge", "labels", k)
-            fisher = diagonal_fisher(clients.module(k), x, y, labels=self.labels, stream=stream)
+            fisher = compute_diagonal_fisher(
+                clients.module(k), x, y, labels=self.labels, stream=stream
+            )
             return {"state": clients.state(k), "fisher": fisher}
 
         phase = "models and Fisher diagonals"
@@ -85,13 +87,15 @@ class FisherMerge(Method):
         with ctx.server():
             states = [upload["state"] for upload in received]
             fishers = [upload["fisher"] for upload in received]
-            return NetworkModel(ctx.new_model(merge(states, fishers, ctx.sizes, self.damping)))
+            return NetworkModel(
+                ctx.new_model(merge_by_fisher(states, fishers, ctx.sizes, self.damping))
+            )
 
 
 ByName = Mapping[str, Tensor]
 
 
-def merge(
+def merge_by_fisher(
     states: Sequence[ByName], fishers: Sequence[ByName], weights: Sequence[float], damping: float
 ) -> dict[str, Tensor]:
     """θ̄ from the clients' states and Fisher diagonals (by parameter); entries without one are averaged."""
@@ -107,13 +111,13 @@ def merge(
     return merged
 
 
-def diagonal_fisher(
-    module: nn.Module, x: Tensor, y: Tensor, *, labels: str = "true", stream: torch.Generator | None = None,
+def compute_diagonal_fisher(
+    module: nn.Module, samples: Tensor, y: Tensor, *, labels: str = "true", stream: torch.Generator | None = None,
     batch_size: int = 32,
 ) -> dict[str, Tensor]:  # fmt: skip
     """`F = 1/n Σ_s E_y (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with label y, at θ as it is.
 
-    `x [n, ...]`, `y [n]`; `labels`: one of LABELS (UsageError for another), "model" draws from `stream` (a CPU
+    `samples [n, ...]`, `y [n]`; `labels`: one of LABELS (UsageError for another), "model" draws from `stream` (a CPU
     generator) beyond MOST classes. Linear, Conv2d, BatchNorm2d and GroupNorm have one. The module runs in eval mode and
     is left as it was; `batch_size` only bounds the memory. Not the square of the mean gradient: gradients are taken
     sample by sample, put together by hand from what passes through each layer, since a sample's gradient of a layer's
@@ -121,7 +125,7 @@ def diagonal_fisher(
     """
     choose("labels of the Fisher", labels, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
-    factor_layers(module)  # refuses convolutions with groups
+    find_factor_layers(module)  # refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
     total = {}
@@ -129,16 +133,18 @@ def diagonal_fisher(
         total[name] = torch.zeros_like(join_bias(layer.weight, layer.bias).detach())
     passes: Iterable[tuple[Tensor, Tensor | None]] = [(y, None)]
     if labels == "model":
-        passes = _predict_labels(module, x, stream, batch_size)
+        passes = _predict_labels(module, samples, stream, batch_size)
     for target, probability in passes:
         # A gradient times √p, squared, is the square times p.
         roots = None if probability is None else probability.sqrt().split(batch_size)
-        for i, batch in enumerate(inputs_and_gradients(module, layers, x, target, batch_size)):
+        for i, batch in enumerate(
+            record_inputs_and_gradients(module, layers, samples, target, batch_size)
+        ):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
                     gradient = gradient * roots[i].view(-1, *[1] * (gradient.dim() - 1))
-                total[name] += _squares(layers[name], inputs, gradient)
-    means = {name: squares / len(x) for name, squares in total.items()}
+                total[name] += _sum_squared_gradients(layers[name], inputs, gradient)
+    means = {name: squares / len(samples) for name, squares in total.items()}
     parameters = {name: parameter.detach() for name, parameter in module.named_parameters()}
     fisher = replace_layers(parameters, means)
     return {name: fisher[name] for name in parameters if name.rpartition(".")[0] in layers}
@@ -146,32 +152,34 @@ def diagonal_fisher(
 
 @torch.no_grad()
 def _predict_labels(
-    module: nn.Module, x: Tensor, stream: torch.Generator | None, batch_size: int
+    module: nn.Module, samples: Tensor, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `x [n, ...]`.
+    """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n, ...]`.
 
     One pair a class; beyond MOST classes a single draw, with None for its probabilities.
     """
     frozen = copy_model(module).eval()
-    probabilities = run_in_chunks(lambda chunk: frozen(chunk).softmax(1), x, chunk=batch_size)
+    probabilities = run_in_chunks(lambda chunk: frozen(chunk).softmax(1), samples, chunk=batch_size)
     classes = probabilities.shape[1]
     if classes > MOST:
-        u = torch.rand(len(x), 1, generator=stream, dtype=torch.float64).to(probabilities.device)
+        u = torch.rand(len(samples), 1, generator=stream, dtype=torch.float64).to(
+            probabilities.device
+        )
         drawn_labels = (probabilities.double().cumsum(1) < u).sum(1).clamp(max=classes - 1)
         yield drawn_labels, None
     else:
         for c in range(classes):
-            yield torch.full((len(x),), c, device=x.device), probabilities[:, c]
+            yield torch.full((len(samples),), c, device=samples.device), probabilities[:, c]
 
 
-def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
+def _sum_squared_gradients(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
     """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
     if isinstance(layer, NORMS):
         scale_gradient = (gradient * _normalise(layer, inputs)).sum((2, 3))
         shift_gradient = gradient.sum((2, 3))
         return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
-    rows = input_rows(layer, inputs)  # [b, T, i]
-    slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    rows = flatten_inputs(layer, inputs)  # [b, T, i]
+    slopes = flatten_outputs(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
     if rows.shape[1] == 1:
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)

@@ -37,7 +37,7 @@ from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatrices
 from .parts.fisher import TRAINED, train_head
 from .parts.frozen import FrozenMethod, HeadModel
-from .traffic import Sizes, Traffic, triangle
+from .traffic import Sizes, Traffic, count_triangle_entries
 
 # ----------------------------------------------------------------------------------------------------- class statistics
 # Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
@@ -82,22 +82,22 @@ class ClassSums:
         """log(N_c/N) `[C]`; -inf for a class without samples."""
         return (self.counts / self.counts.sum()).log()
 
-    def variances(self) -> Tensor:
+    def compute_variances(self) -> Tensor:
         """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
         return (self.second / self._positive_counts - self.means.square()).clamp(min=0)
 
-    def covariances(self) -> Tensor:
+    def compute_covariances(self) -> Tensor:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
         squares = self.second / self._positive_counts[..., None]
         return squares - self.means[:, :, None] * self.means[:, None, :]
 
-    def within(self) -> Tensor:
+    def compute_within_covariance(self) -> Tensor:
         """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
         between = self.means.T @ self.sums
         present = (self.counts > 0).sum()
         return (self.second - between) / (self.counts.sum() - present).clamp(min=1)
 
-    def total(self) -> Tensor:
+    def compute_total_covariance(self) -> Tensor:
         """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to classes."""
         count = self.counts.sum()
         sums = self.sums.sum(0)
@@ -215,7 +215,7 @@ class Scores:
         assert self.means is not None and self.whitening is not None
         distances = []
         for mean, whitening in zip(self.means, self.whitening, strict=True):
-            distances.append(whiten(features - mean, whitening).square().sum(1))
+            distances.append(whiten_differences(features - mean, whitening).square().sum(1))
         return self.constants - torch.stack(distances, 1) / 2
 
     @property
@@ -233,27 +233,29 @@ def make_scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
         exists = torch.where(sums.counts > 0, 0.0, -torch.inf)
         return Scores(exists - means.square().sum(1) / 2, slopes=means.T)
     if head in ("lda", "fedcgs"):
-        covariance = sums.within() if head == "lda" else sums.total()
+        covariance = (
+            sums.compute_within_covariance() if head == "lda" else sums.compute_total_covariance()
+        )
         values, axes = torch.linalg.eigh(covariance)
-        values = shrink(values[None], values.new_ones(1), shrinkage)
+        values = shrink_variances(values[None], values.new_ones(1), shrinkage)
         slopes = axes @ ((means @ axes) / values).T
         return Scores(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
     if head == "nb":
-        variances = shrink(sums.variances(), log_priors.exp(), shrinkage)
+        variances = shrink_variances(sums.compute_variances(), log_priors.exp(), shrinkage)
         constants = log_priors - variances.log().sum(1) / 2
         return Scores(constants, means=means, whitening=variances.rsqrt())
-    variances, axes = class_spectra(sums, shrinkage)
+    variances, axes = compute_class_spectra(sums, shrinkage)
     constants = log_priors - variances.log().sum(1) / 2
     return Scores(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
 
 
-def class_spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
+def compute_class_spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
     """Variances `[C, d]` along the axes `[C, d, d]` (columns) of each class's covariance, shrunk."""
-    variances, axes = torch.linalg.eigh(sums.covariances())
-    return shrink(variances, sums.log_priors.exp(), shrinkage), axes
+    variances, axes = torch.linalg.eigh(sums.compute_covariances())
+    return shrink_variances(variances, sums.log_priors.exp(), shrinkage), axes
 
 
-def shrink(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
+def shrink_variances(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
     """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of their row.
 
     None is left below FLOOR times the mean variance of all rows, which are weighted by their `shares [G]`.
@@ -263,7 +265,7 @@ def shrink(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
     return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, least)
 
 
-def whiten(differences: Tensor, whitening: Tensor) -> Tensor:
+def whiten_differences(differences: Tensor, whitening: Tensor) -> Tensor:
     """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d, d]`."""
     if whitening.ndim == 1:
         return differences * whitening
@@ -314,16 +316,16 @@ class Gauss(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.features_read(sizes)
-        spread = triangle(d) if self.head == "qda" else d
+        d = self.count_features_read(sizes)
+        spread = count_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
-        return Traffic(sizes.every_client(floats), is_exact=False)
+        return Traffic(sizes.count_bytes_of_all(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Second moments as the server has received them: one a client, or one for each of its classes."""
         groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
-        own = SquareMatrices(groups * ctx.clients_count, self.feature_size(ctx))
+        own = SquareMatrices(groups * ctx.clients_count, self.compute_feature_size(ctx))
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -343,7 +345,7 @@ class Gauss(FrozenMethod):
             total = sum(client_sums[1:], client_sums[0])
             report = make_report(client_sums, total, self.head)
             if self.head in TRAINED:
-                variances, axes = class_spectra(total, self.shrinkage)
+                variances, axes = compute_class_spectra(total, self.shrinkage)
                 covariances = axes * variances[:, None] @ axes.mT
                 head = yield from train_head(
                     ctx,
@@ -369,14 +371,14 @@ def make_report(client_sums: Sequence[ClassSums], total: ClassSums, head: str) -
         "means": total.means,
     }
     if head == "nb":
-        fields["deviations"] = total.variances().sqrt()
+        fields["deviations"] = total.compute_variances().sqrt()
     elif head != "means":
         if head == "lda":
-            covariances = total.within()[None]
+            covariances = total.compute_within_covariance()[None]
         elif head == "fedcgs":
-            covariances = total.total()[None]
+            covariances = total.compute_total_covariance()[None]
         else:
-            covariances = total.covariances()
+            covariances = total.compute_covariances()
         fields["covariances"] = covariances
         fields["deviations"] = covariances.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     arrays = {}

@@ -50,10 +50,10 @@ class LocalModels(NetworkModel):
         self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
     def measured(self, x: Tensor, y: Tensor) -> LocalReport:
-        accuracies = self.client_accuracies(x, y)
+        accuracies = self.compute_client_accuracies(x, y)
         return LocalReport(self.best, accuracies, accuracies[self.best])
 
-    def client_accuracies(self, x: Tensor, y: Tensor) -> list[float]:
+    def compute_client_accuracies(self, x: Tensor, y: Tensor) -> list[float]:
         """Accuracy of every client's own model, `[M]`."""
         return (self.client_logits(x).argmax(-1) == y).double().mean(1).tolist()
 
@@ -64,7 +64,7 @@ class LocalModels(NetworkModel):
         return Tested(logits[self.best], self.accuracy(x, y), calibrated, logits.argmax(-1))
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
-        accuracies = self.client_accuracies(x, y)
+        accuracies = self.compute_client_accuracies(x, y)
         return sum(accuracies) / len(accuracies)
 
 

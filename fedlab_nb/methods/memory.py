@@ -42,7 +42,7 @@ def check_memory(title: str, matrices: Iterable[SquareMatrices], device: torch.d
     needed = sum(part.bytes for part in held) + max(
         (8 * part.side**2 for part in held if part.count), default=0
     )
-    free = free_memory(device) if needed else None
+    free = measure_free_memory(device) if needed else None
     if free is None or needed <= free:
         return
     largest = held[0]
@@ -70,19 +70,19 @@ def explain_allocation(title: str, error: BaseException, device: torch.device) -
     )
 
 
-def free_memory(device: torch.device) -> int | None:
+def measure_free_memory(device: torch.device) -> int | None:
     """Bytes that can still be allocated on `device`; None where the system does not say."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     bounds = [
         bound
-        for bound in (system_memory(), address_space(), container_memory())
+        for bound in (read_system_memory(), read_address_space(), read_container_memory())
         if bound is not None
     ]
     return min(bounds, default=None)
 
 
-def system_memory() -> int | None:
+def read_system_memory() -> int | None:
     """What Linux says is available, swap included."""
     with suppress(OSError, ValueError, IndexError, KeyError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -91,7 +91,7 @@ def system_memory() -> int | None:
     return None
 
 
-def address_space() -> int | None:
+def read_address_space() -> int | None:
     """What is left of the process's own bound (`ulimit -v`)."""
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
@@ -104,7 +104,7 @@ def address_space() -> int | None:
     return None
 
 
-def container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+def read_container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
     """What is left of a container's bound (cgroup v2, as in Docker and on Binder), its file cache counted as free."""
     with suppress(OSError, ValueError):
         limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound

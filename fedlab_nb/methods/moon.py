@@ -38,29 +38,31 @@ class Moon(Iterative):
             # Clients: E epochs from θ_t, towards the global features and away from their own of the last time.
             participants = rounds.choose_clients(t)
             has_previous = any(k in trained for k in participants)
-            z_prev = rounds.features() if has_previous else []
-            rounds.load(rounds.down(state))
+            z_prev = rounds.compute_features() if has_previous else []
+            rounds.load_received(rounds.send_down(state))
             if has_previous:
-                z_glob = rounds.features()
+                z_glob = rounds.compute_features()
                 shards = []
                 for i, k in enumerate(participants):
                     # Without a previous model z_prev = z_glob, for which the term is constant.
                     previous = z_prev[i] if k in trained else z_glob[i]
                     pairs = torch.stack((z_glob[i], previous), 1)  # [n_k, 2, D]
                     shards.append((*rounds.shards[k], pairs))
-                yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
+                yield from rounds.train_participants(
+                    t, shards, loss=make_contrastive_loss(self.mu, self.temperature)
+                )
             else:
-                yield from rounds.train(t)
+                yield from rounds.train_participants(t)
             trained.update(participants)
-            received = rounds.up(rounds.states())
+            received = rounds.send_up(rounds.copy_states())
             # Server: the weighted average.
             with ctx.server():
                 state = weighted_mean(received, rounds.sizes)
-            yield rounds.finish(t, state)
+            yield rounds.make_progress(t, state)
         return rounds.result
 
 
-def contrastive(mu: float, temperature: float) -> Loss:
+def make_contrastive_loss(mu: float, temperature: float) -> Loss:
     """CE + λ_con · the cross-entropy of z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:

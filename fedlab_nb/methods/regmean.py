@@ -41,10 +41,10 @@ from .base import (
 from .memory import SquareMatrices
 from .parts.kronecker import (
     add_identity,
-    factor_matrices,
-    inverse,
-    kronecker_factors,
-    layer_matrix,
+    compute_kronecker_factors,
+    get_layer_matrix,
+    list_factor_matrices,
+    make_inverse,
     replace_layers,
 )
 from .traffic import Sizes, Traffic
@@ -69,12 +69,12 @@ class RegMean(Method):
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        moments = sizes.every_client(sizes.input_triangles)
+        moments = sizes.count_bytes_of_all(sizes.input_triangles)
         return Traffic(sizes.one_shot.bytes + moments)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """The input moments of every layer, one each a client."""
-        return factor_matrices(ctx, outputs=False)
+        return list_factor_matrices(ctx, outputs=False)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
@@ -82,7 +82,7 @@ class RegMean(Method):
 
         def measure_moments(k: int) -> dict[str, Any]:
             x, _ = ctx.private.train(k)
-            factors = kronecker_factors(clients.module(k), x, None)
+            factors = compute_kronecker_factors(clients.module(k), x, None)
             moments = {name: upper_triangle(layer.a) for name, layer in factors.items()}
             return {"state": clients.state(k), "moments": moments}
 
@@ -96,12 +96,12 @@ class RegMean(Method):
             names = list(received[0]["moments"])
             matrices = {}
             for done, name in enumerate(names, 1):
-                layers = [layer_matrix(state, name) for state in states]
+                layers = [get_layer_matrix(state, name) for state in states]
                 moments = []
                 for upload in received:
                     a = from_upper_triangle(upload["moments"][name])
                     moments.append(shrink_off_diagonal(a, self.off_diagonal))
-                matrices[name] = merge(layers, moments, shares, self.ridge)
+                matrices[name] = merge_layer(layers, moments, shares, self.ridge)
                 yield Progress("merge", done, len(names))
             return NetworkModel(ctx.new_model(replace_layers(average, matrices)))
 
@@ -113,7 +113,7 @@ def shrink_off_diagonal(moments: Tensor, share: float) -> Tensor:
     return share * moments + (1 - share) * torch.diag(moments.diag())
 
 
-def merge(
+def merge_layer(
     layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float
 ) -> Tensor:
     """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
@@ -130,5 +130,5 @@ def merge(
         damped = w * add_identity(a.double(), ridge)
         system = system + damped
         right_side = right_side + (layer - average) @ damped
-    correction = inverse(system)(right_side.T).T
+    correction = make_inverse(system)(right_side.T).T
     return (average + correction).to(layers[0])

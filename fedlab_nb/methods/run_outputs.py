@@ -179,7 +179,7 @@ class NetworkModel(GlobalModel):
         return run_cached(self.module.features, x)
 
 
-def plain_mean(logits: Tensor, rule: str) -> Tensor:
+def average_answers(logits: Tensor, rule: str) -> Tensor:
     """The mean of client logits `[M, N, C]`, or the logarithm of the mean of their probabilities, `[N, C]`."""
     if rule == "logits":
         return logits.mean(0)
@@ -207,7 +207,7 @@ class EnsembleModel(GlobalModel):
         self.client_logits = CachedFunction(clients.logits)
 
     def logits(self, x: Tensor) -> Tensor:
-        return plain_mean(self.client_logits(x), self.rule)
+        return average_answers(self.client_logits(x), self.rule)
 
     def features(self, x: Tensor) -> Tensor:
         return self.client_logits(x).transpose(0, 1).flatten(1)

@@ -36,7 +36,7 @@ from .parts.rounds import (
     Iterative,
     Rounds,
     State,
-    effective_steps,
+    count_effective_steps,
     epochs_knob,
     subtract_states,
 )
@@ -65,20 +65,22 @@ class Scaffold(Iterative):
         rounds = Rounds(ctx, self)
         weights = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         state = rounds.first_state
-        c = {name: torch.zeros_like(value) for name, value in rounds.parameters(state).items()}
+        c = {
+            name: torch.zeros_like(value) for name, value in rounds.select_parameters(state).items()
+        }
         client_c = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
             participants = rounds.choose_clients(t)
-            start, common_c = rounds.down((state, c))
-            rounds.load(start)
+            start, common_c = rounds.send_down((state, c))
+            rounds.load_received(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
-            yield from rounds.train(t, adjust=correct_gradients(corrections))
-            ends = rounds.states()
+            yield from rounds.train_participants(t, adjust=correct_gradients(corrections))
+            ends = rounds.copy_states()
             changes = []
             for k, end in zip(participants, ends, strict=True):
                 reach = (
-                    effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
+                    count_effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
                 )  # ‖a_k‖₁ η_l
                 new_c = {}
                 for name in common_c:
@@ -86,10 +88,10 @@ class Scaffold(Iterative):
                     new_c[name] = client_c[k][name] - common_c[name] + mean_gradient
                 changes.append(subtract_states(new_c, client_c[k]))
                 client_c[k] = new_c
-            received = rounds.up(zip(ends, changes, strict=True))
+            received = rounds.send_up(zip(ends, changes, strict=True))
             # Server: both averages.
             with ctx.server():
-                round_weights = rounds.of_participants(weights)
+                round_weights = rounds.select_participants(weights)
                 mean = weighted_mean([end for end, _ in received], round_weights)
                 change = weighted_mean([change for _, change in received], round_weights)
                 share = sum(round_weights) / sum(weights)
@@ -98,7 +100,7 @@ class Scaffold(Iterative):
                     for name in c:
                         mean[name] = state[name] + self.eta_s * (mean[name] - state[name])
                 state = mean
-            yield rounds.finish(t, state)
+            yield rounds.make_progress(t, state)
         return rounds.result
 
 

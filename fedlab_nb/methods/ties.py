@@ -98,7 +98,7 @@ class Ties(Method):
             # Client: the model, or of its change (after dropping) the largest entries.
             upload: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
-                change = self._drop(flatten_state(upload, names) - origin, ctx, k)
+                change = self._drop_entries(flatten_state(upload, names) - origin, ctx, k)
                 rest = {name: tensor for name, tensor in upload.items() if name not in names}
                 upload = {"change": sparsify(change, self.keep, ternary=False), **rest}
             received.append(ctx.link.up(k, upload, phase="local models"))
@@ -115,53 +115,55 @@ class Ties(Method):
             else:
                 vectors = torch.stack([flatten_state(upload, names) for upload in received])
                 whole_changes = vectors - origin
-                dropped = [self._drop(change, ctx, k) for k, change in enumerate(whole_changes)]
+                dropped = [
+                    self._drop_entries(change, ctx, k) for k, change in enumerate(whole_changes)
+                ]
                 changes = torch.stack(dropped)
                 if self.rule == "ties":
-                    changes = trim(changes, self.keep)
+                    changes = trim_changes(changes, self.keep)
             if self.rule == "ties":
-                merged = elected_mean(changes, shares)
+                merged = compute_elected_mean(changes, shares)
             else:
-                merged = plain_mean(changes, shares)
+                merged = average_changes(changes, shares)
             mean_state = weighted_mean(received, sizes)
             rest = {name: tensor for name, tensor in mean_state.items() if name not in names}
             network = ctx.new_model(rest | split_vector(origin + self.scale * merged, start, names))
-            conflicts_left = conflict_share(changes)
+            conflicts_left = measure_conflict_share(changes)
             entries = float((changes != 0).double().mean())
             report = TiesReport(conflicts_left=conflicts_left, kept=entries)
             average = None
             if whole_changes is not None:
-                mean_vector = origin + plain_mean(whole_changes, shares)
+                mean_vector = origin + average_changes(whole_changes, shares)
                 average = ctx.new_model(rest | split_vector(mean_vector, start, names))
-                report = replace(report, conflicts=conflict_share(whole_changes))
+                report = replace(report, conflicts=measure_conflict_share(whole_changes))
             return MergedModel(network, report, average)
 
-    def _drop(self, change: Tensor, ctx: Context, k: int) -> Tensor:
+    def _drop_entries(self, change: Tensor, ctx: Context, client: int) -> Tensor:
         """DARE on client k's `change [d]`."""
         if self.drop == 0:
             return change
-        stream = ctx.generator("ties", "drop", k)
+        stream = ctx.generator("ties", "drop", client)
         stays = torch.rand(len(change), generator=stream, dtype=torch.float64) >= self.drop
         return change * stays.to(change) / (1 - self.drop)
 
 
-def plain_mean(changes: Tensor, shares: Tensor) -> Tensor:
+def average_changes(changes: Tensor, shares: Tensor) -> Tensor:
     """Σ_k w_k τ_k `[d]`, of changes `[M, d]` and w `[M]`."""
     return (shares[:, None] * changes).sum(0)
 
 
-def trim(changes: Tensor, keep: float) -> Tensor:
+def trim_changes(changes: Tensor, keep: float) -> Tensor:
     """Changes `[M, d]`; of each row only the share `keep` of largest magnitude, the rest 0."""
     largest = changes.abs().topk(count_kept_entries(changes.shape[1], keep), dim=1).indices
     return torch.zeros_like(changes).scatter(1, largest, changes.gather(1, largest))
 
 
-def elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
+def compute_elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
     """TIES without trimming: the mean `[d]` of the changes `[M, d]` that have the elected sign.
 
     Weighted by `shares [M]`, parameter by parameter; changes of 0 do not count, and without any change it is 0.
     """
-    signs = plain_mean(changes, shares).sign()
+    signs = average_changes(changes, shares).sign()
     majority = changes.sign().sum(0).sign()
     elected = torch.where(signs == 0, majority, signs)
     agrees = (changes.sign() == elected) & (changes != 0)
@@ -171,6 +173,6 @@ def elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
     return torch.where(weight > 0, total / weight.clamp_min(smallest), torch.zeros_like(total))
 
 
-def conflict_share(changes: Tensor) -> float:
+def measure_conflict_share(changes: Tensor) -> float:
     """The share of the parameters for which one row of changes `[M, d]` is above and another below 0."""
     return float(((changes > 0).any(0) & (changes < 0).any(0)).double().mean())

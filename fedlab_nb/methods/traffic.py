@@ -58,11 +58,11 @@ class Sizes:
         """The initial model down to each client, the trained one up."""
         return Traffic(self.models_down + self.models_up)
 
-    def every_client(self, floats: float) -> float:
+    def count_bytes_of_all(self, floats: float) -> float:
         """Bytes of so many float32 numbers from each client."""
         return FLOAT * self.clients * floats
 
 
-def triangle(n: int) -> int:
+def count_triangle_entries(n: int) -> int:
     """Numbers of the upper triangle of a symmetric n × n matrix, the diagonal included."""
     return n * (n + 1) // 2

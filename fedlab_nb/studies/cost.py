@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional as F
 
 from ..errors import FedlabError, check_names
-from ..methods.traffic import FLOAT, Sizes, Traffic, triangle
+from ..methods.traffic import FLOAT, Sizes, Traffic, count_triangle_entries
 from ..models import build, model_state, parameter_count
 from ..models.state import copy_model
 from ..training import Recipe
@@ -149,8 +149,8 @@ def measure_network_sizes(architecture: tuple) -> dict[str, int]:
     outputs = 0
     for name, weight in coded.items():
         has_bias = name.replace("weight", "bias") in state
-        inputs += triangle(prod(weight.shape[1:]) + has_bias)
-        outputs += triangle(len(weight))
+        inputs += count_triangle_entries(prod(weight.shape[1:]) + has_bias)
+        outputs += count_triangle_entries(len(weight))
     return {
         "state_bytes": FLOAT * sum(tensor.numel() for tensor in state.values()),
         "parameter_bytes": FLOAT * parameter_count(model),

@@ -6,14 +6,14 @@ from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.distilled import lesson
-from fedlab_nb.methods.distilled.images import tangent_kernel
+from fedlab_nb.methods.distilled.images import compute_tangent_kernel
 
 TEXT = LESSONS["5_send_data"]
 
 
 def test_the_kernel_of_the_exercise_is_the_packages():
     x = np.random.default_rng(0).uniform(size=(4, 6))
-    wanted = tangent_kernel(torch.as_tensor(x[:3]), torch.as_tensor(x[3:]), lesson.DEPTH)
+    wanted = compute_tangent_kernel(torch.as_tensor(x[:3]), torch.as_tensor(x[3:]), lesson.DEPTH)
     np.testing.assert_array_equal(lesson.kernel(x[:3], x[3:]), wanted.numpy())
 
 

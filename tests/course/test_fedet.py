@@ -7,11 +7,11 @@ import torch
 
 from fedlab_nb.course.fedet import lesson
 from fedlab_nb.labs import lab
-from fedlab_nb.methods.fedet.consensus import consensus
+from fedlab_nb.methods.fedet.consensus import compute_consensus
 
 
 def test_exercise_1_is_what_the_weights_say():
-    vote = consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
+    vote = compute_consensus(torch.tensor([[[0.9, 0.1]], [[0.4, 0.6]]], dtype=torch.float64).log())
     assert lesson.q1.problem.check(vote.weights[0, 0].item()).state == "right"
 
 

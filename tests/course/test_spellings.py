@@ -19,7 +19,7 @@ from fedlab_nb.data.tables import compute_pooled_moments
 from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import compute_weight_gradient, take_sign_step
-from fedlab_nb.methods.fedet.consensus import consensus
+from fedlab_nb.methods.fedet.consensus import compute_consensus
 from fedlab_nb.methods.fens.aggregators import make_per_class
 from fedlab_nb.methods.fusefl.blocks import join_outputs
 from fedlab_nb.methods.fusefl.network import Stage
@@ -214,7 +214,7 @@ OTHERS = {  # other ways to write each function; some are the package's own
         lambda s: np.average(
             s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)
         ),
-        lambda s: consensus(torch.as_tensor(s).log()).distribution,
+        lambda s: compute_consensus(torch.as_tensor(s).log()).distribution,
     ],
     "ee_step": [by_autograd, by_sign_step],
     "fused_block": [

@@ -175,7 +175,7 @@ def system(where):
         torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)
     ]
     made = Posterior.stack(layers, factors, [1 / 3] * 3)
-    return made, made.expectation_approximation()
+    return made, made.compute_expectation_approximation()
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])

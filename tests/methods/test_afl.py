@@ -19,10 +19,10 @@ from fedlab_nb.methods.afl import (
     AFL,
     SENSITIVITY,
     Sums,
+    compute_linear_scores,
+    compute_weights_accuracy,
     forget_client,
-    linear_scores,
     solve_weights,
-    weights_accuracy,
 )
 from fedlab_nb.studies.experiment import run_to_end
 
@@ -70,7 +70,9 @@ def test_the_weights_are_those_of_one_place_for_every_partition_and_order(featur
         backwards = with_shards(federation, federation.shards[::-1])
         close(fitted(method, federation=backwards)[0].report.weights, pooled)
     assert (
-        weights_accuracy(pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy())
+        compute_weights_accuracy(
+            pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy()
+        )
         >= 0.938
     )
 
@@ -109,7 +111,10 @@ def test_a_forgotten_client_was_never_there(features):
         close(forget_client(model.report, k), fitted(method, federation=others)[0].report.weights)
         assert np.abs(forget_client(model.report, k) - model.report.weights).max() > 1e-3
     late = model.report.solve(
-        sum((model.report.client_sums(j) for j in range(1, 10)), model.report.client_sums(0)), 10
+        sum(
+            (model.report.get_client_sums(j) for j in range(1, 10)), model.report.get_client_sums(0)
+        ),
+        10,
     )
     close(late, model.report.weights)
 
@@ -245,7 +250,7 @@ def test_any_split_is_ridge_regression_on_all_samples(sizes, gamma, rho, seed):
         Ridge(alpha=rho, fit_intercept=False, solver="svd").fit(rows, np.eye(3)[y.numpy()]).coef_.T
     )
     np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(linear_scores(x, weights), rows @ weights.numpy(), atol=1e-9)
+    np.testing.assert_allclose(compute_linear_scores(x, weights), rows @ weights.numpy(), atol=1e-9)
 
 
 def test_absolute_aggregation_pair_by_pair_is_the_sum():

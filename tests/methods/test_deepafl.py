@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from sklearn.linear_model import Ridge
 
 from fedlab_nb.data import federate
-from fedlab_nb.methods.deepafl import DeepAFL, random_map, solve_layer
+from fedlab_nb.methods.deepafl import DeepAFL, draw_random_map, solve_layer
 from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
@@ -58,7 +58,7 @@ def test_without_layers_it_is_ridge_regression_on_random_features():
     ctx = context()
     model = run_to_end(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
-    weight, bias = random_map(0, 0, 64, 20, x)
+    weight, bias = draw_random_map(0, 0, 64, 20, x)
     rows = np.tanh(x.flatten(1).numpy() @ weight.numpy() + bias.numpy())
     fit = Ridge(alpha=0.5, fit_intercept=False, solver="svd").fit(rows, np.eye(10)[y.numpy()])
     np.testing.assert_allclose(model.logits(x), rows @ fit.coef_.T, atol=1e-9)

@@ -94,7 +94,7 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
     with torch.no_grad():
         teacher, student_logits = sum(module(x) for module in modules) / M, student(x)
         similarity = float(-teacher.log_softmax(1)[torch.arange(6), y].mean())
-        stability = float(ensemble.look(x, statistics=True).batch_norm)
+        stability = float(ensemble.compute_view(x, statistics=True).batch_norm)
         boundary = 0.0
         for t, s in zip(teacher, student_logits, strict=True):
             if t.argmax() != s.argmax():
@@ -104,7 +104,9 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
         mixed = sum(share * module(x) for share, module in zip(w, modules, strict=True))
         by_hand = float(-mixed.log_softmax(1)[torch.arange(6), y].mean())
         plain = Dense(bn_weight=0, div_weight=0)
-        assert float(plain.loss(x, y, ensemble, student, w)) == pytest.approx(by_hand, rel=1e-12)
+        assert float(plain.generator_loss(x, y, ensemble, student, w)) == pytest.approx(
+            by_hand, rel=1e-12
+        )
         for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
             method = Dense(bn_weight=l1, div_weight=l2)
             expected = similarity + l1 * stability + l2 * boundary
@@ -119,13 +121,14 @@ def test_teacher_weighted_by_samples(name):
     ctx, seen = context(dtype=torch.float64), []
     method = DATA_FREE[name](**{**SHORT, "epochs": 1}, weights="samples")
     shares = (torch.tensor(ctx.sizes).double() / sum(ctx.sizes)).tolist()
-    real = type(method).loss
+    loss_name = "pixel_loss" if name == "fadi" else "generator_loss"
+    real = getattr(type(method), loss_name)
 
     def loss(self, *args):
         seen.append(args[-1].tolist())
         return real(self, *args)
 
-    patched = type(f"Seen{name}", (type(method),), {"loss": loss})
+    patched = type(f"Seen{name}", (type(method),), {loss_name: loss})
     model, _ = finish(patched(**{**SHORT, "epochs": 1}, weights="samples"), ctx)
     assert seen and all(one == pytest.approx(shares, rel=1e-12) for one in seen)
     assert model.report.disagreement.shape == (1,)
@@ -193,7 +196,7 @@ class Linear:
     def __call__(self, x):
         return self.factor * x.flatten(1)
 
-    def look(self, x, statistics=False):
+    def compute_view(self, x, statistics=False):
         return View(self(x)[None], [self(x)], self.batch_norm if statistics else x.new_zeros(()))
 
 
@@ -227,14 +230,14 @@ def test_loss_of_fadi_by_hand():
     for chosen in [{}, *({name: weight} for name, weight in together.items()), together]:
         method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
         by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
-        assert float(method.generator_loss(u, x, y, ensemble, student)) == pytest.approx(
+        assert float(method.pixel_loss(u, x, y, ensemble, student)) == pytest.approx(
             by_hand, abs=1e-14
         )
 
 
 def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
     """u in [-1, 1] is x = (1 + u)/2, moved by at most a sixteenth of the side, here one pixel, anew each time."""
-    seen, real = [], FAdi.loss
+    seen, real = [], FAdi.pixel_loss
 
     def loss(self, u, x, *rest):
         shifts = [
@@ -247,7 +250,7 @@ def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
         assert bool((x >= 0).all()) and bool((x <= 1).all())
         return real(self, u, x, *rest)
 
-    monkeypatch.setattr(FAdi, "loss", loss)
+    monkeypatch.setattr(FAdi, "pixel_loss", loss)
     finish(FAdi(**{**SHORT, "epochs": 1}), context())
     assert all(len(shifts) == 1 for shifts in seen) and len(set(map(tuple, seen))) > 4
 

@@ -13,9 +13,9 @@ from fedlab_nb.methods.ensemble import (
     GRID,
     Ensemble,
     EnsembleReport,
-    best_of_clusters,
-    interpolate,
-    k_means,
+    choose_best_of_clusters,
+    find_k_means,
+    interpolate_probabilities,
 )
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
@@ -95,20 +95,22 @@ def logits(clients=5, samples=300, sharp=4.0, seed=0):
 @pytest.mark.parametrize("sharp", [0.1, 4.0, 100.0])
 def test_beta_1_names_the_class_of_the_mean_of_logits_for_every_sample(sharp):
     z = logits(samples=5000, sharp=sharp)
-    assert torch.equal(interpolate(z, 1.0).argmax(1), z.mean(0).argmax(1))
+    assert torch.equal(interpolate_probabilities(z, 1.0).argmax(1), z.mean(0).argmax(1))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.05, 0.5, 1.0])
 def test_it_is_a_distribution_and_one_client_keeps_its_own(beta):
     z = logits()
-    assert torch.allclose(interpolate(z, beta).exp().sum(1), torch.ones(300, dtype=torch.float64))
-    assert torch.allclose(interpolate(z[:1], beta), z[0].log_softmax(-1), atol=1e-12)
+    assert torch.allclose(
+        interpolate_probabilities(z, beta).exp().sum(1), torch.ones(300, dtype=torch.float64)
+    )
+    assert torch.allclose(interpolate_probabilities(z[:1], beta), z[0].log_softmax(-1), atol=1e-12)
     by_hand = torch.ones(300, 7, dtype=torch.float64)
     for c in range(7):
         product = torch.stack([z[k].softmax(-1)[:, c] for k in range(5)]).prod(0)
         by_hand[:, c] = product**beta * z.softmax(-1)[:, :, c].mean(0) ** (1 - beta)
     assert torch.allclose(
-        interpolate(z, beta).exp(), by_hand / by_hand.sum(1, keepdim=True), atol=1e-10
+        interpolate_probabilities(z, beta).exp(), by_hand / by_hand.sum(1, keepdim=True), atol=1e-10
     )
 
 
@@ -119,7 +121,10 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
         torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True)
     )
     answers = torch.stack([module(x).detach() for module in model.clients.modules])
-    slow = [float(torch.nn.functional.nll_loss(interpolate(answers, beta), y)) for beta in GRID]
+    slow = [
+        float(torch.nn.functional.nll_loss(interpolate_probabilities(answers, beta), y))
+        for beta in GRID
+    ]
     assert model.report.held_out_nll == pytest.approx(slow, rel=1e-5)
     assert model.report.beta == GRID[slow.index(min(slow))]
     size = 4 * model.clients.parameters[0]
@@ -140,7 +145,7 @@ def test_a_given_beta_costs_nothing_more(federation):
     )
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
-    assert torch.allclose(model.logits(x), interpolate(model.client_logits(x), 0.3))
+    assert torch.allclose(model.logits(x), interpolate_probabilities(model.client_logits(x), 0.3))
     assert model.logits(x).shape == (len(x), C)
     assert not torch.equal(model.logits(x), mean.logits(x))
 
@@ -236,18 +241,18 @@ def test_only_the_chosen_upload(selected, by, keep):
 def test_clusters_find_three_heaps_and_the_best_of_each_is_taken():
     stream = torch.Generator().manual_seed(0)
     heaps = torch.tensor([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]]).repeat(4, 1)
-    member = k_means(heaps + torch.randn(12, 2, generator=stream), 3, 5)
+    member = find_k_means(heaps + torch.randn(12, 2, generator=stream), 3, 5)
     assert (
         all(len(set(member[i::3].tolist())) == 1 for i in range(3))
         and len(set(member.tolist())) == 3
     )
     ranked = [7, 4, 10, 0, 2, 1, 3, 5, 6, 8, 9, 11]  # 7, 4, 10 and 1 are of one heap
-    assert best_of_clusters(member, ranked, 3) == [7, 0, 2]
+    assert choose_best_of_clusters(member, ranked, 3) == [7, 0, 2]
 
 
 def test_equal_models_fill_up_by_rank():
-    member = k_means(torch.ones(6, 3), 3, 2)
-    assert best_of_clusters(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
+    member = find_k_means(torch.ones(6, 3), 3, 2)
+    assert choose_best_of_clusters(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
 
 
 def test_a_class_that_no_chosen_client_has_is_hardly_found():

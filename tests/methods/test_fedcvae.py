@@ -11,7 +11,14 @@ import torch.nn.functional as F
 from method_runs import seeded
 from watched import watched
 
-from fedlab_nb.methods.fedcvae import TRUNCATION, Cvae, FedCVAE, draw_samples, elbo, train_cvaes
+from fedlab_nb.methods.fedcvae import (
+    TRUNCATION,
+    Cvae,
+    FedCVAE,
+    compute_elbo,
+    draw_samples,
+    train_cvaes,
+)
 
 EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
@@ -34,13 +41,13 @@ def test_loss_against_torchs_own_kl_and_cross_entropy():
     out = cvae.decoder(torch.cat([mean + q.stddev * noise, hot], 1))
     likelihood = torch.distributions.Bernoulli(logits=out, validate_args=False).log_prob(x).sum(1)
     torch.testing.assert_close(
-        elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=True), kl - likelihood
+        compute_elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=True), kl - likelihood
     )
     normal = torch.distributions.Normal(out, 1.0).log_prob(x).sum(1) + 12 / 2 * math.log(
         2 * math.pi
     )
     torch.testing.assert_close(
-        elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=False), kl - normal
+        compute_elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=False), kl - normal
     )
 
 
@@ -77,7 +84,7 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
         torch.randn(6, 4, 2, generator=stream).to(EXACT),
     )
     for step, (rows, noise) in enumerate(zip(*drawn, strict=True)):
-        loss = elbo(
+        loss = compute_elbo(
             plain.encoder,
             plain.decoder,
             x[rows].flatten(1),

@@ -9,7 +9,13 @@ from method_runs import context, seeded
 from torch import tensor
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedgkt import FedGKT, join_halves, lower_half, transfer, upper_half
+from fedlab_nb.methods.fedgkt import (
+    FedGKT,
+    join_halves,
+    make_lower_half,
+    make_transfer_loss,
+    make_upper_half,
+)
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import train_clients
@@ -26,8 +32,8 @@ def test_loss_by_hand():
     )
     at = (None, torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
     by_hand = [math.log(2) + weight * kl for weight in (0, 1, 0.5)]
-    assert transfer(1.0)(*at, others, weights).tolist() == pytest.approx(by_hand)
-    assert float(transfer(3.0)(*at, 3 * others, weights)[2]) == pytest.approx(
+    assert make_transfer_loss(1.0)(*at, others, weights).tolist() == pytest.approx(by_hand)
+    assert float(make_transfer_loss(3.0)(*at, 3 * others, weights)[2]) == pytest.approx(
         math.log(2) + 0.5 * 9 * kl
     )
 
@@ -35,7 +41,7 @@ def test_loss_by_hand():
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_the_halves_make_the_network(name):
     network, x = build(name, (1, 8, 8), 10, generator=seeded()).eval(), torch.rand(5, 1, 8, 8)
-    lower, upper = lower_half(network, seeded()), upper_half(network)
+    lower, upper = make_lower_half(network, seeded()), make_upper_half(network)
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
@@ -70,9 +76,10 @@ def test_without_weight_both_sides_train_on_labels_alone():
     ctx = context(clients=2)
     out = run_to_end(FedGKT(weight=0.0, **SHORT).run(ctx))
     edges = [
-        lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier")) for k in range(2)
+        make_lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier"))
+        for k in range(2)
     ]
-    server, own = upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]
+    server, own = make_upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]
     recipe = replace(ctx.recipe, epochs=1)
     for t in range(2):
         ways = {"seed": ctx.seed, "backend": "loop"}

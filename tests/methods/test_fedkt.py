@@ -9,7 +9,7 @@ from byte_formulas import fedkt_bytes
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.ensemble import RuledEnsemble
-from fedlab_nb.methods.fedkt import FedKT, measured_epsilon, moments_epsilon
+from fedlab_nb.methods.fedkt import FedKT, compute_measured_epsilon, compute_moments_epsilon
 from fedlab_nb.studies import compare
 from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import ClientModels
@@ -27,7 +27,7 @@ context = functools.partial(method_runs.context, epochs=3)
 
 def ended(method, ctx):
     """The final model, and what the server got and labelled: (students' models, labels)."""
-    seen, real = {}, type(method).aggregate
+    seen, real = {}, type(method).aggregate_votes
 
     def aggregate(self, ctx, logits):
         seen["logits"] = logits
@@ -38,7 +38,7 @@ def ended(method, ctx):
     ctx.link.up = lambda k, payload, **phase: (
         sent.append((k, up(k, payload, **phase))) or sent[-1][1]
     )
-    object.__setattr__(method, "aggregate", aggregate.__get__(method))
+    object.__setattr__(method, "aggregate_votes", aggregate.__get__(method))
     model = run_to_end(method.run(ctx))
     owners = [k for k, _ in sent]
     modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
@@ -73,7 +73,7 @@ def slow_labels(logits, consistent):
 def test_clients_whose_students_disagree_do_not_count(consistent):
     logits = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
     method = FedKT(students=3, consistent=consistent)
-    labels, report = method.aggregate(None, logits)
+    labels, report = method.aggregate_votes(None, logits)
     assert labels.tolist() == slow_labels(logits, consistent)
     named = logits.argmax(-1)
     agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
@@ -103,18 +103,18 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
 
 def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
     logits = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
-    assert FedKT().label(logits, None).tolist() == [0]
-    assert FedKT().label(logits[:2], None).tolist() == [1]  # a tie
+    assert FedKT().label_samples(logits, None).tolist() == [0]
+    assert FedKT().label_samples(logits[:2], None).tolist() == [1]  # a tie
 
 
 def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
     logits = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
-    ctx, plain = context(federation), FedKT().aggregate(None, logits)[0]
+    ctx, plain = context(federation), FedKT().aggregate_votes(None, logits)[0]
     votes = consistent_votes(logits)
     decided = votes.topk(2, 1).values.diff(dim=1)[:, 0] != 0
-    sharp = FedKT(privacy="server", gamma=1e6).aggregate(ctx, logits)[0]
+    sharp = FedKT(privacy="server", gamma=1e6).aggregate_votes(ctx, logits)[0]
     assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
-    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate(ctx, logits)
+    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate_votes(ctx, logits)
     assert (
         report.changed == pytest.approx(float((blurred != plain).double().mean()))
         and report.changed > 0.5
@@ -140,10 +140,10 @@ def test_epsilon_is_that_of_its_queries(federation, privacy):
     assert report.queries == 50 == len(seen["labels"])
     assert report.epsilon_simple == pytest.approx(2 * 2 * 0.02 * 50)  # 2 s γ T
     cost, times = (0.08, 50) if privacy == "server" else (0.04, 100)
-    assert report.epsilon == pytest.approx(moments_epsilon(cost, times, 1e-5))
+    assert report.epsilon == pytest.approx(compute_moments_epsilon(cost, times, 1e-5))
     assert report.epsilon <= report.epsilon_simple
     if privacy == "server":
-        assert report.epsilon_measured == measured_epsilon(
+        assert report.epsilon_measured == compute_measured_epsilon(
             consistent_votes(seen["logits"]), 0.02, 0.08, 1e-5
         )
     else:

@@ -81,14 +81,14 @@ def test_halves_by_hand():
         [[[[1.0, 2.0], [3.0, 4.0]]]]
     )  # alone, it is joined with itself upside down: [[4, 3], [2, 1]]
     arrangements = {
-        tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
+        tuple(outliers.join_image_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
     }
     assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}
 
 
 def test_cut_paste_only_moves_what_is_there():
     x = torch.arange(64.0).view(1, 1, 8, 8)
-    out = outliers.cut_paste(x, 0, seeded(3))
+    out = outliers.cut_and_paste_patch(x, 0, seeded(3))
     changed = (out != x)[0, 0].nonzero()
     assert len(changed) and set(out.flatten().tolist()) <= set(x.flatten().tolist())
     shift = (out - x)[0, 0][changed[:, 0], changed[:, 1]]

@@ -110,12 +110,12 @@ def test_em_is_scikit_learns_from_the_same_start(kind):
     with pytest.warns(UserWarning, match="converge"):
         theirs.fit(rows.numpy())
     for _ in range(7):
-        ours = maximise_likelihood(rows, ours.log_densities(rows).softmax(1), kind)
+        ours = maximise_likelihood(rows, ours.compute_log_densities(rows).softmax(1), kind)
     np.testing.assert_allclose(ours.weights, theirs.weights_, atol=1e-7)
     np.testing.assert_allclose(ours.means, theirs.means_, atol=1e-6)
     np.testing.assert_allclose(ours.spread, theirs.covariances_, atol=1e-6)
     np.testing.assert_allclose(
-        ours.log_densities(rows).logsumexp(1), theirs.score_samples(rows.numpy()), atol=1e-5
+        ours.compute_log_densities(rows).logsumexp(1), theirs.score_samples(rows.numpy()), atol=1e-5
     )
 
 
@@ -123,7 +123,7 @@ def test_em_is_scikit_learns_from_the_same_start(kind):
 @pytest.mark.parametrize("seed", range(5))
 def test_each_step_of_em_makes_the_data_likelier(kind, seed):
     rows = clumps()
-    heights = [float(fit_mixture(rows, 4, kind, seeded(seed), steps).log_densities(rows).logsumexp(1).sum())
+    heights = [float(fit_mixture(rows, 4, kind, seeded(seed), steps).compute_log_densities(rows).logsumexp(1).sum())
                for steps in range(8)]  # fmt: skip
     assert all(after > before - 1e-3 for before, after in zip(heights, heights[1:], strict=False))
     assert heights[-1] > heights[0] + 1
@@ -150,7 +150,7 @@ def test_draws_follow_the_mixture(kind):
     full = torch.tensor([[[2.0, 1.0], [1.0, 1.0]], [[1.0, -0.5], [-0.5, 3.0]]], dtype=EXACT)
     spread = {"none": full.new_zeros(0), "spherical": full[:, 0, 0], "full": full,
               "diagonal": full.diagonal(dim1=1, dim2=2)}[kind]  # fmt: skip
-    drawn = Mixture(kind, weights, means, spread).draw(40_000, seeded(1))
+    drawn = Mixture(kind, weights, means, spread).draw_rows(40_000, seeded(1))
     first = drawn[:, 0] < 25
     assert float(first.double().mean()) == pytest.approx(0.2, abs=0.01)
     for k, rows in enumerate((drawn[first], drawn[~first])):
@@ -167,14 +167,14 @@ def test_few_rows_and_rows_that_are_alike(kind):
         assert len(mixture.weights) == min(4, len(rows)) and float(
             mixture.weights.sum()
         ) == pytest.approx(1)
-        assert mixture.draw(20, seeded(1)).isfinite().all()
+        assert mixture.draw_rows(20, seeded(1)).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_what_is_sent_comes_back(kind):
     mixture = fit_mixture(clumps(), 2, kind, seeded())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
-    assert count_bytes(mixture.message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
-    again = Mixture.from_message(mixture.message(EXACT), kind)
+    assert count_bytes(mixture.make_message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
+    again = Mixture.from_message(mixture.make_message(EXACT), kind)
     for part in ("weights", "means", "spread"):
         torch.testing.assert_close(getattr(again, part), getattr(mixture, part), rtol=0, atol=1e-15)

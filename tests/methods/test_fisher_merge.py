@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
+from fedlab_nb.methods.fisher_merge import FisherMerge, compute_diagonal_fisher, merge_by_fisher
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import Recipe
@@ -32,10 +32,10 @@ def test_two_clients_by_hand():
     states = [{"w": torch.tensor([1.0, 2.0, 4.0])}, {"w": torch.tensor([3.0, 6.0, 0.0])}]
     fishers = [{"w": torch.tensor([3.0, 0.0, 0.0])}, {"w": torch.tensor([1.0, 5.0, 0.0])}]
     # Equal weights, no damping but in the third place: (3*1 + 1*3)/4; only the second knows; nobody knows.
-    merged = merge(states, fishers, [1, 1], 1e-9)["w"]
+    merged = merge_by_fisher(states, fishers, [1, 1], 1e-9)["w"]
     torch.testing.assert_close(merged, torch.tensor([1.5, 6.0, 2.0]))
     # With λ_damp = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
-    merged = merge(states, fishers, [1, 3], 1.0)["w"]
+    merged = merge_by_fisher(states, fishers, [1, 3], 1.0)["w"]
     torch.testing.assert_close(merged, torch.tensor([2.2, 110 / 19, 1.0]))
 
 
@@ -47,12 +47,12 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
     ]
     same = {"w": torch.rand(4, 3, generator=g, dtype=EXACT)}
     average = weighted_mean(states, [1, 2, 5])
-    merged = merge(states, [same] * 3, [1, 2, 5], 1e-6)
+    merged = merge_by_fisher(states, [same] * 3, [1, 2, 5], 1e-6)
     for name in average:  # "mean" has no Fisher
         torch.testing.assert_close(merged[name], average[name], rtol=1e-12, atol=1e-12)
     unequal = [{"w": same["w"] * k} for k in range(3)]
     torch.testing.assert_close(
-        merge(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9
+        merge_by_fisher(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9
     )
 
 
@@ -68,7 +68,7 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
     module.train()(x)  # batch norm gets statistics of its own
     module.train()
     state = model_state(module)
-    fisher = diagonal_fisher(module, x, y, labels=labels, batch_size=4)
+    fisher = compute_diagonal_fisher(module, x, y, labels=labels, batch_size=4)
     assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
@@ -83,18 +83,18 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
                 )
     for name in expected:
         torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
-    for name, value in diagonal_fisher(module, x, y, labels=labels, batch_size=9).items():
+    for name, value in compute_diagonal_fisher(module, x, y, labels=labels, batch_size=9).items():
         torch.testing.assert_close(value, fisher[name], rtol=1e-9, atol=1e-15)
 
 
 def test_with_many_classes_labels_are_drawn_from_the_prediction(monkeypatch):
     """Beyond MOST classes one label a sample: the mean over many draws is the exact expectation, and draws repeat."""
     module, (x, y) = build("mlp", (1, 8, 8), 10, dtype=EXACT), samples(4)
-    exact = diagonal_fisher(module, x, y, labels="model")["classifier.bias"]
+    exact = compute_diagonal_fisher(module, x, y, labels="model")["classifier.bias"]
     monkeypatch.setattr(fisher_merge, "MOST", 9)
     many = x.repeat(2000, 1, 1, 1), y.repeat(2000)
     one, again = (
-        diagonal_fisher(
+        compute_diagonal_fisher(
             module, *many, labels="model", stream=torch.Generator().manual_seed(1), batch_size=8000
         )["classifier.bias"]
         for _ in range(2)
@@ -102,13 +102,13 @@ def test_with_many_classes_labels_are_drawn_from_the_prediction(monkeypatch):
     torch.testing.assert_close(one, exact, rtol=0.15, atol=0)
     assert torch.equal(one, again) and not torch.equal(one, exact)
     with pytest.raises(UsageError, match="labels of the Fisher 'drawn'"):
-        diagonal_fisher(module, x, y, labels="drawn")
+        compute_diagonal_fisher(module, x, y, labels="drawn")
 
 
 def test_no_samples_is_one_sentence():
     x, y = samples()
     with pytest.raises(UsageError, match="0 samples"):
-        diagonal_fisher(build("mlp", (1, 8, 8), 10), x[:0], y[:0])
+        compute_diagonal_fisher(build("mlp", (1, 8, 8), 10), x[:0], y[:0])
 
 
 # ------------------------------------------------------------------------------------------------ the method

@@ -146,12 +146,16 @@ def test_moments_are_numpys():
     for c in range(4):
         rows = x[y == c].numpy()
         np.testing.assert_allclose(full.means[c], rows.mean(0), atol=1e-12)
-        np.testing.assert_allclose(full.covariances()[c], np.cov(rows.T, ddof=0), atol=1e-11)
-        np.testing.assert_allclose(diagonal.variances()[c], rows.var(0), atol=1e-11)
+        np.testing.assert_allclose(
+            full.compute_covariances()[c], np.cov(rows.T, ddof=0), atol=1e-11
+        )
+        np.testing.assert_allclose(diagonal.compute_variances()[c], rows.var(0), atol=1e-11)
         assert float(full.log_priors[c]) == pytest.approx(np.log(len(rows) / 200))
     centred = (x - pooled.means[y]).numpy()
-    np.testing.assert_allclose(pooled.within(), centred.T @ centred / (200 - 4), atol=1e-11)
-    np.testing.assert_allclose(pooled.total(), np.cov(x.numpy().T), atol=1e-11)
+    np.testing.assert_allclose(
+        pooled.compute_within_covariance(), centred.T @ centred / (200 - 4), atol=1e-11
+    )
+    np.testing.assert_allclose(pooled.compute_total_covariance(), np.cov(x.numpy().T), atol=1e-11)
 
 
 def test_a_class_of_nobody_and_a_class_of_one():
@@ -163,11 +167,15 @@ def test_a_class_of_nobody_and_a_class_of_one():
             and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
         )
         assert sums.means.tolist() == [[1, 2], [0, 0], [3.5, 4.5], [0, 0]]
-    assert measure_class_sums(x, y, 4, "full").covariances()[[0, 1]].abs().max() < 1e-12
+    assert measure_class_sums(x, y, 4, "full").compute_covariances()[[0, 1]].abs().max() < 1e-12
     # Two classes exist: N - C is 3 - 2.
     expected = torch.tensor([[0.5, -0.5], [-0.5, 0.5]], dtype=EXACT)
-    torch.testing.assert_close(measure_class_sums(x, y, 4, "pooled").within(), expected)
-    assert measure_class_sums(x[:1], y[:1], 4, "pooled").within().isfinite().all()
+    torch.testing.assert_close(
+        measure_class_sums(x, y, 4, "pooled").compute_within_covariance(), expected
+    )
+    assert (
+        measure_class_sums(x[:1], y[:1], 4, "pooled").compute_within_covariance().isfinite().all()
+    )
 
 
 @pytest.mark.parametrize("kind", MOMENTS)
@@ -221,10 +229,10 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
     qda = QuadraticDiscriminantAnalysis(store_covariance=True).fit(x.numpy(), y.numpy())
     sums = measure_class_sums(x, y, 4, "full")
     for ours, theirs in zip(
-        sums.covariances(), qda.covariance_, strict=True
+        sums.compute_covariances(), qda.covariance_, strict=True
     ):  # theirs may divide by n_c - 1
         np.testing.assert_allclose(ours / ours.trace(), theirs / theirs.trace(), atol=1e-10)
-    density = torch.distributions.MultivariateNormal(sums.means, sums.covariances())
+    density = torch.distributions.MultivariateNormal(sums.means, sums.compute_covariances())
     log = density.log_prob(new[:, None]) + sums.log_priors
     torch.testing.assert_close(head("qda", x, y)(new).softmax(1), log.softmax(1), rtol=0, atol=1e-9)
 
@@ -232,7 +240,7 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
 def test_shrinkage_is_that_of_the_covariance():
     x, y = samples(200)
     sums, s = measure_class_sums(x, y, 4, "pooled"), 0.3
-    within = sums.within()
+    within = sums.compute_within_covariance()
     mixed = (1 - s) * within + s * within.diagonal().mean() * torch.eye(5, dtype=EXACT)
     slopes = torch.linalg.solve(mixed, sums.means.T)
     torch.testing.assert_close(head("lda", x, y, s).slopes, slopes, rtol=1e-9, atol=1e-10)

@@ -28,8 +28,8 @@ from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.fedprox import FedProx
-from fedlab_nb.methods.moon import Moon, contrastive
-from fedlab_nb.methods.parts.rounds import effective_steps
+from fedlab_nb.methods.moon import Moon, make_contrastive_loss
+from fedlab_nb.methods.parts.rounds import count_effective_steps
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
@@ -127,9 +127,9 @@ def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
 @pytest.mark.parametrize("tau", [1, 7, 40])
 def test_effective_steps_by_the_closed_formula(rho, tau):
     closed = (tau - rho * (1 - rho**tau) / (1 - rho)) / (1 - rho)
-    assert effective_steps(tau, Recipe(epochs=1, batch_size=1, momentum=rho)) == pytest.approx(
-        closed, rel=1e-10
-    )
+    assert count_effective_steps(
+        tau, Recipe(epochs=1, batch_size=1, momentum=rho)
+    ) == pytest.approx(closed, rel=1e-10)
 
 
 @pytest.mark.parametrize("few", [0, 2])
@@ -185,7 +185,7 @@ def test_moons_loss_by_hand():
     expected = torch.stack(
         [four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()]
     )
-    torch.testing.assert_close(contrastive(3.0, 0.5)(z, logits, labels, pairs), expected)
+    torch.testing.assert_close(make_contrastive_loss(3.0, 0.5)(z, logits, labels, pairs), expected)
 
 
 # ------------------------------------------------------------------------------------------- batch norm, bytes, errors

@@ -6,8 +6,13 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve_layer
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
-from fedlab_nb.methods.regmean import RegMean, merge, shrink_off_diagonal
+from fedlab_nb.methods.parts.kronecker import (
+    Factors,
+    Posterior,
+    compute_kronecker_factors,
+    get_layer_matrix,
+)
+from fedlab_nb.methods.regmean import RegMean, merge_layer, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import run_to_end
 
@@ -36,7 +41,7 @@ def problem(clients=3, inputs=5, outputs=2):
 def test_one_linear_layer_is_pooled_least_squares():
     xs, ys, solutions = problem()
     shares = [len(x) / sum(map(len, xs)) for x in xs]
-    merged = merge(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
+    merged = merge_layer(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     torch.testing.assert_close(merged, pooled, rtol=0, atol=1e-10)
     average = sum(w * m for w, m in zip(shares, solutions, strict=True))
@@ -52,7 +57,10 @@ def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
         solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
     )
     torch.testing.assert_close(
-        merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve_layer(system)[0], rtol=0, atol=1e-5
+        merge_layer(solutions, moments, [0.2, 0.3, 0.5], ridge),
+        solve_layer(system)[0],
+        rtol=0,
+        atol=1e-5,
     )
 
 
@@ -60,12 +68,12 @@ def test_one_client_equal_moments_and_large_ridge():
     xs, _, solutions = problem()
     moments = [x.T @ x / len(x) for x in xs]
     torch.testing.assert_close(
-        merge(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10
+        merge_layer(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10
     )
     average = 0.2 * solutions[0] + 0.8 * solutions[1]
     for inputs, ridge in (([moments[2]] * 2, 0.01), (moments[:2], 1e9)):
         torch.testing.assert_close(
-            merge(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7
+            merge_layer(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7
         )
 
 
@@ -73,7 +81,9 @@ def test_directions_without_any_input_keep_the_average():
     layers = [torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 6.0]])]
     moments = [torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([3.0, 0.0]))]
     # First column: (1*1 + 3*3)/4, the second has no input at all.
-    torch.testing.assert_close(merge(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]]))
+    torch.testing.assert_close(
+        merge_layer(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]])
+    )
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
@@ -81,8 +91,8 @@ def test_directions_without_any_input_keep_the_average():
 def test_input_moments_are_fedlpas_first_factors(model, scale):
     module = build(model, (1, 8, 8), 10, dtype=EXACT)
     x, y = samples()
-    both = kronecker_factors(module, x, y, conv_scale=scale)
-    alone = kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
+    both = compute_kronecker_factors(module, x, y, conv_scale=scale)
+    alone = compute_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
     assert list(alone) == list(both)
     for name in alone:
         torch.testing.assert_close(alone[name].a, both[name].a)
@@ -99,12 +109,14 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     name = "classifier"
     shards = [ctx.private.train(k)[0] for k in range(ctx.clients_count)]
     networks = [ctx.new_model(s) for s in remembered[0]]
-    moments = [kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)]
+    moments = [
+        compute_kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)
+    ]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
-    by_hand = merge(
-        [layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
+    by_hand = merge_layer(
+        [get_layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
     )
-    torch.testing.assert_close(layer_matrix(state, name), by_hand)
+    torch.testing.assert_close(get_layer_matrix(state, name), by_hand)
 
 
 def test_batch_norm_is_averaged():
@@ -130,10 +142,12 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     layers = [network.get_submodule(name) for network in networks]
     own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
     moments = [
-        kronecker_factors(network, x, None)[name].a
+        compute_kronecker_factors(network, x, None)[name].a
         for network, x in zip(networks, images, strict=True)
     ]
-    merged = merge([layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0)
+    merged = merge_layer(
+        [get_layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
+    )
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()
     far = sum(

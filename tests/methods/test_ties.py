@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.ties import Ties, conflict_share, elected_mean, trim
+from fedlab_nb.methods.ties import Ties, compute_elected_mean, measure_conflict_share, trim_changes
 from fedlab_nb.models import model_state
 from fedlab_nb.studies.experiment import run_to_end
 
@@ -33,26 +33,28 @@ def test_two_clients_by_hand():
     changes = torch.tensor([[4.0, -3.0, 1.0, 0.0, 2.0, 0.0], [2.0, 1.0, -1.0, 5.0, -2.0, 0.0]])
     # Agreement; the larger wins alone; a draw of sizes and of heads; one speaks; a draw; nobody speaks.
     torch.testing.assert_close(
-        elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0])
+        compute_elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0])
     )
     # Client 2 counts three times as much: (4 + 6)/4; 3 against 3, a draw; -3 wins over 1; 5; -6 over 2.
     shares = torch.tensor([0.25, 0.75])
     torch.testing.assert_close(
-        elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
+        compute_elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
     )
-    assert conflict_share(changes) == pytest.approx(3 / 6)
+    assert measure_conflict_share(changes) == pytest.approx(3 / 6)
 
 
 def test_a_sum_of_0_goes_to_the_sign_of_most_clients():
     changes = torch.tensor([[1.0], [1.0], [-2.0]])
-    torch.testing.assert_close(elected_mean(changes, torch.ones(3) / 3), torch.tensor([1.0]))
+    torch.testing.assert_close(
+        compute_elected_mean(changes, torch.ones(3) / 3), torch.tensor([1.0])
+    )
 
 
 def test_trimming_keeps_the_largest_of_each_client():
     changes = torch.tensor([[3.0, -5.0, 1.0, 2.0, 0.5], [1.0, 2.0, -9.0, 4.0, 3.0]])
     largest = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
-    assert torch.equal(trim(changes, 0.4), largest)
-    assert torch.equal(trim(changes, 1.0), changes)
+    assert torch.equal(trim_changes(changes, 0.4), largest)
+    assert torch.equal(trim_changes(changes, 1.0), changes)
 
 
 # ------------------------------------------------------------------------------------------------ limits

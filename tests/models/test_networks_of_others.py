@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fisher_merge import diagonal_fisher
-from fedlab_nb.methods.parts.kronecker import factor_layers
+from fedlab_nb.methods.fisher_merge import compute_diagonal_fisher
+from fedlab_nb.methods.parts.kronecker import find_factor_layers
 from fedlab_nb.models import MENU, MODELS, build, parameter_count, parse_models, plain
 from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
@@ -130,6 +130,9 @@ def test_they_run_from_the_settings():
 
 def test_factors_need_convolutions_without_groups():
     model, x, y = build("shufflenet", (1, 8, 8), 3, width=2), image(1, 8, 8), torch.tensor([0, 1])
-    for factors in (lambda: factor_layers(model), lambda: diagonal_fisher(model, x, y)):
+    for factors in (
+        lambda: find_factor_layers(model),
+        lambda: compute_diagonal_fisher(model, x, y),
+    ):
         with pytest.raises(UsageError, match="has groups"):
             factors()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ...labs.distilled.sent_images import attack_sent_images
-from ...methods.distilled.images import tangent_kernel
+from ...methods.distilled.images import compute_tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
@@ -86,7 +86,7 @@ def both_settings() -> Outcomes:
 # ---------------------------------------------------------------------------------- to build
 def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
-    return tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
+    return compute_tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
 
 
 def scores(sent, labels, images, classes, ridge):

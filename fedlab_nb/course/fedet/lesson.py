@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from ...labs.fedet import SIZES
 from ...labs.fedet.votes import vote_on_test_samples
-from ...methods.fedet.consensus import consensus as fedet_consensus
+from ...methods.fedet.consensus import compute_consensus as fedet_consensus
 from ...plots.words import format_letters, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY

@@ -18,7 +18,7 @@ from ...data import Dataset, Federation, federate
 from ...data.dataset import hash_parts
 from ...errors import choose
 from ...methods.base import weighted_mean
-from ...methods.run_outputs import plain_mean
+from ...methods.run_outputs import average_answers
 from ...models import Network, build, load_state
 from ...rng import generator
 from ...training import ClientModels, Recipe, compute_accuracy, run_cached, train_to_end
@@ -126,7 +126,7 @@ class Toy:
 
     def predictions(self, x: Tensor) -> Tensor:
         """The mean of the clients' logits."""
-        return plain_mean(self.clients.logits(x), "logits")
+        return average_answers(self.clients.logits(x), "logits")
 
     def weights(self, x: Tensor) -> Tensor:
         return run_cached(self.average, x)

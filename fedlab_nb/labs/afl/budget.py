@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
-from ...methods.parts.privacy import smallest_sigma
+from ...methods.parts.privacy import find_smallest_sigma
 from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, mean_percent
 from ...plots.study import against
@@ -119,7 +119,7 @@ def describe_budget(by_features: Mapping[str, AccuraciesByBudget], epsilon: floa
 
 def describe_promise(epsilon: float, delta: float) -> str:
     """What a budget promises, and what it does not cover."""
-    sigma = smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
+    sigma = find_smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
     return (
         f"ε = {epsilon:g} is noise σ = {sigma:.2g}. One sample more or less changes the odds of a "
         f"result at most e^ε = {math.exp(epsilon):.2g} times, except with probability {delta:g}. Not "

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...methods.fedet.consensus import Consensus, consensus
+from ...methods.fedet.consensus import Consensus, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
 
@@ -18,7 +18,7 @@ def vote_on_logits(
     logits: np.ndarray, weighting: str = "softmax", temperature: float = 1.0
 ) -> Consensus:
     """What the server makes of logits `[m, B, C]`."""
-    return consensus(torch.as_tensor(logits), weighting, temperature)
+    return compute_consensus(torch.as_tensor(logits), weighting, temperature)
 
 
 def vote_on_test_samples(

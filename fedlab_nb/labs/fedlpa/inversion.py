@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...data import Federation
 from ...methods.fedlpa.client import compute_gradient, guess_classes, recover_image, recover_label
-from ...methods.parts.kronecker import kronecker_factors
+from ...methods.parts.kronecker import compute_kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, join_words, plural
@@ -92,7 +92,7 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
     gradient_image = recover_image(gradient[weights[0]], gradient[bias])
     gradient_label = recover_label(gradient[weights[-1]])
 
-    factors = list(kronecker_factors(module, x, y).values())
+    factors = list(compute_kronecker_factors(module, x, y).values())
     first_a = factors[0].a
     last_b = factors[-1].b
     factors_image = first_a[:-1, -1] / first_a[-1, -1]

@@ -13,7 +13,7 @@ from ...comm.codec import Quantised, dequantise_state, quantise_state
 from ...data.edits import format_letters
 from ...errors import UsageError
 from ...methods import METHODS
-from ...methods.parts.averages import initial_state, mean_change, server_step
+from ...methods.parts.averages import compute_mean_change, make_initial_moments, take_server_step
 from ...training import ClientModels
 from .messages import CLASSES, SIDE, Message, decode_array, encode_array, parse_object, require
 from .worth import LOUD
@@ -62,7 +62,7 @@ class Rounds:
         self.known = {m.seat for m in members}  # who is in λ
         self.networks = [[pack_part(part) for part in state.values()] for state in states]
         self.table = torch.full((len(members), CLASSES), 1 / len(members))
-        self.moments = initial_state(self.table)
+        self.moments = make_initial_moments(self.table)
         self.serial = serial
         self.round = 0
         self.begun = float("inf")  # when the first answer of this round came
@@ -121,9 +121,11 @@ class Rounds:
             self.waited += now - self.begun
         used = [min(n, FENS.batch) for n, _ in self.received.values()]
         shares = [n / sum(used) for n in used]
-        change = mean_change(shares, [table for _, table in self.received.values()], self.table)
+        change = compute_mean_change(
+            shares, [table for _, table in self.received.values()], self.table
+        )
         rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
-        self.table, self.moments = server_step(
+        self.table, self.moments = take_server_step(
             FENS.server, self.table, change, self.moments, **rates
         )
         self.expected = {*self.received}

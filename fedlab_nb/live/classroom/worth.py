@@ -86,7 +86,7 @@ def predict_by_networks(senders: Sequence[Message], x: Tensor) -> dict[str, Tens
 def predict_by_sums(total: gauss.ClassSums, clients: int, x: Tensor) -> Tensor:
     """AFL's class of each sample `x [N, 64]`, `[N]`, from the added sums of so many clients."""
     weights = afl.solve_weights(derive_afl_sums(total), clients, 0.0, AFL.rho)
-    return afl.linear_scores(x.double(), weights).argmax(1)
+    return afl.compute_linear_scores(x.double(), weights).argmax(1)
 
 
 def measure_loudness(networks: Sequence[Message], x: Tensor) -> dict[int, float]:

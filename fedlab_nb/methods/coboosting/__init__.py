@@ -50,7 +50,7 @@ from ..base import (
     knob,
     register,
 )
-from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
+from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_logits, make_client_weights
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, SynthesisReport, clip_knob
 from ..traffic import Sizes, Traffic
 from . import boosting
@@ -109,7 +109,7 @@ class WeightedEnsemble(EnsembleModel):
         self.normalise = normalise
 
     def logits(self, x: Tensor) -> Tensor:
-        return combine(self.client_logits(x), self.weights, normalise=self.normalise)
+        return combine_logits(self.client_logits(x), self.weights, normalise=self.normalise)
 
     def measured(self, x: Tensor, y: Tensor) -> CoBoostingReport:
         """With `ensemble_curve`, where a run has kept the weights of its epochs."""
@@ -118,7 +118,7 @@ class WeightedEnsemble(EnsembleModel):
         logits = self.client_logits(x)
         curve = []
         for w in torch.from_numpy(self.report.weights).to(logits):
-            predictions = combine(logits, w, normalise=self.normalise).argmax(1)
+            predictions = combine_logits(logits, w, normalise=self.normalise).argmax(1)
             curve.append(float((predictions == y).double().mean()))
         return replace(self.report, ensemble_curve=curve)
 
@@ -180,11 +180,11 @@ class CoBoosting(GeneratorKnobs):
         return "each client's model"
 
     def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor:
-        return client_weights(self.start, ctx.sizes, like)
+        return make_client_weights(self.start, ctx.sizes, like)
 
     def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
-        return combine(client_logits, weights, normalise=self.weighted == "mean")
+        return combine_logits(client_logits, weights, normalise=self.weighted == "mean")
 
     def generator_loss(
         self,

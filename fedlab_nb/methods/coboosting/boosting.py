@@ -9,8 +9,8 @@ In short:
   by the sign of the gradient of a cross-entropy. It reads cached logits `[M, N, C]` and labels, never a network
   or an image: the clients are frozen, so that is exact and costs a weighted sum.
 
-f̄_w is `frozen_ensemble.combine`: Σ_k w_k f_k / Σ_k w_k as in the released code, or with normalise=False the sum to the
-letter. The weights stay in [0, 1] and need not sum to 1; show w / Σ_k w_k.
+f̄_w is `frozen_ensemble.combine_logits`: Σ_k w_k f_k / Σ_k w_k as in the released code, or with normalise=False
+the sum to the letter. The weights stay in [0, 1] and need not sum to 1; show w / Σ_k w_k.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ...errors import choose
 from ...training.distill import compute_kl_losses
-from ..parts.frozen_ensemble import combine
+from ..parts.frozen_ensemble import combine_logits
 
 PERTURBATIONS = ("sign", "literal")
 Classifier = Callable[[Tensor], Tensor]  # samples `[N, ...]` to logits `[N, C]`
@@ -99,7 +99,7 @@ def compute_weight_gradient(
     For the sum: g_k = (1/N) Σ_i Σ_c (p_ic - 1[c = y_i]) f_kc(x_i), p = softmax(f̄_w(x_i)). For the mean, w̄ = w / Σ w:
     (g_k - Σ_j w̄_j g_j) / Σ_j w_j, hence Σ_k w_k ∂L_w/∂w_k = 0: some clients rise while others fall.
     """
-    error = combine(logits, weights, normalise=normalise).softmax(-1)
+    error = combine_logits(logits, weights, normalise=normalise).softmax(-1)
     error[torch.arange(len(labels), device=labels.device), labels] -= 1
     g = torch.einsum("nc,mnc->m", error, logits) / len(labels)
     if not normalise:

@@ -87,13 +87,15 @@ class KernelModel(GlobalModel):
         self.parameters = x.numel() + self.coefficients.numel()
 
     def logits(self, x: Tensor) -> Tensor:
-        return run_in_chunks(lambda chunk: (self._kernel(chunk) @ self.coefficients).to(x), x)
+        return run_in_chunks(
+            lambda chunk: (self._compute_kernel(chunk) @ self.coefficients).to(x), x
+        )
 
     def features(self, x: Tensor) -> Tensor:
-        return run_in_chunks(lambda chunk: self._kernel(chunk).to(x), x)
+        return run_in_chunks(lambda chunk: self._compute_kernel(chunk).to(x), x)
 
-    def _kernel(self, x: Tensor) -> Tensor:
-        return making.tangent_kernel(x, self.x, self.depth)
+    def _compute_kernel(self, x: Tensor) -> Tensor:
+        return making.compute_tangent_kernel(x, self.x, self.depth)
 
 
 WAYS = ("random", "kmeans", "kip", "crops")
@@ -132,7 +134,7 @@ class Distilled(Method):
     def bytes_sent(self, sizes: Sizes) -> Traffic:
         classes_held = 0.4 * sizes.classes  # a guess: it depends on the skew
         images = self.per_class * classes_held
-        return Traffic(sizes.every_client((sizes.numbers + 1) * images), is_exact=False)
+        return Traffic(sizes.count_bytes_of_all((sizes.numbers + 1) * images), is_exact=False)
 
     @property
     def leaks(self) -> str:
@@ -176,8 +178,8 @@ class Distilled(Method):
             y = torch.cat([message["labels"] for message in received]).long()
             report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
-                targets = making.centred_targets(y, ctx.classes)
-                coefficients = making.coefficients(x, targets, self.depth, self.ridge)
+                targets = making.make_centred_targets(y, ctx.classes)
+                coefficients = making.solve_coefficients(x, targets, self.depth, self.ridge)
                 return KernelModel(x, coefficients, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
@@ -190,17 +192,17 @@ class Distilled(Method):
             return NetworkModel(student, report)
 
     def make_images(
-        self, ctx: Context, k: int, networks: ClientModels | None, losses: list[Tensor]
+        self, ctx: Context, client: int, networks: ClientModels | None, losses: list[Tensor]
     ) -> Steps[tuple[Tensor, Tensor]]:
         """Client k's images `[S, ...]` and their labels `[S]`; `losses` gets one value for each step."""
-        x, y = ctx.private.train(k)
-        class_rows = making.rows_by_class(y, ctx.classes)
-        stream = ctx.generator("distilled", self.images, k)
+        x, y = ctx.private.train(client)
+        class_rows = making.group_rows_by_class(y, ctx.classes)
+        stream = ctx.generator("distilled", self.images, client)
         steps: Iterable[tuple[Tensor, Tensor]] = ()
         if networks is not None:  # crops
-            network = networks.module(k)
-            crops, crop_losses = making.best_crops(network, x, y, stream)
-            rows = making.least_lossy(class_rows, crop_losses, self.per_class).to(x.device)
+            network = networks.module(client)
+            crops, crop_losses = making.choose_best_crops(network, x, y, stream)
+            rows = making.choose_least_lossy(class_rows, crop_losses, self.per_class).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
             images = making.mix_amplitudes(crops[rows], others, self.mix)
             steps = making.match_features(
@@ -209,12 +211,12 @@ class Distilled(Method):
         elif self.images == "kmeans":
             centres = []
             for rows in class_rows:
-                centres.append(making.k_means(x[rows.to(x.device)], self.per_class, stream))
+                centres.append(making.find_k_means(x[rows.to(x.device)], self.per_class, stream))
             images = torch.cat(centres)
             # As many rows of each class as it has centres: their labels are read.
             rows = torch.cat([rows[: self.per_class] for rows in class_rows]).to(x.device)
         else:
-            rows = making.random_rows(class_rows, self.per_class, stream).to(x.device)
+            rows = making.draw_rows(class_rows, self.per_class, stream).to(x.device)
             images = x[rows]
         if self.images == "kip":
             steps = making.move_inducing_points(
@@ -233,9 +235,11 @@ class Distilled(Method):
         for new_images, loss in steps:
             images = new_images
             losses.append(loss)
-            yield Progress("images", k * self.steps + len(losses), ctx.clients_count * self.steps)
+            yield Progress(
+                "images", client * self.steps + len(losses), ctx.clients_count * self.steps
+            )
         if not losses:
-            yield Progress("images", k + 1, ctx.clients_count)
+            yield Progress("images", client + 1, ctx.clients_count)
         return images, y[rows]
 
     def make_report(

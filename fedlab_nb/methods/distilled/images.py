@@ -33,13 +33,16 @@ BIAS_VARIANCE = 0.01  # σ_b²
 SAME = 1e-12  # two samples count as the same one where 1 - cos φ is below this: φ = 0, and the slope is finite
 
 
-def tangent_kernel(x: Tensor, z: Tensor, depth: int) -> Tensor:
-    """Θ_depth of samples `x [N, ...]` and `z [S, ...]`: `[N, S]`, float64, differentiable with respect to both."""
-    x = x.flatten(1).double()
-    z = z.flatten(1).double()
-    covariance = WEIGHT_VARIANCE * x @ z.T / x.shape[1] + BIAS_VARIANCE
-    x_variance = WEIGHT_VARIANCE * x.square().mean(1)[:, None] + BIAS_VARIANCE
-    z_variance = WEIGHT_VARIANCE * z.square().mean(1) + BIAS_VARIANCE
+def compute_tangent_kernel(first_samples: Tensor, second_samples: Tensor, depth: int) -> Tensor:
+    """Θ_depth of samples `first_samples [N, ...]` and `second_samples [S, ...]`: `[N, S]`, float64,
+    differentiable with respect to both."""
+    first_samples = first_samples.flatten(1).double()
+    second_samples = second_samples.flatten(1).double()
+    covariance = (
+        WEIGHT_VARIANCE * first_samples @ second_samples.T / first_samples.shape[1] + BIAS_VARIANCE
+    )
+    x_variance = WEIGHT_VARIANCE * first_samples.square().mean(1)[:, None] + BIAS_VARIANCE
+    z_variance = WEIGHT_VARIANCE * second_samples.square().mean(1) + BIAS_VARIANCE
     tangent = covariance
     for layer in range(depth):
         bias = layer * BIAS_VARIANCE
@@ -54,34 +57,39 @@ def tangent_kernel(x: Tensor, z: Tensor, depth: int) -> Tensor:
     return tangent
 
 
-def centred_targets(labels: Tensor, classes: int) -> Tensor:
+def make_centred_targets(labels: Tensor, classes: int) -> Tensor:
     """Targets `[N, C]` of labels `[N]`: one-hot less 1/C, float64."""
     return F.one_hot(labels, classes).double() - 1 / classes
 
 
-def coefficients(x: Tensor, targets: Tensor, depth: int, ridge: float) -> Tensor:
-    """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of samples `x [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
-    return solve_regression(tangent_kernel(x, x, depth), targets, ridge)
+def solve_coefficients(samples: Tensor, targets: Tensor, depth: int, ridge: float) -> Tensor:
+    """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of `samples [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
+    return solve_regression(compute_tangent_kernel(samples, samples, depth), targets, ridge)
 
 
 def solve_regression(kernel: Tensor, targets: Tensor, ridge: float) -> Tensor:
-    """`coefficients` from K itself, `[S, S]`."""
+    """`solve_coefficients` from K itself, `[S, S]`."""
     damping = ridge * kernel.diagonal().mean().expand(len(kernel)).diag()
     return torch.linalg.solve(kernel + damping, targets)
 
 
 def inducing_loss(
-    support: Tensor, support_targets: Tensor, x: Tensor, targets: Tensor, depth: int, ridge: float
+    support: Tensor,
+    support_targets: Tensor,
+    samples: Tensor,
+    targets: Tensor,
+    depth: int,
+    ridge: float,
 ) -> Tensor:
-    """½ mean ‖K(x, s) (K(s, s) + λ_damp tr/S I)⁻¹ Y_s - Y‖², the mean over the samples `x [N, ...]`.
+    """½ mean ‖K(x, s) (K(s, s) + λ_damp tr/S I)⁻¹ Y_s - Y‖², the mean over the `samples [N, ...]`.
 
-    KIP's loss (Nguyen et al., ICLR 2021): the error on `x` of regression on the `support [S, ...]`. Targets `[S, C]`
-    and `[N, C]`.
+    KIP's loss (Nguyen et al., ICLR 2021): the error on `samples` of regression on the `support [S, ...]`.
+    Targets `[S, C]` and `[N, C]`.
     """
     # One kernel for both: half as many operations.
-    kernel = tangent_kernel(torch.cat([x, support]), support, depth)
-    support_coefficients = solve_regression(kernel[len(x) :], support_targets, ridge)
-    predictions = kernel[: len(x)] @ support_coefficients
+    kernel = compute_tangent_kernel(torch.cat([samples, support]), support, depth)
+    support_coefficients = solve_regression(kernel[len(samples) :], support_targets, ridge)
+    predictions = kernel[: len(samples)] @ support_coefficients
     return (predictions - targets).square().sum(1).mean() / 2
 
 
@@ -90,61 +98,61 @@ LLOYD_STEPS = 20
 MOST_TARGETS = 1000  # KIP reads no more of a client's samples than this
 
 
-def rows_by_class(labels: Tensor, classes: int) -> list[Tensor]:
+def group_rows_by_class(labels: Tensor, classes: int) -> list[Tensor]:
     """For each class that occurs in `labels [n]`, its rows, on the CPU."""
     labels = labels.cpu()
     by_class = [(labels == c).nonzero()[:, 0] for c in range(classes)]
     return [rows for rows in by_class if len(rows)]
 
 
-def random_rows(class_rows: Sequence[Tensor], m: int, stream: torch.Generator) -> Tensor:
-    """`m` rows of each class (all of a smaller one), drawn without replacement and in ascending order."""
+def draw_rows(class_rows: Sequence[Tensor], count: int, stream: torch.Generator) -> Tensor:
+    """`count` rows of each class (all of a smaller one), drawn without replacement and in ascending order."""
     chosen = []
     for rows in class_rows:
         order = torch.randperm(len(rows), generator=stream)
-        chosen.append(rows[order[:m].sort().values])
+        chosen.append(rows[order[:count].sort().values])
     return torch.cat(chosen)
 
 
-def k_means(x: Tensor, m: int, stream: torch.Generator) -> Tensor:
-    """`m` centres of the samples `x [n, ...]` by k-means, `[m, ...]`; the samples themselves if there are no more.
+def find_k_means(samples: Tensor, count: int, stream: torch.Generator) -> Tensor:
+    """`count` centres of the `samples [n, ...]` by k-means, `[m, ...]`; the samples themselves if there are no more.
 
     The best of STARTS seedings by k-means++ (Arthur and Vassilvitskii, 2007), LLOYD_STEPS each. A centre to which no
     sample is nearest stays where it is.
     """
-    if len(x) <= m:
-        return x.clone()
-    flat = x.flatten(1)
-    draws = torch.rand(m, STARTS, 1, generator=stream).to(flat)
-    centres = flat[(draws[0, :, 0] * len(x)).long()][:, None]  # [STARTS, 1, p]
+    if len(samples) <= count:
+        return samples.clone()
+    flat = samples.flatten(1)
+    draws = torch.rand(count, STARTS, 1, generator=stream).to(flat)
+    centres = flat[(draws[0, :, 0] * len(samples)).long()][:, None]  # [STARTS, 1, p]
     for draw in draws[1:]:
-        cumulated = square_distances(flat, centres).amin(2).cumsum(1)  # [STARTS, n]
-        rows = torch.searchsorted(cumulated, draw * cumulated[:, -1:]).clamp(max=len(x) - 1)
+        cumulated = compute_square_distances(flat, centres).amin(2).cumsum(1)  # [STARTS, n]
+        rows = torch.searchsorted(cumulated, draw * cumulated[:, -1:]).clamp(max=len(samples) - 1)
         centres = torch.cat([centres, flat[rows]], 1)
-    numbers = torch.arange(m, device=x.device)
+    numbers = torch.arange(count, device=samples.device)
     for _ in range(LLOYD_STEPS):
-        nearest = square_distances(flat, centres).argmin(2)
+        nearest = compute_square_distances(flat, centres).argmin(2)
         members = (nearest[:, :, None] == numbers).to(flat)  # [STARTS, n, m]
         counts = members.sum(1)[:, :, None]
         means = members.mT @ flat / counts.clamp(min=1)
         centres = torch.where(counts > 0, means, centres)
-    errors = square_distances(flat, centres).amin(2).sum(1)
+    errors = compute_square_distances(flat, centres).amin(2).sum(1)
     best = centres.index_select(0, errors.argmin(0, keepdim=True))[0]
-    return best.unflatten(1, x.shape[1:])
+    return best.unflatten(1, samples.shape[1:])
 
 
-def square_distances(x: Tensor, points: Tensor) -> Tensor:
-    """‖x_i - z_j‖² of `x [n, p]` and `points [R, m, p]`: `[R, n, m]`."""
-    products = x @ points.mT
-    squares = x.square().sum(1)[:, None] - 2 * products + points.square().sum(2)[:, None]
+def compute_square_distances(samples: Tensor, points: Tensor) -> Tensor:
+    """‖x_i - z_j‖² of `samples [n, p]` and `points [R, m, p]`: `[R, n, m]`."""
+    products = samples @ points.mT
+    squares = samples.square().sum(1)[:, None] - 2 * products + points.square().sum(2)[:, None]
     return squares.clamp(min=0)
 
 
 def move_inducing_points(
     start: Tensor,
     start_labels: Tensor,
-    x: Tensor,
-    y: Tensor,
+    samples: Tensor,
+    labels: Tensor,
     *,
     classes: int,
     depth: int,
@@ -154,20 +162,21 @@ def move_inducing_points(
     clip: bool,
     stream: torch.Generator,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """KIP on one client: `start [S, ...]` moved by `steps` steps of Adam towards less `inducing_loss` on `x, y`.
+    """KIP on one client: `start [S, ...]` moved by `steps` steps of Adam towards less `inducing_loss` on
+    `samples`, `labels`.
 
     Yields the images as they are after each step, and the loss before it. Labels stay; `clip`: pixels stay in
     [0, 1]. Of more than MOST_TARGETS samples, so many are drawn once.
     """
-    order = torch.randperm(len(x), generator=stream)
-    rows = order[:MOST_TARGETS].sort().values.to(x.device)
-    x = x[rows].double()
-    targets = centred_targets(y[rows], classes)
-    image_targets = centred_targets(start_labels, classes)
+    order = torch.randperm(len(samples), generator=stream)
+    rows = order[:MOST_TARGETS].sort().values.to(samples.device)
+    samples = samples[rows].double()
+    targets = make_centred_targets(labels[rows], classes)
+    image_targets = make_centred_targets(start_labels, classes)
     images = start.double().clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):
-        loss = inducing_loss(images, image_targets, x, targets, depth, ridge)
+        loss = inducing_loss(images, image_targets, samples, targets, depth, ridge)
         optimizer.step(torch.autograd.grad(loss, [images]))
         if clip:
             images.detach().clamp_(0, 1)
@@ -193,45 +202,46 @@ ENTROPY_WEIGHT = 0.01  # of the cross-entropy, relative to the features
 
 
 @torch.no_grad()
-def best_crops(
-    network: Network, x: Tensor, y: Tensor, stream: torch.Generator
+def choose_best_crops(
+    network: Network, images: Tensor, labels: Tensor, stream: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of each image of `x [n, C, H, W]` the crop with the least loss of `network`, and that loss `[n]`."""
-    best = x
-    best_losses = torch.full((len(x),), torch.inf, device=x.device, dtype=x.dtype)
-    for draw in torch.rand(CROPS, 3, len(x), generator=stream).to(x):
-        crops = crop_images(x, *draw)
-        losses = F.cross_entropy(run_in_chunks(network, crops), y, reduction="none")
+    """Of each image of `images [n, C, H, W]` the crop with the least loss of `network`, and that loss `[n]`."""
+    best = images
+    best_losses = torch.full((len(images),), torch.inf, device=images.device, dtype=images.dtype)
+    for draw in torch.rand(CROPS, 3, len(images), generator=stream).to(images):
+        crops = crop_images(images, *draw)
+        losses = F.cross_entropy(run_in_chunks(network, crops), labels, reduction="none")
         is_better = losses < best_losses
         best = torch.where(is_better[:, None, None, None], crops, best)
         best_losses = torch.where(is_better, losses, best_losses)
     return best, best_losses
 
 
-def crop_images(x: Tensor, size: Tensor, left: Tensor, top: Tensor) -> Tensor:
-    """A square part of each image of `x [n, C, H, W]`, brought back to H x W; the draws `[n]` are uniform in [0, 1]."""
+def crop_images(images: Tensor, size: Tensor, left: Tensor, top: Tensor) -> Tensor:
+    """A square part of each image of `images [n, C, H, W]`, brought back to H x W; the draws `[n]` are uniform
+    in [0, 1]."""
     side = SMALLEST + (1 - SMALLEST) * size
     margin = 1 - side
     zero = torch.zeros_like(side)
     rows = torch.stack([side, zero, margin * (2 * left - 1)], 1)
     columns = torch.stack([zero, side, margin * (2 * top - 1)], 1)
-    grid = F.affine_grid(torch.stack([rows, columns], 1), list(x.shape), align_corners=False)
-    return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
+    grid = F.affine_grid(torch.stack([rows, columns], 1), list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def least_lossy(class_rows: Sequence[Tensor], losses: Tensor, m: int) -> Tensor:
-    """The rows of the `m` least `losses [n]` of each class (all of a smaller one), in ascending order."""
+def choose_least_lossy(class_rows: Sequence[Tensor], losses: Tensor, count: int) -> Tensor:
+    """The rows of the `count` least `losses [n]` of each class (all of a smaller one), in ascending order."""
     losses = losses.cpu()
     chosen = []
     for rows in class_rows:
         order = losses[rows].argsort(stable=True)
-        chosen.append(rows[order[:m]].sort().values)
+        chosen.append(rows[order[:count]].sort().values)
     return torch.cat(chosen)
 
 
-def mix_amplitudes(x: Tensor, others: Tensor, share: float) -> Tensor:
-    """Images `x [S, C, H, W]` with `share` of their Fourier amplitudes from `others`, and their own phases."""
-    spectrum = torch.fft.fft2(x)
+def mix_amplitudes(images: Tensor, others: Tensor, share: float) -> Tensor:
+    """Images `images [S, C, H, W]` with `share` of their Fourier amplitudes from `others`, and their own phases."""
+    spectrum = torch.fft.fft2(images)
     other_spectrum = torch.fft.fft2(others)
     amplitude = (1 - share) * spectrum.abs() + share * other_spectrum.abs()
     mixed = torch.polar(amplitude, spectrum.angle())

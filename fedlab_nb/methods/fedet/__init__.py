@@ -34,7 +34,7 @@ from ...training.distill import Learner
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
-from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
+from ..parts.images import SOURCES, check_source, choose_half_of_classes, choose_public_samples
 from ..run_outputs import has_curve_point
 from ..traffic import Sizes, Traffic
 from . import consensus
@@ -45,33 +45,33 @@ from .model import FedETReport, LargeModel, PastRound, Student, append_if_room
 # Which client has which architecture, how large the server's network is, which clients take part in a round.
 
 
-def choose_clients(sizes: Sequence[int], m: int, stream: torch.Generator) -> list[int]:
-    """m of the clients in ascending order, drawn without replacement in proportion to their `sizes`.
+def choose_clients(sizes: Sequence[int], count: int, stream: torch.Generator) -> list[int]:
+    """`count` of the clients in ascending order, drawn without replacement in proportion to their `sizes`.
 
-    All of them, without a draw, for m = 0 or m at least as many as there are.
+    All of them, without a draw, for a `count` of 0, or of at least as many as there are.
     """
-    if m == 0 or m >= len(sizes):
+    if count == 0 or count >= len(sizes):
         return list(range(len(sizes)))
     weights = torch.tensor(sizes, dtype=torch.float64)
-    return sorted(torch.multinomial(weights, m, generator=stream).tolist())
+    return sorted(torch.multinomial(weights, count, generator=stream).tolist())
 
 
 def cycle_samples(
-    x: Tensor, y: Tensor, count: int, stream: torch.Generator
+    samples: Tensor, labels: Tensor, count: int, stream: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """`count` samples of a shard `(x [n, ...], y [n])`, in as many shuffled passes over it as that takes.
+    """`count` samples of a shard `(samples [n, ...], labels [n])`, in as many shuffled passes over it as that takes.
 
     With count = J b, one epoch in batches of b is J steps, however few samples a client has.
     """
     passes = []
-    for _ in range(math.ceil(count / len(y))):
-        passes.append(torch.randperm(len(y), generator=stream))
-    rows = torch.cat(passes)[:count].to(y.device)
-    return x[rows], y[rows]
+    for _ in range(math.ceil(count / len(labels))):
+        passes.append(torch.randperm(len(labels), generator=stream))
+    rows = torch.cat(passes)[:count].to(labels.device)
+    return samples[rows], labels[rows]
 
 
-def local_training(
-    ctx: Context, t: int, chosen: Sequence[int], models: Sequence[Network], steps: int
+def train_chosen_clients(
+    ctx: Context, round_index: int, chosen: Sequence[int], models: Sequence[Network], steps: int
 ) -> Iterator[Tick]:
     """Round t at the `chosen` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
 
@@ -84,10 +84,10 @@ def local_training(
     for k in chosen:
         x, y = ctx.private.train(k)
         if steps:
-            stream = ctx.generator("fedet", "local", t, k)
+            stream = ctx.generator("fedet", "local", round_index, k)
             x, y = cycle_samples(x, y, steps * recipe.batch_size, stream)
         shards.append((x, y))
-    batches = f"fedet batches {t}"
+    batches = f"fedet batches {round_index}"
     yield from train_clients(
         models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=batches
     )
@@ -100,7 +100,7 @@ Architecture = tuple  # (name, input_shape, classes, width)
 POOLS = ("dealt", "drawn")
 
 
-def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
+def choose_client_architectures(ctx: Context, pool: str) -> list[Architecture]:
     """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
     Shards are drawn at random, too, so dealing in turn is as random as drawing, except that the numbers are even.
@@ -113,7 +113,7 @@ def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
     return [kinds[i] for i in indices.tolist()]
 
 
-def larger_architecture(
+def choose_larger_architecture(
     ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0
 ) -> Architecture:
     """The server's architecture: `name` with `width`, or what "auto" and 0 stand for.
@@ -139,7 +139,7 @@ def larger_architecture(
     return name, tuple(ctx.input_shape), ctx.classes, width
 
 
-def spell_architecture(architecture: Architecture) -> str:
+def format_architecture(architecture: Architecture) -> str:
     """An architecture as people write it: `mlp`, `mlp:16`."""
     name, _, _, width = architecture
     if width is None:
@@ -221,16 +221,16 @@ class FedET(Method):
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)
         heads_up, heads_down = self.transfers
-        kinds = client_architectures(ctx, self.pool)
-        large = larger_architecture(ctx, kinds, self.server, self.server_width)
-        server = self._network(ctx, large, "server")
+        kinds = choose_client_architectures(ctx, self.pool)
+        large = choose_larger_architecture(ctx, kinds, self.server, self.server_width)
+        server = self._make_network(ctx, large, "server")
         different_kinds = list(dict.fromkeys(kinds))
-        small = ClientModels([self._network(ctx, kind, "small") for kind in different_kinds])
+        small = ClientModels([self._make_network(ctx, kind, "small") for kind in different_kinds])
         table = {kind: small.state(i) for i, kind in enumerate(different_kinds)}
-        x = public_samples(ctx, self.public, self.public_size, self.transform)
+        x = choose_public_samples(ctx, self.public, self.public_size, self.transform)
         report = FedETReport(
-            architectures=[spell_architecture(kind) for kind in kinds],
-            server=spell_architecture(large),
+            architectures=[format_architecture(kind) for kind in kinds],
+            server=format_architecture(large),
             small_parameters=small.parameters,
         )
         losses: list[Tensor] = []
@@ -245,23 +245,23 @@ class FedET(Method):
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
                 if heads_up:
-                    load_state(server, model_state(server) | consensus.mean_head(states))
+                    load_state(server, model_state(server) | consensus.average_heads(states))
                     if has_point:
                         student = Student(server, report)
-                        yield self._progress(t, self.local_steps, student, "heads averaged")
+                        yield self._make_progress(t, self.local_steps, student, "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
-                logits = yield from self._teacher_logits(ctx, t, clients, x)
+                logits = yield from self._compute_teacher_logits(ctx, t, clients, x)
                 if self.public == "other-mix" and t == 0:
-                    rows = half_the_classes(self.vote(logits).labels)
+                    rows = choose_half_of_classes(self.vote(logits).labels)
                     x = x[rows]
                     logits = logits[:, rows]
                 votes = self.vote(logits)
                 report = report.with_votes(
-                    chosen, clients, votes, logits, x, ways=self._ways(ctx, kinds)
+                    chosen, clients, votes, logits, x, ways=self._count_transfers(ctx, kinds)
                 )
-                losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
+                losses.append((yield from self._distil_server(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
-                means = consensus.group_means(table, states, [kinds[k] for k in chosen])
+                means = consensus.average_groups(table, states, [kinds[k] for k in chosen])
                 head = consensus.extract_head(model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if has_point:
@@ -274,61 +274,67 @@ class FedET(Method):
 
     def vote(self, logits: Tensor) -> Consensus:
         """The server's consensus of the clients' `logits [m, B, C]`."""
-        return consensus.consensus(logits, self.weighting, self.temperature, self.normalise)
+        return consensus.compute_consensus(logits, self.weighting, self.temperature, self.normalise)
 
     def _is_shared(self, ctx: Context, kinds: list[tuple]) -> bool:
         """Whether the local training is the one that all one-shot methods share."""
         return self.rounds == 1 and not any(self.transfers) and kinds == ctx.architectures
 
-    def _ways(self, ctx: Context, kinds: list[tuple]) -> int:
+    def _count_transfers(self, ctx: Context, kinds: list[tuple]) -> int:
         """How often a chosen client's model crosses the link in a round: up, or down and up."""
         if self._is_shared(ctx, kinds) and ctx.init == "different":
             return 1
         return 2
 
-    def _teacher_logits(
-        self, ctx: Context, t: int, clients: ClientModels, x: Tensor
+    def _compute_teacher_logits(
+        self, ctx: Context, round_index: int, clients: ClientModels, samples: Tensor
     ) -> Steps[Tensor]:
         """The clients' logits `[m, P, C]` of the public samples."""
         teachers = FrozenEnsemble(clients, backend=ctx.backend)
         logits = []
-        for chunk in x.split(VOTE_CHUNK):
+        for chunk in samples.split(VOTE_CHUNK):
             logits.append(teachers.logits_in_chunks(chunk))
-            yield self._progress(t, self.local_steps)
+            yield self._make_progress(round_index, self.local_steps)
         return torch.cat(logits, 1)
 
     def _train_clients(
-        self, ctx: Context, t: int, chosen: list[int], kinds: list[tuple], table: dict[tuple, State]
+        self,
+        ctx: Context,
+        round_index: int,
+        chosen: list[int],
+        kinds: list[tuple],
+        table: dict[tuple, State],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
         if self._is_shared(ctx, kinds):
             return (yield from ctx.one_upload())
-        models = [self._network(ctx, kinds[k], "small") for k in chosen]
+        models = [self._make_network(ctx, kinds[k], "small") for k in chosen]
         for k, model in zip(chosen, models, strict=True):
             load_state(model, ctx.link.down(k, table[kinds[k]], phase="small models"))
         steps = self.local_steps if self.rounds > 1 else 0
-        for tick in local_training(ctx, t, chosen, models, steps):
+        for tick in train_chosen_clients(ctx, round_index, chosen, models, steps):
             if self.rounds == 1:
                 snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
                 yield Progress("local training", tick.done, tick.total, model=snapshot)
             else:
-                yield self._progress(t, self.local_steps * tick.done // tick.total)
+                yield self._make_progress(round_index, self.local_steps * tick.done // tick.total)
         received = []
         for k, model in zip(chosen, models, strict=True):
-            state = ctx.state_to_send(k, table[kinds[k]], model)
+            state = ctx.make_upload(k, table[kinds[k]], model)
             received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 
-    def _distil(
+    def _distil_server(
         self,
         ctx: Context,
-        t: int,
+        round_index: int,
         server: nn.Module,
-        x: Tensor,
+        samples: Tensor,
         votes: Consensus,
         report: FedETReport,
     ) -> Steps[Tensor]:
-        """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `x`; returns the losses `[J_s]`."""
+        """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `samples`; returns the losses
+        `[J_s]`."""
         recipe = Recipe(
             batch_size=self.server_batch,
             lr=self.server_lr,
@@ -342,8 +348,8 @@ class FedET(Method):
             return consensus.ensemble_loss(logits, labels, diversity, self.diversity)
 
         learner = Learner(server, recipe, loss)
-        rows = torch.arange(len(x), device=x.device)
-        stream = ctx.generator("fedet", "public batches", t)
+        rows = torch.arange(len(samples), device=samples.device)
+        stream = ctx.generator("fedet", "public batches", round_index)
         steps = self.one_shot_steps
         points = 20
         if self.rounds > 1:
@@ -352,34 +358,41 @@ class FedET(Method):
         losses: list[Tensor] = []
         while len(losses) < steps:
             for value in learner.train_one_pass(
-                x, rows, stream, epoch=0, steps=steps - len(losses)
+                samples, rows, stream, epoch=0, steps=steps - len(losses)
             ):
                 losses.append(value)
                 student = None
-                if has_curve_point(t + 1, self.rounds):
+                if has_curve_point(round_index + 1, self.rounds):
                     if has_curve_point(len(losses), steps, points):
                         student = Student(server, report)
-                yield self._progress(t, self.local_steps + len(losses), student)
+                yield self._make_progress(round_index, self.local_steps + len(losses), student)
         rate = f"server_lr={self.server_lr:g}"
         check_finite(server.parameters(), "Training the server's model", rate)
         return torch.stack(losses)
 
-    def _progress(
-        self, t: int, step: int, model: Student | None = None, phase: str = "rounds"
+    def _make_progress(
+        self,
+        round_index: int,
+        steps_done_in_round: int,
+        model: Student | None = None,
+        phase: str = "rounds",
     ) -> Progress:
-        """The progress after `step` of round t's J + J_s steps; in one shot, after those of the server."""
+        """The progress after `steps_done_in_round` of round t's J + J_s steps; in one shot, after those of the
+        server."""
         metrics: dict[str, Any] = {}
         if model is not None and phase == "rounds":  # the last round in two numbers
             metrics["dissent"] = model.report.dissent
             metrics["effective_clients"] = model.report.effective_clients
         if self.rounds == 1:
-            done = step - self.local_steps
+            done = steps_done_in_round - self.local_steps
             return Progress("distillation", done, self.one_shot_steps, metrics, model)
-        metrics["round"] = t + 1
+        metrics["round"] = round_index + 1
         steps = self.local_steps + self.server_steps
-        return Progress(phase, t * steps + step, self.rounds * steps, metrics, model)
+        return Progress(
+            phase, round_index * steps + steps_done_in_round, self.rounds * steps, metrics, model
+        )
 
-    def _network(self, ctx: Context, kind: tuple, role: str) -> Network:
+    def _make_network(self, ctx: Context, kind: tuple, role: str) -> Network:
         """A fresh network of that architecture, with a common head if heads could travel."""
         stream = ctx.generator("fedet", role, kind[0], kind[3])
         network = ctx.build(kind, stream)

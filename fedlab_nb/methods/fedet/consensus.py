@@ -62,7 +62,7 @@ class Consensus:
 
 
 @torch.no_grad()
-def consensus(
+def compute_consensus(
     logits: Tensor, weighting: str = "softmax", temperature: float = 1.0, normalise: str = "all"
 ) -> Consensus:
     """The consensus and the dissenters' target from the clients' `logits [m, B, C]`.
@@ -76,9 +76,9 @@ def consensus(
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     elif weighting == "softmax":
-        weights = variance_weights((logits / temperature).softmax(-1))
+        weights = compute_variance_weights((logits / temperature).softmax(-1))
     else:
-        weights = variance_weights(logits)
+        weights = compute_variance_weights(logits)
     weighted_outputs = weights[..., None] * outputs
     distribution = weighted_outputs.sum(0)
     if weighting == "logits":
@@ -97,7 +97,7 @@ def consensus(
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
-def variance_weights(values: Tensor) -> Tensor:
+def compute_variance_weights(values: Tensor) -> Tensor:
     """ω `[m, B]` from the variances over the last axis of `values [m, B, C]`; equal where all are flat to rounding."""
     variance = values.var(-1, correction=0)
     total = variance.sum(0)
@@ -162,13 +162,13 @@ def extract_head(state: Mapping[str, Tensor]) -> State:
     return {name: tensor for name, tensor in state.items() if name.startswith(HEAD)}
 
 
-def mean_head(states: Iterable[Mapping[str, Tensor]]) -> State:
+def average_heads(states: Iterable[Mapping[str, Tensor]]) -> State:
     """h̄ = (1/m) Σ_k h_k over clients of any architectures, with equal weights."""
     heads = [extract_head(state) for state in states]
     return weighted_mean(heads, [1] * len(heads))
 
 
-def group_means(
+def average_groups(
     table: Mapping[tuple, State], states: Sequence[Mapping[str, Tensor]], kinds: Sequence[tuple]
 ) -> dict[tuple, State]:
     """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; without a client it stays as it is in `table`.

@@ -79,7 +79,7 @@ class FedETReport(Report):
         their own first weights.
         """
         dissent = votes.dissent_fraction
-        count = count_to_keep(logits, SHOWN)
+        count = count_rows_to_keep(logits, SHOWN)
         return replace(
             self,
             public_samples=len(x),
@@ -109,7 +109,7 @@ def _append_row(rounds: np.ndarray | None, value: object) -> np.ndarray:
     return np.concatenate([rounds, row])
 
 
-def count_to_keep(logits: Tensor, most: int) -> int:
+def count_rows_to_keep(logits: Tensor, most: int) -> int:
     """How many samples of `logits [m, B, C]` are kept: at most `most`, and NUMBERS numbers (at least 20)."""
     m, samples, classes = logits.shape
     return min(samples, most, max(20, NUMBERS // (m * classes)))
@@ -192,7 +192,7 @@ class LargeModel(NetworkModel):
             small_before.append(_mean_accuracy(past_round.before.logits(x).argmax(-1), y))
             small_after.append(_mean_accuracy(past_round.after.logits(x).argmax(-1), y))
         logits = self.last.clients.logits(x)
-        spread = torch.linspace(0, len(x) - 1, count_to_keep(logits, TESTED))
+        spread = torch.linspace(0, len(x) - 1, count_rows_to_keep(logits, TESTED))
         rows = spread.round().long().unique().to(x.device)
         self.report = replace(
             self.report,

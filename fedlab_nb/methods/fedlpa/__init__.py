@@ -50,7 +50,7 @@ from ..base import (
     register,
 )
 from ..memory import SquareMatrices
-from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, factor_matrices, replace_layers
+from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, list_factor_matrices, replace_layers
 from ..parts.rounds import Rounds
 from ..traffic import Sizes, Traffic
 from .client import LocalPosterior, measure_label_leak
@@ -88,7 +88,7 @@ class FedLPA(Method):
     report = FedLPAReport
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        factors = sizes.every_client(sizes.input_triangles + sizes.output_triangles)
+        factors = sizes.count_bytes_of_all(sizes.input_triangles + sizes.output_triangles)
         rounds = 2 * self.rounds * sizes.models_up
         return Traffic(sizes.one_shot.bytes + factors + rounds)
 
@@ -97,7 +97,7 @@ class FedLPA(Method):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Both factors of every layer, one each a client."""
-        return factor_matrices(ctx)
+        return list_factor_matrices(ctx)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: local training, then one more pass over the samples for the factors.

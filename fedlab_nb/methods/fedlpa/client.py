@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ...comm.codec import from_upper_triangle, upper_triangle
 from ...models import model_state
-from ..parts.kronecker import Factors, add_damping, damping_ratio, kronecker_factors
+from ..parts.kronecker import Factors, add_damping, compute_damping_ratio, compute_kronecker_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class LocalPosterior:
         cls, module: nn.Module, samples: Tensor, labels: Tensor, conv_scale: str = "one"
     ) -> LocalPosterior:
         """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
-        factors = kronecker_factors(module, samples, labels, conv_scale=conv_scale)
+        factors = compute_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
         parameters = tuple(name for name, _ in module.named_parameters())
         return cls(len(samples), model_state(module), parameters, factors)
 
@@ -63,13 +63,13 @@ class LocalPosterior:
         for name, layer in self.factors.items():
             a = add_factor_noise(layer.a, noise, stream)
             b = add_factor_noise(layer.b, noise, stream)
-            precision = add_damping(Factors(a, b), damping, damping_ratio(layer, pi))
+            precision = add_damping(Factors(a, b), damping, compute_damping_ratio(layer, pi))
             triangles[name] = {"a": upper_triangle(precision.a), "b": upper_triangle(precision.b)}
         return {"samples": self.samples, "state": state, "factors": triangles}
 
     def damping_ratios(self, pi: str) -> list[float]:
         """π of each layer under a rule: "one" or "trace"."""
-        return [damping_ratio(layer, pi) for layer in self.factors.values()]
+        return [compute_damping_ratio(layer, pi) for layer in self.factors.values()]
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from ...comm.codec import from_upper_triangle
 from ...models import load_state
 from ...rng import generator
 from ..base import NetworkModel, Report, weighted_mean
-from ..parts.kronecker import Factors, Posterior, layer_matrix, replace_layers
+from ..parts.kronecker import Factors, Posterior, get_layer_matrix, replace_layers
 from .client import LocalPosterior
 from .solvers import Iterate, solve_layer, solve_layers
 
@@ -32,7 +32,7 @@ def make_layer_systems(
     states = [upload["state"] for upload in received]
     systems = {}
     for name in received[0]["factors"]:
-        matrices = [layer_matrix(state, name) for state in states]
+        matrices = [get_layer_matrix(state, name) for state in states]
         factors = []
         for upload in received:
             triangles = upload["factors"][name]

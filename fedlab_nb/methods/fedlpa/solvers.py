@@ -47,7 +47,7 @@ def iterate_solver(
     choose("step of gradient descent", step, STEPS)
     if solver == "adam":
         return run_adam(system, iterations)
-    start = system.expectation_approximation()
+    start = system.compute_expectation_approximation()
     if solver == "cg":
         return run_conjugate_gradients(system, start)
     if solver == "ea":
@@ -68,12 +68,12 @@ def run_gradient_descent(
     matrix = start
     smoothness: Tensor | float = 1.0
     if iterations:
-        smoothness = system.smoothness() if step == "1/L" else start.numel() / 2
+        smoothness = system.estimate_smoothness() if step == "1/L" else start.numel() / 2
     for iteration in range(iterations + 1):
-        residual = system.apply(matrix) - system.z
-        yield Step(matrix, system.relative(residual))
+        residual = system.apply_precision(matrix) - system.z
+        yield Step(matrix, system.compute_relative_residual(residual))
         if iteration < iterations:
-            matrix = matrix - system.apply(residual) / smoothness
+            matrix = matrix - system.apply_precision(residual) / smoothness
 
 
 def run_adam(system: Posterior, iterations: int) -> Iterator[Step]:
@@ -85,8 +85,8 @@ def run_adam(system: Posterior, iterations: int) -> Iterator[Step]:
     matrix = system.average.clone()
     optimizer = Adam([matrix], ADAM_RATE)
     for iteration in range(iterations + 1):
-        residual = system.apply(matrix) - system.z
-        yield Step(matrix.clone(), system.relative(residual))
+        residual = system.apply_precision(matrix) - system.z
+        yield Step(matrix.clone(), system.compute_relative_residual(residual))
         optimizer.lr = ADAM_RATE * (1 + math.cos(math.pi * iteration / max(iterations, 1))) / 2
         optimizer.step([residual])
 
@@ -120,12 +120,12 @@ def _iterate_conjugate_gradients(
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
     matrix = start
-    residual = system.z - system.apply(matrix)
+    residual = system.z - system.apply_precision(matrix)
     direction = preconditioned = system.approximate_inverse(residual)
     while True:
-        image = system.apply(direction)
+        image = system.apply_precision(direction)
         curvature = (direction * image).sum()
-        yield matrix, system.relative(residual), curvature
+        yield matrix, system.compute_relative_residual(residual), curvature
         slope = (residual * preconditioned).sum()
         matrix = matrix + slope / curvature * direction
         residual = residual - slope / curvature * image

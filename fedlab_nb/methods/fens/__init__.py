@@ -313,7 +313,7 @@ class Fens(Method):
         pooled_gradient = None
         if at_once and self.local_steps == 1 and not is_partial:
             pooled_gradient = training.make_round_gradient(rule, proxies, batches, weights)
-        state = averages.initial_state(lam)
+        state = averages.make_initial_moments(lam)
         rate = 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         owners = list(weights)
@@ -344,10 +344,10 @@ class Fens(Method):
                             loss = loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
                 with server():
-                    delta = averages.mean_change(list(share.values()), returned, start)
+                    delta = averages.compute_mean_change(list(share.values()), returned, start)
             # Server: one step of its own, along the mean change.
             with server():
-                moved, state = averages.server_step(
+                moved, state = averages.take_server_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )
                 lam.copy_(moved)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models.build import make_layer
-from ..parts.averages import trimmed_mean
+from ..parts.averages import compute_trimmed_mean
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
@@ -193,7 +193,7 @@ class DeepSet(Aggregator):
         """The hidden layer of rho, `[B, k]`."""
         answers = self.each(logits.softmax(2)).relu().transpose(0, 1)
         return self.hidden(
-            answers.mean(0) if self.training else trimmed_mean(answers, self.cut)
+            answers.mean(0) if self.training else compute_trimmed_mean(answers, self.cut)
         ).relu()
 
     def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:

@@ -19,7 +19,7 @@ from ...errors import RunError, UsageError, choose
 from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.byzantine import add_random_lies
-from ..parts.frozen_ensemble import class_count_weights
+from ..parts.frozen_ensemble import make_class_count_weights
 from ..run_outputs import has_curve_point
 from .aggregators import PHASE, Aggregator, make_averaging, make_weighted_averaging
 from .model import Experts, FensModel
@@ -354,7 +354,7 @@ def make_fixed_aggregator(ctx: Context, name: str, experts: Experts, source: str
     if name == "averaging":
         return make_averaging(len(members), ctx.classes).to(ctx.device, ctx.dtype)
     if name == "weighted":
-        return make_weighted_averaging(class_count_weights(ctx, members))
+        return make_weighted_averaging(make_class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
     proxies = make_proxies(ctx, experts, source)
     counts = {

@@ -46,8 +46,8 @@ from ..base import (
     register,
     weighted_mean,
 )
-from ..parts.frozen_ensemble import class_count_weights
-from ..parts.images import public_samples
+from ..parts.frozen_ensemble import make_class_count_weights
+from ..parts.images import choose_public_samples
 from ..traffic import Sizes, Traffic
 from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, match_neurons
@@ -77,7 +77,7 @@ class Matcher:
         self.inputs = None
         if rule == "activations":
             source = "held-out" if on == "public" else "noise"
-            self.inputs = public_samples(ctx, source, SAMPLES)
+            self.inputs = choose_public_samples(ctx, source, SAMPLES)
 
     def match_all_clients(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
         """Match every client with the reference; then each with the average of the others, sweep by sweep.
@@ -247,7 +247,7 @@ class Matching(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).
         uploaded = yield from ctx.one_upload()
-        shares = class_count_weights(ctx) if self.rule == "pfnm" else None
+        shares = make_class_count_weights(ctx) if self.rule == "pfnm" else None
         # Server: match, then average.
         with ctx.server():
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count

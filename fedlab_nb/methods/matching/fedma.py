@@ -35,7 +35,7 @@ from ...models import Network
 from ...models.state import copy_model
 from ...training import ClientModels, run_in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
-from ..parts.frozen_ensemble import class_count_weights
+from ..parts.frozen_ensemble import make_class_count_weights
 from ..traffic import Sizes, Traffic
 from .rules import has_plain_blocks, list_unit_layers, match_neuron_vectors
 
@@ -116,7 +116,7 @@ class FedMA(Method):
         received = []
         for k in everyone:
             received.append(ctx.link.up(k, layer_rows(models[k].classifier), phase="classifiers"))
-        shares = class_count_weights(ctx)
+        shares = make_class_count_weights(ctx)
         with ctx.server():
             mean = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
             fused.classifier = replace_rows(fused.classifier, mean)

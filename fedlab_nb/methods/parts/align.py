@@ -47,7 +47,7 @@ class Moments:
         centred = rows - mean
         return cls(mean, centred.T @ centred / len(rows))
 
-    def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
+    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         triangle = upper_triangle(self.covariance).to(dtype)
         return {"mean": self.mean.to(dtype), "covariance": triangle}
 
@@ -56,7 +56,7 @@ class Moments:
         covariance = from_upper_triangle(message["covariance"].double())
         return cls(message["mean"].double(), covariance)
 
-    def invertible(self) -> Moments:
+    def make_invertible(self) -> Moments:
         """These moments with FLOOR as the least variance along each axis; unchanged if none is below it."""
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
@@ -65,19 +65,19 @@ class Moments:
         return Moments(self.mean, axes * values.clamp(min=least) @ axes.T)
 
 
-def power(matrices: Tensor, exponent: float) -> Tensor:
+def raise_to_power(matrices: Tensor, exponent: float) -> Tensor:
     """Powers of symmetric positive (semi)definite matrices `[..., d, d]`."""
     values, axes = torch.linalg.eigh(matrices)
     return axes * values.clamp(min=0).pow(exponent)[..., None, :] @ axes.mT
 
 
-def barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
+def compute_barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
     """S* `[d, d]` of covariances `[M, d, d]`, weights `[M]` that sum to 1."""
     s = torch.tensordot(weights, covariances, 1)
     for _ in range(MOST_STEPS):
-        root = power(s, 0.5)
-        inverse_root = power(s, -0.5)
-        mean_root = torch.tensordot(weights, power(root @ covariances @ root, 0.5), 1)
+        root = raise_to_power(s, 0.5)
+        inverse_root = raise_to_power(s, -0.5)
+        mean_root = torch.tensordot(weights, raise_to_power(root @ covariances @ root, 0.5), 1)
         factor = inverse_root @ mean_root
         new_s = factor @ factor.T
         change = (new_s - s).norm()
@@ -87,16 +87,16 @@ def barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
     return s
 
 
-def transport(source: Tensor, target: Tensor) -> Tensor:
-    """A `[d, d]`, symmetric, with A source A = target, of covariances `[d, d]`."""
-    root = power(source, 0.5)
-    inverse_root = power(source, -0.5)
-    return inverse_root @ power(root @ target @ root, 0.5) @ inverse_root
+def compute_transport(source_covariance: Tensor, target_covariance: Tensor) -> Tensor:
+    """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d, d]`."""
+    root = raise_to_power(source_covariance, 0.5)
+    inverse_root = raise_to_power(source_covariance, -0.5)
+    return inverse_root @ raise_to_power(root @ target_covariance @ root, 0.5) @ inverse_root
 
 
-def alignment(source: Moments, target: Moments, tau: float) -> tuple[Tensor, Tensor]:
+def compute_alignment(source: Moments, target: Moments, tau: float) -> tuple[Tensor, Tensor]:
     """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments `source` to `target`."""
-    a = transport(source.invertible().covariance, target.covariance)
+    a = compute_transport(source.make_invertible().covariance, target.covariance)
     matrix = (1 - tau) * torch.eye(len(a)).to(a) + tau * a
     return matrix, tau * (target.mean - source.mean @ a)
 

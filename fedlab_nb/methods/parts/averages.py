@@ -52,15 +52,15 @@ def average_states(
     if rule == "mean":
         return weighted_mean(states, weights)
     if rule == "krum":
-        return dict(states[krum_index(states, assumed)])
+        return dict(states[choose_krum_state(states, assumed)])
     cut = (len(states) - 1) // 2 if rule == "median" else assumed
     average = {}
     for name in states[0]:
-        average[name] = trimmed_mean(torch.stack([state[name] for state in states]), cut)
+        average[name] = compute_trimmed_mean(torch.stack([state[name] for state in states]), cut)
     return average
 
 
-def trimmed_mean(values: Tensor, cut: int) -> Tensor:
+def compute_trimmed_mean(values: Tensor, cut: int) -> Tensor:
     """Means over the first axis of `values [M, ...]` without the `cut` largest and smallest."""
     return values.sort(0).values[cut : len(values) - cut].mean(0)
 
@@ -76,7 +76,7 @@ def split_vector(values: Tensor, like: State, names: Sequence[str]) -> dict[str,
     return {name: piece.view(like[name].shape) for name, piece in zip(names, pieces, strict=True)}
 
 
-def krum_index(states: Sequence[State], assumed: int) -> int:
+def choose_krum_state(states: Sequence[State], assumed: int) -> int:
     """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
     rows = []
     for state in states:
@@ -141,14 +141,14 @@ BETA2 = 0.99
 Moments = tuple[Any, Any]  # m and v, shaped as the parameters
 
 
-def initial_state(parameters: Values) -> Moments:
+def make_initial_moments(parameters: Values) -> Moments:
     """m_0 = v_0 = 0."""
     m = _map_tensors(torch.zeros_like, parameters)
     v = _map_tensors(torch.zeros_like, parameters)
     return m, v
 
 
-def mean_change(
+def compute_mean_change(
     weights: Tensor | list[float], received: list[Values], parameters: Values
 ) -> Values:
     """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
@@ -159,7 +159,7 @@ def mean_change(
     return _map_tensors(change, parameters, *received)
 
 
-def server_step(
+def take_server_step(
     name: str,
     parameters: Values,
     delta: Values,
@@ -172,9 +172,9 @@ def server_step(
 ) -> tuple[Values, Moments]:
     """One server step: the new parameters and the new state. UsageError for an unknown name.
 
-    >>> state = initial_state(torch.zeros(1))
-    >>> server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 / (sqrt(0.01) + 0.001)
-    tensor([0.0990])
+    >>> state = make_initial_moments(torch.zeros(1))
+    >>> take_server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 /
+    (sqrt(0.01) + 0.001) tensor([0.0990])
     """
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":

@@ -94,7 +94,7 @@ def add_random_lies(logits: Tensor, liars: int, stream: torch.Generator, logit: 
     return torch.where(is_liar, lies[:, None], logits)
 
 
-def certify(probabilities: Tensor, liars: int) -> Tensor:
+def certify_predictions(probabilities: Tensor, liars: int) -> Tensor:
     """`[N]`: whether no `liars` of the clients can change the class of the mean of honest
     `probabilities [M, N, C]`."""
     clients = len(probabilities)

@@ -93,7 +93,9 @@ class FisherHead(nn.Module):
         return all_scores.index_copy(1, self.places, scores)
 
 
-def fisher_subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+def find_fisher_subspace(
+    means: Tensor, covariances: Tensor, shares: Tensor
+) -> tuple[Tensor, Tensor]:
     """μ `[d]` and P `[d, r]` of class means `[C, d]`, covariances `[C, d, d]` and shares `[C]` that sum to 1."""
     mean = shares @ means
     values, axes = torch.linalg.eigh(torch.tensordot(shares, covariances, 1))
@@ -127,7 +129,7 @@ def train_head(
             f"gauss.head={kind} tells classes apart, but the clients hold only one; set head=qda."
         )
     shares = counts[classes] / counts.sum()
-    mean, p = fisher_subspace(means[classes], covariances[classes], shares)
+    mean, p = find_fisher_subspace(means[classes], covariances[classes], shares)
     centres = (means[classes] - mean) @ p
     spreads = p.T @ covariances[classes] @ p
     stream = ctx.generator("gauss", kind)

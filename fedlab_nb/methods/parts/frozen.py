@@ -33,7 +33,7 @@ from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_pro
 from ..context import check_finite
 from ..memory import SquareMatrices
 from ..traffic import Sizes
-from .align import Moments, alignment, barycentre, pool_moments
+from .align import Moments, compute_alignment, compute_barycentre, pool_moments
 
 KINDS = ("pixels", "relu", "conv", "lite0", "client")
 CENTRE = 0.3  # about the mean of the classroom's pixels
@@ -118,7 +118,7 @@ class FrozenMethod(Method):
         if self.features == SEEN:
             check_transform(SEEN, ctx.input_shape)
 
-    def feature_size(self, ctx: Context) -> int:
+    def compute_feature_size(self, ctx: Context) -> int:
         """d, the length of a feature vector, before any is made."""
         if self.features == "pixels":
             return prod(ctx.input_shape)
@@ -128,8 +128,8 @@ class FrozenMethod(Method):
             return ctx.initial_model(ctx.largest_client).classifier.in_features
         return self.size
 
-    def features_read(self, sizes: Sizes) -> int:
-        """`feature_size`, as it is known before a run."""
+    def count_features_read(self, sizes: Sizes) -> int:
+        """`compute_feature_size`, as it is known before a run."""
         if self.features == "pixels":
             return sizes.numbers
         if self.features == SEEN:
@@ -141,7 +141,7 @@ class FrozenMethod(Method):
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Covariances and maps of the alignment, one each a client."""
         count = 2 * ctx.clients_count if self.align else 0
-        return [SquareMatrices(count, self.feature_size(ctx))]
+        return [SquareMatrices(count, self.compute_feature_size(ctx))]
 
     @property
     def leaks(self) -> str:
@@ -203,22 +203,24 @@ def align_features(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list
     for k in range(ctx.clients_count):
         x, _ = ctx.private.train(k)
         client_moments.append(Moments.measure(frozen(x)))
-    messages = yield from ctx.collect("moments", lambda k: client_moments[k].message(ctx.dtype))
+    messages = yield from ctx.collect(
+        "moments", lambda k: client_moments[k].make_message(ctx.dtype)
+    )
     # Server: their barycentre; down.
     with ctx.server():
         received = [Moments.from_message(message) for message in messages]
         shares = torch.tensor(ctx.sizes, dtype=torch.float64, device=ctx.device)
         shares = shares / shares.sum()
         pooled = pool_moments(received, shares)
-        covariances = torch.stack([moments.invertible().covariance for moments in received])
-        target = Moments(pooled.mean, barycentre(covariances, shares))
-        message = ctx.link.broadcast(target.message(ctx.dtype), phase="barycentre")
+        covariances = torch.stack([moments.make_invertible().covariance for moments in received])
+        target = Moments(pooled.mean, compute_barycentre(covariances, shares))
+        message = ctx.link.broadcast(target.make_message(ctx.dtype), phase="barycentre")
         common = Moments.from_message(message)
     # Clients: from their own moments to the common ones; the server: from those of all samples together.
     aligned = []
     for moments in client_moments:
-        aligned.append(replace(frozen, moved=alignment(moments, common, tau)))
-    return aligned, replace(frozen, moved=alignment(pooled, common, tau))
+        aligned.append(replace(frozen, moved=compute_alignment(moments, common, tau)))
+    return aligned, replace(frozen, moved=compute_alignment(pooled, common, tau))
 
 
 def draw_features(
@@ -237,7 +239,7 @@ def draw_features(
         bias = torch.randn(size, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        linear = _set_numbers(nn.Linear(inputs, size, device="meta"), weight, bias)
+        linear = _set_parameters(nn.Linear(inputs, size, device="meta"), weight, bias)
         layers = [nn.Flatten(), linear, nn.ReLU()]
     else:
         channels = input_shape[0]
@@ -247,12 +249,12 @@ def draw_features(
         convolution = nn.Conv2d(
             channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
         )
-        filtered = _set_numbers(convolution, weight)
+        filtered = _set_parameters(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
     return Frozen(nn.Sequential(*layers).to(dtype).eval(), size)
 
 
-def _set_numbers(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+def _set_parameters(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
     """`layer` with these numbers, which are not trained."""
     layer.register_parameter("weight", nn.Parameter(weight, requires_grad=False))
     if bias is not None:

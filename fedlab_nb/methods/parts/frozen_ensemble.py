@@ -3,15 +3,15 @@
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
   to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
-- `combine(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
-  class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
+- `combine_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a
+  client and class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
 - `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
-- `client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `class_count_weights(ctx)` -> `[M, C]`, which uploads
-  C counts a client.
+- `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `make_class_count_weights(ctx)` -> `[M,
+  C]`, which uploads C counts a client.
 
 The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
 architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
-`faster_side_by_side` says so, or one by one. Several architectures may be mixed.
+`is_faster_side_by_side` says so, or one by one. Several architectures may be mixed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from ..context import Context
 WEIGHTS = ("uniform", "samples")
 
 
-def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
+def make_client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
     """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and dtype of `like`."""
     choose("client weights", kind, WEIGHTS)
     counts = sizes if kind == "samples" else [1] * len(sizes)
@@ -42,7 +42,7 @@ def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
     return (weights / weights.sum()).to(like.device, like.dtype)
 
 
-def class_shares(counts: Tensor) -> Tensor:
+def compute_class_shares(counts: Tensor) -> Tensor:
     """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; 1/M for a class that no client has."""
     counts = counts.float()
     totals = counts.sum(0)
@@ -50,8 +50,8 @@ def class_shares(counts: Tensor) -> Tensor:
     return torch.where(totals > 0, counts / totals.clamp_min(1), equal)
 
 
-def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
-    """`class_shares` of the members (None: of all). Call it outside `ctx.server()`.
+def make_class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
+    """`compute_class_shares` of the members (None: of all). Call it outside `ctx.server()`.
 
     Client part: count the own training labels; C numbers go up (int32, phase "class counts").
     """
@@ -63,10 +63,12 @@ def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> T
         counts = torch.bincount(labels, minlength=ctx.classes).int()
         received.append(ctx.link.up(k, counts, phase="class counts"))
     with ctx.server():
-        return class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
+        return compute_class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
 
 
-def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True) -> Tensor:
+def combine_logits(
+    logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True
+) -> Tensor:
     """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
 
     weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
@@ -144,7 +146,7 @@ def flatten_layers(body: nn.Module) -> list[Any]:
     return layers
 
 
-def are_one_normalise(layers: Sequence[Any]) -> bool:
+def are_same_normalise(layers: Sequence[Any]) -> bool:
     """Whether the `layers` are all the same `Normalise`."""
     if not all(isinstance(layer, Normalise) for layer in layers):
         return False
@@ -210,7 +212,7 @@ class SideBySide(Group):
         super().__init__(self.norms)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        pieces = x.split(self.images_at_once(x))
+        pieces = x.split(self.count_images_at_once(x))
         if len(pieces) == 1:
             maps = self.maps(x)
         else:
@@ -219,14 +221,14 @@ class SideBySide(Group):
         features = self.rows(by_client.flatten(2))
         return features, self.classifier(features)
 
-    def images_at_once(self, x: Tensor) -> int:
+    def count_images_at_once(self, x: Tensor) -> int:
         """How many images are read at once: all where L_BN wants statistics of the whole batch."""
         if self.distances is not None and self.norms:
             return len(x)
         return max(8, PIECE // (self.width * prod(x.shape[-2:])))
 
 
-def faster_side_by_side(modules: Sequence[Network]) -> bool:
+def is_faster_side_by_side(modules: Sequence[Network]) -> bool:
     """Whether `modules`, of one architecture, can run side by side, and are faster so.
 
     They can if they are Sequentials of MAP_LAYERS, from a convolution to `Flatten`, and then of ROW_LAYERS; before
@@ -239,7 +241,7 @@ def faster_side_by_side(modules: Sequence[Network]) -> bool:
     if len({tuple(map(type, flatten_layers(module.body))) for module in modules}) > 1:
         return False
     layers = flatten_layers(first.body)
-    if are_one_normalise([flatten_layers(module.body)[0] for module in modules]):
+    if are_same_normalise([flatten_layers(module.body)[0] for module in modules]):
         layers = layers[1:]
     cut = find_flatten(layers)
     if not 0 < cut < len(layers) or not isinstance(layers[0], nn.Conv2d):
@@ -349,13 +351,13 @@ class FrozenEnsemble:
             group: Group
             if way == "stacked":
                 group = Stacked(modules)
-            elif backend == "auto" and way == "loop" and faster_side_by_side(modules):
+            elif backend == "auto" and way == "loop" and is_faster_side_by_side(modules):
                 group = SideBySide(modules)
             else:
                 group = Loop(modules)
             self.groups.append((members, group))
 
-    def look(self, x: Tensor, *, statistics: bool = False) -> View:
+    def compute_view(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
 
         `statistics`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) - σ²_kl‖₂), where μ_kl(x) and
@@ -381,7 +383,7 @@ class FrozenEnsemble:
 
     def logits(self, x: Tensor) -> Tensor:
         """`[M, N, C]` of `x [N, ...]`."""
-        return self.look(x).logits
+        return self.compute_view(x).logits
 
     def logits_in_chunks(self, x: Tensor) -> Tensor:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""

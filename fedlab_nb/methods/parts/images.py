@@ -1,7 +1,7 @@
 """Synthetic images: how they are searched for, and the pool that they are kept in.
 
-- `x = yield from search(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator and its z, or
-  the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
+- `x = yield from optimise_images(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator
+  and its z, or the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
 - `Pool()`: images, their labels and the clients' logits on them, so that a fixed teacher reads each image once.
 """
 
@@ -23,7 +23,7 @@ CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting
 BETAS = (0.5, 0.999)  # Adam's, for the generator
 
 
-def search(
+def optimise_images(
     make: Callable[[], Tensor],
     parameters: Sequence[Tensor],
     loss: Callable[[Tensor], Tensor],
@@ -71,19 +71,21 @@ def _choose_lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tup
     return torch.where(better, x, best), torch.where(better, value, lowest)
 
 
-def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool = False) -> Tensor:
-    """Each image of `x [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
+def crop_randomly(
+    images: Tensor, stream: torch.Generator, *, padding: int, flip: bool = False
+) -> Tensor:
+    """Each image of `images [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
     `flip`.
 
-    Differentiable with respect to x.
+    Differentiable with respect to `images`.
     """
-    top, left = torch.randint(2 * padding + 1, (2, len(x)), generator=stream)
+    top, left = torch.randint(2 * padding + 1, (2, len(images)), generator=stream)
     if flip:
-        is_mirrored = (torch.rand(len(x), generator=stream) < 0.5).long()
+        is_mirrored = (torch.rand(len(images), generator=stream) < 0.5).long()
     else:
         is_mirrored = torch.zeros_like(top)
     offsets = torch.stack([top, left, is_mirrored], 1)
-    return crop_and_flip(x, offsets.to(x.device), (padding, padding))
+    return crop_and_flip(images, offsets.to(images.device), (padding, padding))
 
 
 class Pool:
@@ -94,13 +96,13 @@ class Pool:
         self.labels = torch.empty(0)
         self.logits = torch.empty(0)
 
-    def add(self, x: Tensor, labels: Tensor, logits: Tensor) -> None:
+    def add(self, images: Tensor, labels: Tensor, logits: Tensor) -> None:
         """Append a batch."""
         if len(self):
-            x = torch.cat([self.x, x])
+            images = torch.cat([self.x, images])
             labels = torch.cat([self.labels, labels])
             logits = torch.cat([self.logits, logits], 1)
-        self.x = x
+        self.x = images
         self.labels = labels
         self.logits = logits
 
@@ -111,10 +113,10 @@ class Pool:
 # --------------------------------------------------------------------------------------------------------------- public
 # Unlabelled samples at the server: the data set's own public part, those of another data set, or noise.
 #
-# `public_samples` gives them in the shape of the clients' inputs. Of another data set only its public part is taken, so
-# that no client's private samples can get in this way. There is never a label.
+# `choose_public_samples` gives them in the shape of the clients' inputs. Of another data set only its public
+# part is taken, so that no client's private samples can get in this way. There is never a label.
 
-# Of the federation's own data set. "other-mix": half the classes, which the caller selects (`half_the_classes`).
+# Of the federation's own data set. "other-mix": half the classes, which the caller selects (`choose_half_of_classes`).
 OWN_SOURCES = ("held-out", "other-mix")
 # One size of each data set: images are resized.
 IMAGE_SETS = [name for name, info in DATASETS.items() if info.images and ":" not in name]
@@ -140,7 +142,9 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
         )
 
 
-def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:
+def choose_public_samples(
+    ctx: Context, source: str, size: int = 0, transform: bool = False
+) -> Tensor:
     """`[P, *input_shape]` on the run's device; `size` of them at most, drawn without replacement (0: all there are)."""
     stream = ctx.generator("public", source)
     if source == "noise":
@@ -161,7 +165,7 @@ def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = F
     return x
 
 
-def half_the_classes(labels: Tensor) -> Tensor:
+def choose_half_of_classes(labels: Tensor) -> Tensor:
     """Rows of the samples whose label, of `labels [P]`, is in the lower half of those that occur ("other-mix").
 
     The server knows no true label: these labels are its teachers' first consensus.
@@ -171,44 +175,44 @@ def half_the_classes(labels: Tensor) -> Tensor:
     return torch.isin(labels, lower_half).nonzero()[:, 0]
 
 
-def fit_images(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def fit_images(images: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Images `[P, C', H', W']` in the `shape` (C, H, W): resized, grey spread over channels or colours averaged."""
-    if tuple(x.shape[2:]) != tuple(shape[1:]):
-        x = F.interpolate(x, size=shape[1:], mode="bilinear", antialias=True)
-    if x.shape[1] != shape[0]:
-        x = x.mean(1, keepdim=True).expand(-1, shape[0], -1, -1)
-    return x.clamp(0, 1)
+    if tuple(images.shape[2:]) != tuple(shape[1:]):
+        images = F.interpolate(images, size=shape[1:], mode="bilinear", antialias=True)
+    if images.shape[1] != shape[0]:
+        images = images.mean(1, keepdim=True).expand(-1, shape[0], -1, -1)
+    return images.clamp(0, 1)
 
 
 def transform_images(
-    x: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
+    images: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
 ) -> Tensor:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
     contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
 
     def draw(low: float, high: float) -> Tensor:
-        u = torch.rand(len(x), 1, 1, 1, generator=stream)
-        return (low + (high - low) * u).to(x.device, x.dtype)
+        u = torch.rand(len(images), 1, 1, 1, generator=stream)
+        return (low + (high - low) * u).to(images.device, images.dtype)
 
-    x = random_crop(x, stream, padding=pad, flip=True)
-    x = x * draw(1 - jitter, 1 + jitter)
-    mean = x.mean((1, 2, 3), keepdim=True)
-    x = mean + (x - mean) * draw(1 - jitter, 1 + jitter)
-    grey_image = x.mean(1, keepdim=True)
+    images = crop_randomly(images, stream, padding=pad, flip=True)
+    images = images * draw(1 - jitter, 1 + jitter)
+    mean = images.mean((1, 2, 3), keepdim=True)
+    images = mean + (images - mean) * draw(1 - jitter, 1 + jitter)
+    grey_image = images.mean(1, keepdim=True)
     saturation = torch.where(draw(0, 1) < grey, 0.0, draw(1 - jitter, 1 + jitter))
-    return (grey_image + (x - grey_image) * saturation).clamp(0, 1)
+    return (grey_image + (images - grey_image) * saturation).clamp(0, 1)
 
 
 # -------------------------------------------------------------------------------------------------------------- student
 # The server's student: a network of its own that learns from the clients' answers, and never travels.
 
 
-def student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
+def make_student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
     """SGD with momentum 0.9, weight decay 1e-4, cosine over the epochs: DENSE's student in Co-Boosting's code."""
     return Recipe(epochs, batch, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def new_student(ctx: Context, method: str, model: str) -> Network:
+def make_student(ctx: Context, method: str, model: str) -> Network:
     """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
     differ.
 
@@ -217,6 +221,6 @@ def new_student(ctx: Context, method: str, model: str) -> Network:
     return ctx.build(ctx.server_architecture(model), ctx.generator(method, "student")).eval()
 
 
-def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
+def make_snapshot(student: Network, report: Report | None = None) -> NetworkModel:
     """The student as it is now; training goes on with the original."""
     return NetworkModel(copy_model(student), report)

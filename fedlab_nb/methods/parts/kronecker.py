@@ -1,9 +1,9 @@
 """Kronecker factors of a trained network's empirical Fisher, layer by layer.
 
 For a layer with weights `Θ = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
-layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
-both without damping, without labels A alone (RegMean); `add_damping` adds the prior (FedLPA, Eq. 10). Linear and
-Conv2d have factors; other parameters have none.
+layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs.
+`compute_kronecker_factors` measures both without damping, without labels A alone (RegMean); `add_damping` adds
+the prior (FedLPA, Eq. 10). Linear and Conv2d have factors; other parameters have none.
 
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
 """
@@ -41,7 +41,7 @@ class Factors:
     b: Tensor
 
 
-def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
+def find_factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
     layers: dict[str, nn.Linear | nn.Conv2d] = {}
     for name, layer in module.named_modules():
@@ -61,11 +61,11 @@ def _is_plain(layer: nn.Conv2d) -> bool:
     return not isinstance(layer.padding, str)
 
 
-def factor_matrices(ctx: Context, *, outputs: bool = True) -> list[SquareMatrices]:
+def list_factor_matrices(ctx: Context, *, outputs: bool = True) -> list[SquareMatrices]:
     """The factors of every client's network: A `[i, i]` and, with `outputs`, B `[o, o]` of each layer."""
     count = 2 * ctx.clients_count  # as the clients have them, and as they have arrived
     matrices = []
-    for layer in factor_layers(ctx.initial_model()).values():
+    for layer in find_factor_layers(ctx.initial_model()).values():
         rows, columns = join_bias(layer.weight, layer.bias).shape
         matrices.append(SquareMatrices(count, columns, ctx.dtype.itemsize))
         if outputs:
@@ -81,7 +81,7 @@ def join_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
     return torch.cat([rows, bias[:, None]], 1)
 
 
-def layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
+def get_layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
     """`Θ [o, i]` of the layer of that name in a state dict."""
     return join_bias(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
 
@@ -100,35 +100,35 @@ def replace_layers(
     return new
 
 
-def kronecker_factors(
+def compute_kronecker_factors(
     module: nn.Module,
-    x: Tensor,
-    y: Tensor | None,
+    samples: Tensor,
+    labels: Tensor | None,
     *,
     conv_scale: str = "one",
     batch_size: int = 128,
 ) -> dict[str, Factors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
-    `x [n, ...]` and `y [n]` are the samples and their true labels; the loss is the cross-entropy of one sample. With
-    sums over samples s and the Q positions t of a convolution (Q = 1 for Linear), `A = φ/n sum a a'` and
-    `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for Linear). The module is run in
-    eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
+    `samples [n, ...]` and `labels [n]` are the samples and their true labels; the loss is the cross-entropy of
+    one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear), `A = φ/n sum
+    a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for Linear). The
+    module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
-    layers = factor_layers(module)
+    layers = find_factor_layers(module)
     sums = {}
     for name, layer in layers.items():
         outputs, inputs = join_bias(layer.weight, layer.bias).shape
-        sums[name] = Factors(x.new_zeros(inputs, inputs), x.new_zeros(outputs, outputs))
+        sums[name] = Factors(samples.new_zeros(inputs, inputs), samples.new_zeros(outputs, outputs))
     positions = dict.fromkeys(layers, 1)
-    for batch in inputs_and_gradients(module, layers, x, y, batch_size):
+    for batch in record_inputs_and_gradients(module, layers, samples, labels, batch_size):
         for name, (layer_input, gradient) in batch.items():
-            patches = input_rows(layers[name], layer_input)
+            patches = flatten_inputs(layers[name], layer_input)
             positions[name] = patches.shape[1]
             rows = patches.flatten(0, 1)
             sums[name].a.addmm_(rows.T, rows)
-            slopes = output_rows(layers[name], gradient)
+            slopes = flatten_outputs(layers[name], gradient)
             sums[name].b.addmm_(slopes.T, slopes)
     factors = {}
     for name, q in positions.items():
@@ -136,11 +136,11 @@ def kronecker_factors(
         # Exactly symmetric, as only one triangle will be sent.
         a = (sums[name].a + sums[name].a.T) / 2
         b = (sums[name].b + sums[name].b.T) / 2
-        factors[name] = Factors(a * (phi / len(x)), b / (phi * q * len(x)))
+        factors[name] = Factors(a * (phi / len(samples)), b / (phi * q * len(samples)))
     return factors
 
 
-def damping_ratio(factors: Factors, rule: str = "one") -> float:
+def compute_damping_ratio(factors: Factors, rule: str = "one") -> float:
     """pi of Eq. 10, which splits the damping: 1, or K-FAC's `sqrt(mean diagonal of A / mean diagonal of B)`.
 
     The paper gives no formula. The ratio is kept within `[1/PI_LIMIT, PI_LIMIT]`.
@@ -160,21 +160,21 @@ def add_damping(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     return Factors(add_identity(factors.a, pi * root), add_identity(factors.b, root / pi))
 
 
-def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
+def flatten_inputs(layer: nn.Module, samples: Tensor) -> Tensor:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see factor_layers
-        patches = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        patches = F.unfold(samples, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
         rows = patches.transpose(1, 2)
     else:
-        rows = x.reshape(len(x), -1, x.shape[-1])
+        rows = samples.reshape(len(samples), -1, samples.shape[-1])
     if layer.bias is None:
         return rows
     return F.pad(rows, (0, 1), value=1.0)
 
 
-def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
-    """Output gradients `[N*Q, o]`, one row for each row of `input_rows`."""
+def flatten_outputs(layer: nn.Module, gradient: Tensor) -> Tensor:
+    """Output gradients `[N*Q, o]`, one row for each row of `flatten_inputs`."""
     if isinstance(layer, nn.Conv2d):
         gradient = gradient.flatten(2).transpose(1, 2)
     return gradient.reshape(-1, gradient.shape[-1])
@@ -191,18 +191,23 @@ def add_identity(matrix: Tensor, value: float) -> Tensor:
 # The raw material of Kronecker factors (FedLPA, RegMean) and of the diagonal Fisher (Fisher merging).
 
 
-def inputs_and_gradients(
-    module: nn.Module, layers: Iterable[str], x: Tensor, y: Tensor | None, batch_size: int
+def record_inputs_and_gradients(
+    module: nn.Module,
+    layers: Iterable[str],
+    samples: Tensor,
+    labels: Tensor | None,
+    batch_size: int,
 ) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
-    """For each batch of `x [n, ...]`, `y [n]`: layer name -> (its input, the gradient at its output), both `[b, ...]`.
+    """For each batch of `samples [n, ...]`, `labels [n]`: layer name -> (its input, the gradient at its output),
+    both `[b, ...]`.
 
     The loss is the cross-entropy with the true labels, summed, so that every gradient is one sample's own; without
     labels they are 0, and none is computed. The module is run in eval mode and left as it was.
     """
-    count = len(x) if y is None else len(y)
-    if len(x) == 0 or len(x) != count:
+    count = len(samples) if labels is None else len(labels)
+    if len(samples) == 0 or len(samples) != count:
         raise UsageError(
-            f"There are {len(x)} samples and {count} labels; give one label for each sample."
+            f"There are {len(samples)} samples and {count} labels; give one label for each sample."
         )
     probe = copy_model(module).eval().requires_grad_(False)
     recorded: dict[str, tuple[Tensor, Tensor]] = {}  # {layer: (input, zero added to the output)}
@@ -210,7 +215,7 @@ def inputs_and_gradients(
     def make_hook(name):
         def hook(layer, inputs, output):
             # The gradient at a zero that is added to the output is the one at the output.
-            zero = torch.zeros_like(output, requires_grad=y is not None)
+            zero = torch.zeros_like(output, requires_grad=labels is not None)
             recorded[name] = inputs[0].detach(), zero
             return output + zero
 
@@ -218,13 +223,13 @@ def inputs_and_gradients(
 
     for name in layers:
         probe.get_submodule(name).register_forward_hook(make_hook(name))
-    for start in range(0, len(x), batch_size):
+    for start in range(0, len(samples), batch_size):
         batch = slice(start, start + batch_size)
-        with torch.set_grad_enabled(y is not None):
-            logits = probe(x[batch])
+        with torch.set_grad_enabled(labels is not None):
+            logits = probe(samples[batch])
             slopes: Sequence[Tensor] = [zero for _, zero in recorded.values()]
-            if y is not None:
-                loss = F.cross_entropy(logits, y[batch], reduction="sum")
+            if labels is not None:
+                loss = F.cross_entropy(logits, labels[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
         results = {}
         for name, slope in zip(recorded, slopes, strict=True):
@@ -277,11 +282,11 @@ class Posterior:
         """The plain weighted average `[o, i]`, which the solution tends to as the damping grows."""
         return self._sum(self.m) / self.w.sum()
 
-    def apply(self, matrix: Tensor) -> Tensor:
+    def apply_precision(self, matrix: Tensor) -> Tensor:
         """`S Θ = sum_k w_k B_k Θ A_k`; S is symmetric positive definite."""
         return self._sum(self.b @ matrix @ self.a)
 
-    def relative(self, residual: Tensor) -> Tensor:
+    def compute_relative_residual(self, residual: Tensor) -> Tensor:
         """`|residual| / |Z|`, and 0 when both are 0."""
         return residual.norm() / self.z.norm().clamp_min(torch.finfo(self.z.dtype).tiny)
 
@@ -293,15 +298,15 @@ class Posterior:
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a_inverse = inverse(self._sum(self.a) / total)
-        b_inverse = inverse(self._sum(self.b) / total)
+        a_inverse = make_inverse(self._sum(self.a) / total)
+        b_inverse = make_inverse(self._sum(self.b) / total)
         return lambda r: a_inverse(b_inverse(r).T).T / total
 
-    def expectation_approximation(self) -> Tensor:
+    def compute_expectation_approximation(self) -> Tensor:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
         return self.approximate_inverse(self.z)
 
-    def smoothness(self, iterations: int = 30) -> Tensor:
+    def estimate_smoothness(self, iterations: int = 30) -> Tensor:
         """L, the largest eigenvalue of S squared, by power iterations from Z.
 
         A Rayleigh quotient lies below the eigenvalue; its error |S v - rho v| is added, so that 1/L is short.
@@ -310,7 +315,7 @@ class Posterior:
         tiny = torch.finfo(self.z.dtype).tiny
         for _ in range(iterations):
             v = v / v.norm().clamp_min(tiny)
-            product = self.apply(v)
+            product = self.apply_precision(v)
             rho = (v * product).sum()
             error = (product - rho * v).norm()
             v = product
@@ -320,7 +325,7 @@ class Posterior:
         return torch.tensordot(self.w, stack, dims=1)
 
 
-def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+def make_inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     """R -> `matrix^-1 R` for a symmetric positive definite matrix `[d, d]`.
 
     Where the damping is below the matrix's own rounding, directions that no data excite would be filled with amplified

@@ -44,7 +44,7 @@ class Adapters:
                 columns = torch.randn(size, generator=stream, dtype=torch.float64)
                 self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
-    def project(
+    def project_gradients(
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
         """Project the `gradients [a, ...]` in place to the numbers that are trained (`training.loop.Adjust`)."""
@@ -55,15 +55,15 @@ class Adapters:
             elif name not in self.last:
                 gradient.zero_()
 
-    def message(self, start: State, end: State) -> dict[str, Tensor]:
+    def make_message(self, start: State, end: State) -> dict[str, Tensor]:
         """What a client sends: B of each layer, and the last layer."""
         message = {name: (end[name] - start[name]) @ a.T for name, a in self.maps.items()}
         for name in self.last:
             message[name] = end[name]
         return message
 
-    def merge(self, start: State, message: State) -> dict[str, Tensor]:
-        """The network `start` with a `message`, or with the mean of messages, put in."""
+    def merge_message(self, start: State, message: State) -> dict[str, Tensor]:
+        """The network `start` with a `make_message`, or with the mean of messages, put in."""
         state = {**start, **message}
         for name, a in self.maps.items():
             state[name] = start[name] + message[name] @ a

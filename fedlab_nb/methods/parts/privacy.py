@@ -26,7 +26,7 @@ from ...errors import RunError, check_number
 from ...rng import generator
 
 
-def smallest_delta(sigma: float, epsilon: float) -> float:
+def find_smallest_delta(sigma: float, epsilon: float) -> float:
     """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`, δ)-private (Theorem 8)."""
     if sigma == 0:
         return 1.0
@@ -35,12 +35,12 @@ def smallest_delta(sigma: float, epsilon: float) -> float:
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
 
-def smallest_sigma(
+def find_smallest_sigma(
     epsilon: float, delta: float, *, queries: int = 1, sensitivity: float = 1.0
 ) -> float:
     """The smallest σ for which `queries` releases are (ε, δ)-private; 0 for ε = ∞. UsageError unless ε > 0, 0 < δ < 1.
 
-    >>> round(smallest_sigma(1.0, 1e-5), 3)
+    >>> round(find_smallest_sigma(1.0, 1e-5), 3)
     3.731
     """
     if epsilon == math.inf:
@@ -48,12 +48,12 @@ def smallest_sigma(
     check_number("epsilon", epsilon, 0, open_low=True)
     check_number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
-    while smallest_delta(high, epsilon) > delta:
+    while find_smallest_delta(high, epsilon) > delta:
         low, high = high, 2 * high
     # Bisection until no double lies between; `high` is always enough.
     middle = (low + high) / 2
     while low < middle < high:
-        if smallest_delta(middle, epsilon) <= delta:
+        if find_smallest_delta(middle, epsilon) <= delta:
             high = middle
         else:
             low = middle
@@ -61,7 +61,7 @@ def smallest_sigma(
     return sensitivity * math.sqrt(queries) * high
 
 
-def gaussian_noise(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
+def draw_gaussian_noise(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
     """N(0, `sigma`²) in the shape, dtype and device of `like`, drawn on the CPU in float64."""
     noise = torch.randn(like.shape, generator=stream, dtype=torch.float64)
     return (sigma * noise).to(like)
@@ -89,7 +89,7 @@ KEY = 32  # bytes of a key
 FRACTION = 32  # binary places of the numbers that are summed
 
 
-def secure_sum(
+def sum_securely(
     link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
 ) -> Tensor:
     """Σ_k of the clients' float64 vectors `values` `[M][n]`, each rounded to 2^-32: `[n]`, float64.
@@ -135,9 +135,9 @@ def sum_masked(received: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(received)).sum(0).double() / 2.0**FRACTION
 
 
-def draw_mask(shared: int, like: Tensor) -> Tensor:
+def draw_mask(shared_secret: int, like: Tensor) -> Tensor:
     """The mask that two clients draw from their shared number: int64, uniform, shaped as `like`."""
-    digest = hashlib.sha256(shared.to_bytes(KEY, "little")).digest()
+    digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1
     mask = torch.empty(like.shape, dtype=torch.int64)
     mask.random_(-(2**63), None, generator=generator(seed, "mask"))

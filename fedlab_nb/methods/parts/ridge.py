@@ -25,7 +25,7 @@ from torch import Tensor
 from ...comm import from_upper_triangle, upper_triangle
 from ..context import Context
 from .kronecker import add_identity
-from .privacy import gaussian_noise
+from .privacy import draw_gaussian_noise
 
 
 def append_one(features: Tensor) -> Tensor:
@@ -44,15 +44,15 @@ class Sums:
     classes: Tensor
 
     @classmethod
-    def measure(cls, features: Tensor, y: Tensor, classes: int, *, unit: bool = False) -> Sums:
-        """The sums over samples with `features [n, d - 1]` and labels `y [n]`.
+    def measure(cls, features: Tensor, labels: Tensor, classes: int, *, unit: bool = False) -> Sums:
+        """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
 
         `unit`: each row is divided by its length.
         """
         rows = append_one(features)
         if unit:
             rows = rows / rows.norm(dim=1, keepdim=True)
-        return cls(rows.T @ rows, rows.T @ F.one_hot(y, classes).to(rows))
+        return cls(rows.T @ rows, rows.T @ F.one_hot(labels, classes).to(rows))
 
     def add_ridge(self, gamma: float) -> Sums:
         """The sums with `gamma` added to the diagonal of the moments."""
@@ -61,10 +61,10 @@ class Sums:
     def add_noise(self, sigma: float, stream: torch.Generator) -> Sums:
         """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
         triangle = upper_triangle(self.moments)
-        moments = from_upper_triangle(triangle + gaussian_noise(triangle, sigma, stream))
-        return Sums(moments, self.classes + gaussian_noise(self.classes, sigma, stream))
+        moments = from_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
+        return Sums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
 
-    def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
+    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """What is sent: the upper triangle of the moments, and the classes' sums."""
         return {
             "moments": upper_triangle(self.moments).to(dtype),
@@ -73,7 +73,7 @@ class Sums:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Tensor]) -> Sums:
-        """The sums that `message` was made from, in float64."""
+        """The sums that `make_message` was made from, in float64."""
         moments = from_upper_triangle(message["moments"].double())
         return cls(moments, message["classes"].double())
 
@@ -91,7 +91,7 @@ for _power in range(-3, 5):
 WAYS = ("given", "clients", "samples")
 
 
-def errors_by_clients(
+def compute_errors_by_clients(
     moments: Sequence[Tensor], products: Sequence[Tensor], counts: Sequence[float]
 ) -> Tensor:
     """Squared error a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
@@ -113,7 +113,9 @@ def errors_by_clients(
     return errors / sum(counts)
 
 
-def errors_by_samples(moments: Tensor, products: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+def compute_errors_by_samples(
+    moments: Tensor, products: Tensor, rows: Tensor, targets: Tensor
+) -> Tensor:
     """Σ of squared errors `[G]` of one client's `rows [n, d]` with one-hot `targets [n, C]`.
 
     They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once. Float64.
@@ -149,16 +151,16 @@ def choose_ridge(
             moments = [sums.moments for sums in client_sums]
             products = [sums.classes for sums in client_sums]
             counts = [float(sums.classes[-1].sum()) for sums in client_sums]
-            errors = errors_by_clients(moments, products, counts)
+            errors = compute_errors_by_clients(moments, products, counts)
     if way == "samples":
         # Link: the sums down. Clients: the error of every ρ, each of their samples left out once; up.
-        sums = Sums.from_message(ctx.link.broadcast(total.message(ctx.dtype), phase=phase))
+        sums = Sums.from_message(ctx.link.broadcast(total.make_message(ctx.dtype), phase=phase))
         received = []
         for k, features in enumerate(client_features):
             x, y = ctx.private.train(k)
             rows = append_one(features(x))
             targets = F.one_hot(y, ctx.classes).double()
-            client_errors = errors_by_samples(sums.moments, sums.classes, rows, targets)
+            client_errors = compute_errors_by_samples(sums.moments, sums.classes, rows, targets)
             received.append(ctx.link.up(k, client_errors.to(ctx.dtype), phase=phase))
         with ctx.server():
             errors = torch.stack(received).double().sum(0) / float(total.classes[-1].sum())

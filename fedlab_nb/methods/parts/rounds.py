@@ -5,13 +5,13 @@ A method's `run` stays its own algorithm; `Rounds` has the lines that are the sa
     rounds = Rounds(ctx, self)
     state = rounds.first_state                                           # θ_0
     for t in range(self.rounds):
-        rounds.choose_clients(t)                                       # S_t, the clients of this round
-        rounds.load(rounds.down(state))                                # θ_t down, to each of them
-        yield from rounds.train(t)                                     # clients: E local epochs
-        received = rounds.up(rounds.states())                          # θ_k up
+        rounds.choose_clients(t)                         # S_t, the clients of this round
+        rounds.load_received(rounds.send_down(state))    # θ_t down, to each of them
+        yield from rounds.train_participants(t)          # clients: E local epochs
+        received = rounds.send_up(rounds.copy_states())  # θ_k up
         with ctx.server():
-            state = weighted_mean(received, rounds.sizes)              # θ_{t+1} = Σ_k (n_k/N) θ_k
-        yield rounds.finish(t, state)
+            state = weighted_mean(received, rounds.sizes)  # θ_{t+1} = Σ_k (n_k/N) θ_k
+        yield rounds.make_progress(t, state)
     return rounds.result
 
 S_t is every client, or m of them (`per_round`), drawn uniformly without replacement from a random stream of its own, so
@@ -122,42 +122,42 @@ class Rounds:
         self.result: NetworkModel
 
     # ------------------------------------------------------------------ the clients of a round
-    def choose_clients(self, t: int) -> list[int]:
+    def choose_clients(self, round_index: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
         if self.per_round < self.ctx.clients_count:
-            stream = self.ctx.generator("participants", t)
+            stream = self.ctx.generator("participants", round_index)
             order = torch.randperm(self.ctx.clients_count, generator=stream)
             self.participants = sorted(order[: self.per_round].tolist())
         return self.participants
 
-    def of_participants(self, values: Sequence[Any]) -> list[Any]:
+    def select_participants(self, values: Sequence[Any]) -> list[Any]:
         """The participants' values, from one value a client."""
         return [values[k] for k in self.participants]
 
     @property
     def sizes(self) -> list[int]:
         """n_k of the participants."""
-        return self.of_participants(self.ctx.sizes)
+        return self.select_participants(self.ctx.sizes)
 
     # ------------------------------------------------------------------ clients (the participants)
-    def down(self, payload: Any) -> Any:
+    def send_down(self, payload: Any) -> Any:
         """The server's payload to each participant; returns what they receive, one copy for all."""
         return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.participants)
 
-    def load(self, state: State) -> None:
+    def load_received(self, state: State) -> None:
         """The participants go on from `state`, as they received it."""
         self.received = state
-        for model in self.of_participants(self.models):
+        for model in self.select_participants(self.models):
             load_state(model, state)
 
-    def states(self) -> list[State]:
+    def copy_states(self) -> list[State]:
         """The participants' states now, as they send them: a poisoned client changes its own."""
         states = []
         for k in self.participants:
-            states.append(self.ctx.state_to_send(k, self.received, self.models[k]))
+            states.append(self.ctx.make_upload(k, self.received, self.models[k]))
         return states
 
-    def features(self) -> list[Tensor]:
+    def compute_features(self) -> list[Tensor]:
         """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
         features = []
         for k in self.participants:
@@ -165,22 +165,28 @@ class Rounds:
             features.append(run_in_chunks(self.models[k].eval().features, x))
         return features
 
-    def train(self, t: int, shards: Sequence[Shard] = (), **options: Any) -> Steps[None]:
-        """Round t's local epochs.
+    def train_participants(
+        self, round_index: int, shards: Sequence[Shard] = (), **options: Any
+    ) -> Steps[None]:
+        """The local epochs of a round t.
 
         `options`: `loss` or `adjust`, as `training/loop.py` has them; they number the clients by their places among the
         participants. `shards`: in place of their own, with further columns that the loss needs.
         """
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
-        options.setdefault("stream", "batches" if t == 0 else f"batches of round {t}")
+        options.setdefault(
+            "stream", "batches" if round_index == 0 else f"batches of round {round_index}"
+        )
         options.setdefault("recipe", self.recipe)
-        options.setdefault("ids", self.of_participants(self.ctx.ids))
-        models = self.of_participants(self.models)
+        options.setdefault("ids", self.select_participants(self.ctx.ids))
+        models = self.select_participants(self.models)
         epochs = self.recipe.epochs
-        for tick in self.ctx.train(models, shards or self.of_participants(self.shards), **options):
-            yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
+        for tick in self.ctx.train(
+            models, shards or self.select_participants(self.shards), **options
+        ):
+            yield Progress(PHASE, round_index * epochs + tick.done, self.rounds * epochs)
 
-    def up(self, payloads: Iterable[Any]) -> list[Any]:
+    def send_up(self, payloads: Iterable[Any]) -> list[Any]:
         """The participants' payloads to the server, one each; returns what the server receives."""
         received = []
         for k, payload in zip(self.participants, payloads, strict=True):
@@ -188,7 +194,7 @@ class Rounds:
         return received
 
     # ------------------------------------------------------------------ server
-    def parameters(self, state: State) -> State:
+    def select_parameters(self, state: State) -> State:
         """The part of a state that gradients move."""
         return {name: state[name] for name in self.names}
 
@@ -197,7 +203,7 @@ class Rounds:
         """p_k = n_k / N of the participants; they sum to 1."""
         return [n / sum(self.sizes) for n in self.sizes]
 
-    def average(self, state: State, ends: list[State]) -> State:
+    def average_ends(self, state: State, ends: list[State]) -> State:
         """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`; `state` is θ_t, not used."""
         return average_states(ends, self.sizes, self.rule, self.assumed)
 
@@ -209,39 +215,40 @@ class Rounds:
     ) -> Steps[State]:
         """FedAvg: all rounds from `state`, θ_0; returns θ_T.
 
-        `train_options(θ_t)`: further arguments of `train`. `server(θ_t, [θ_k])`: θ_{t+1}, in place of the average.
+        `train_options(θ_t)`: further arguments of `train_participants`. `server(θ_t, [θ_k])`: θ_{t+1}, in place
+        of the average.
         """
-        server = server or self.average
+        server = server or self.average_ends
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
             self.choose_clients(t)
-            received = self.down(state)
-            self.load(received)
+            received = self.send_down(state)
+            self.load_received(received)
             options = train_options(received) if train_options else {}
-            yield from self.train(t, **options)
-            ends = self.up(self.states())
+            yield from self.train_participants(t, **options)
+            ends = self.send_up(self.copy_states())
             # Server: the weighted average, or another step.
             with self.ctx.server():
                 state = server(state, ends)
-            yield self.finish(t, state)
+            yield self.make_progress(t, state)
         return state
 
-    def finish(self, t: int, state: State) -> Progress:
+    def make_progress(self, round_index: int, state: State) -> Progress:
         """The progress at the end of round t, whose `state` is θ_{t+1}.
 
         RunError if the state is not finite: some client's training diverged.
         """
-        check_finite(state.values(), f"Round {t + 1}", f"lr={self.recipe.lr:g}")
+        check_finite(state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
-        if has_curve_point(t + 1, self.rounds):
+        if has_curve_point(round_index + 1, self.rounds):
             snapshot = NetworkModel(self.ctx.new_model(state))
             self.result = snapshot
-        done = (t + 1) * self.recipe.epochs
+        done = (round_index + 1) * self.recipe.epochs
         total = self.rounds * self.recipe.epochs
-        return Progress(PHASE, done, total, {"round": t + 1}, model=snapshot)
+        return Progress(PHASE, done, total, {"round": round_index + 1}, model=snapshot)
 
 
-def effective_steps(samples: int, recipe: Recipe) -> float:
+def count_effective_steps(samples: int, recipe: Recipe) -> float:
     """‖a_k‖₁: by how many plain gradients a client of `samples` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
 
     With J steps at a constant rate and momentum β it is [J - β (1 - β^J) / (1 - β)] / (1 - β) (Wang et al., NeurIPS

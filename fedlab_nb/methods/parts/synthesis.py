@@ -25,8 +25,8 @@ from ...models.generators import build_generator, initialise_generator
 from ...training import ClientModels
 from ...training.distill import Learner, choose_distillation_loss
 from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, server_model_knob
-from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
-from .images import CLIP, Pool, new_student, search, snapshot, student_recipe
+from .frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_logits, make_client_weights
+from .images import CLIP, Pool, make_snapshot, make_student, make_student_recipe, optimise_images
 
 # ------------------------------------------------------------------------------------------------------ synthesis trace
 # What a synthesis leaves behind for pictures: images, and numbers by epoch.
@@ -138,8 +138,8 @@ class ServerKnobs(Method):
     convolutional = {"server_lr": 0.02}
 
     def learner(self, student: Network) -> Learner:
-        """With the optimizer of `student_recipe`, clipped gradients, KL at `temperature`."""
-        recipe = student_recipe(self.epochs, self.batch, self.server_lr)
+        """With the optimizer of `make_student_recipe`, clipped gradients, KL at `temperature`."""
+        recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
         return Learner(student, recipe, choose_distillation_loss("kl", self.temperature), clip=CLIP)
 
     def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
@@ -147,15 +147,15 @@ class ServerKnobs(Method):
         kind = getattr(self, "weights", "uniform")
         if kind == "uniform":
             return None
-        return client_weights(kind, ctx.sizes, like)
+        return make_client_weights(kind, ctx.sizes, like)
 
     def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
-        return combine(client_logits, weights)
+        return combine_logits(client_logits, weights)
 
     def make_global_model(self, server: Server) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
-        return snapshot(server.student, self.report(**server.trace.make_arrays()))
+        return make_snapshot(server.student, self.report(**server.trace.make_arrays()))
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Server:
         self.uploaded = uploaded
         name = method.info.name
         self.ensemble = FrozenEnsemble(uploaded)
-        self.student = new_student(ctx, name, method.server_model)
+        self.student = make_student(ctx, name, method.server_model)
         self.learner = method.learner(self.student)
         self.weights = method.make_first_weights(ctx, next(self.student.parameters()))
         self.pool = Pool()
@@ -271,7 +271,7 @@ class GeneratorServer(Server):
         def image_loss(x: Tensor) -> Tensor:
             return loss(x, y, self.ensemble, self.student, self.weights)
 
-        x = yield from search(
+        x = yield from optimise_images(
             lambda: self.generator(z),
             [*self.generator.parameters(), z],
             image_loss,

@@ -20,12 +20,12 @@ def images(n, seed=0, side=5):
 # ------------------------------------------------------------------------------------------------ chosen
 def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
     labels = torch.tensor([2, 0, 2, 2, 4, 0])
-    groups = making.rows_by_class(labels, 5)
+    groups = making.group_rows_by_class(labels, 5)
     assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
     for seed in range(20):
-        rows = making.random_rows(groups, 2, seeded(seed))
+        rows = making.draw_rows(groups, 2, seeded(seed))
         assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
-    assert {tuple(making.random_rows(groups, 1, seeded(seed)).tolist()) for seed in range(60)} == {
+    assert {tuple(making.draw_rows(groups, 1, seeded(seed)).tolist()) for seed in range(60)} == {
         (a, b, 4) for a in (1, 5) for b in (0, 2, 3)
     }
 
@@ -33,15 +33,15 @@ def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
 def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
     x = images(9)
     torch.testing.assert_close(
-        making.k_means(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
+        making.find_k_means(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
     )
     for m in (9, 20):
-        assert torch.equal(making.k_means(x, m, seeded()), x)
+        assert torch.equal(making.find_k_means(x, m, seeded()), x)
 
 
 def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
     x = images(60)
-    centroids = making.k_means(x, 5, seeded()).flatten(1)
+    centroids = making.find_k_means(x, 5, seeded()).flatten(1)
     nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
     for c in range(5):
         torch.testing.assert_close(centroids[c], x.flatten(1)[nearest == c].mean(0))
@@ -51,7 +51,7 @@ def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
 
 def test_equal_samples_leave_no_centre_without_a_number():
     assert torch.equal(
-        making.k_means(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
+        making.find_k_means(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
         torch.ones(3, 1, 2, 2, dtype=EXACT),
     )
 
@@ -76,7 +76,10 @@ def test_the_loss_does_not_rise_at_a_small_rate():
     steps, (x, y) = induced(40, 1e-3)
     losses = [float(loss) for _, loss in steps]
     assert all(later < before for before, later in zip(losses, losses[1:], strict=False))
-    support_targets, targets = making.centred_targets(y[:6], 3), making.centred_targets(y, 3)
+    support_targets, targets = (
+        making.make_centred_targets(y[:6], 3),
+        making.make_centred_targets(y, 3),
+    )
     assert losses[0] == pytest.approx(
         float(making.inducing_loss(x[:6], support_targets, x, targets, 2, 1e-3))
     )
@@ -101,7 +104,7 @@ def test_a_step_is_adams():
     ((moved_images, _),), (x, y) = induced(1, 0.01, start=start)
     leaf = start.clone().requires_grad_()
     loss = making.inducing_loss(
-        leaf, making.centred_targets(y[:6], 3), x, making.centred_targets(y, 3), 2, 1e-3
+        leaf, making.make_centred_targets(y[:6], 3), x, making.make_centred_targets(y, 3), 2, 1e-3
     )
     (gradient,) = torch.autograd.grad(loss, [leaf])
     torch.testing.assert_close(moved_images, start - 0.01 * gradient.sign(), rtol=0, atol=1e-5)
@@ -128,13 +131,13 @@ def test_a_crop_is_a_part_of_the_image():
 def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_taken():
     network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
     x, y = images(12, side=8), torch.arange(12) % 3
-    crops, losses = making.best_crops(network, x, y, seeded(4))
+    crops, losses = making.choose_best_crops(network, x, y, seeded(4))
     draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
     every = torch.stack([making.crop_images(x, *draw) for draw in draws])
     each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
     torch.testing.assert_close(losses, each.amin(0))
     torch.testing.assert_close(crops, every[each.argmin(0), torch.arange(12)])
-    rows = making.least_lossy(making.rows_by_class(y, 3), losses, 2)
+    rows = making.choose_least_lossy(making.group_rows_by_class(y, 3), losses, 2)
     for c in range(3):
         class_rows = [r for r in range(12) if y[r] == c]
         assert sorted(class_rows, key=lambda r: float(losses[r]))[:2] == sorted(
@@ -183,7 +186,8 @@ def samples(n, p=6, seed=0):
 def test_without_hidden_layers_it_is_the_inner_product():
     x, z = samples(4), samples(3, seed=1)
     torch.testing.assert_close(
-        making.tangent_kernel(x, z, 0), making.WEIGHT_VARIANCE * x @ z.T / 6 + making.BIAS_VARIANCE
+        making.compute_tangent_kernel(x, z, 0),
+        making.WEIGHT_VARIANCE * x @ z.T / 6 + making.BIAS_VARIANCE,
     )
 
 
@@ -194,7 +198,7 @@ def test_the_diagonal_has_a_closed_form(depth):
     start = making.WEIGHT_VARIANCE * x.square().mean(1) + making.BIAS_VARIANCE
     expected = (depth + 1) * start + making.BIAS_VARIANCE * depth * (depth + 1) / 2
     torch.testing.assert_close(
-        making.tangent_kernel(x, x, depth).diagonal(), expected, rtol=1e-12, atol=0
+        making.compute_tangent_kernel(x, x, depth).diagonal(), expected, rtol=1e-12, atol=0
     )
 
 
@@ -222,26 +226,26 @@ def test_wide_networks_have_nearly_this_kernel(depth):
         each = [torch.autograd.grad(answer, leaves, retain_graph=True) for answer in out[0]]
         gradients = torch.stack([torch.cat([g.flatten() for g in own]) for own in each])
         total += gradients @ gradients.T / draws
-    kernel = making.tangent_kernel(x, x, depth)
+    kernel = making.compute_tangent_kernel(x, x, depth)
     sizes = kernel.diagonal().sqrt()
     assert ((total - kernel) / (sizes[:, None] * sizes)).abs().max() < 0.05
 
 
 def test_it_is_symmetric_positive_and_smooth_where_samples_coincide():
     x = samples(8)
-    kernel = making.tangent_kernel(x, x, 3)
+    kernel = making.compute_tangent_kernel(x, x, 3)
     torch.testing.assert_close(kernel, kernel.T)
     assert torch.linalg.eigvalsh(kernel).min() > 0
     twin = x[:1].clone().requires_grad_()
-    (slope,) = torch.autograd.grad(making.tangent_kernel(twin, twin, 2).sum(), [twin])
+    (slope,) = torch.autograd.grad(making.compute_tangent_kernel(twin, twin, 2).sum(), [twin])
     # d Θ_2(x, x) / dx = 3 · 2 σ_w² x / p, by the closed form of the diagonal
     torch.testing.assert_close(slope, 3 * 2 * making.WEIGHT_VARIANCE * x[:1] / 6)
 
 
 def test_regression_solves_the_damped_normal_equations():
-    x, targets = samples(12), making.centred_targets(torch.arange(12) % 3, 3)
-    kernel = making.tangent_kernel(x, x, 1)
-    weights = making.coefficients(x, targets, 1, 0.1)
+    x, targets = samples(12), making.make_centred_targets(torch.arange(12) % 3, 3)
+    kernel = making.compute_tangent_kernel(x, x, 1)
+    weights = making.solve_coefficients(x, targets, 1, 0.1)
     damping = 0.1 * float(sum(kernel[i, i] for i in range(12))) / 12
     torch.testing.assert_close(kernel @ weights + damping * weights, targets)
     torch.testing.assert_close(targets.sum(1), torch.zeros(12, dtype=EXACT))
@@ -251,8 +255,8 @@ def test_regression_solves_the_damped_normal_equations():
 def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     x, support = samples(9), samples(4, seed=3)
     targets, support_targets = (
-        making.centred_targets(torch.arange(9) % 3, 3),
-        making.centred_targets(torch.tensor([0, 1, 2, 2]), 3),
+        making.make_centred_targets(torch.arange(9) % 3, 3),
+        making.make_centred_targets(torch.tensor([0, 1, 2, 2]), 3),
     )
     support = support.requires_grad_()
     assert torch.autograd.gradcheck(
@@ -267,13 +271,18 @@ def test_the_inducing_loss_is_half_the_mean_square():
     x, y = samples(9), torch.arange(9) % 3
     support, labels = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
     total = 0.0
-    weights = making.coefficients(support, making.centred_targets(labels, 3), 2, 1e-2)
+    weights = making.solve_coefficients(support, making.make_centred_targets(labels, 3), 2, 1e-2)
     for row, label in zip(x, y, strict=True):
-        answer = making.tangent_kernel(row[None], support, 2) @ weights
+        answer = making.compute_tangent_kernel(row[None], support, 2) @ weights
         expected = nn.functional.one_hot(label, 3) - 1 / 3
         total += float((answer[0] - expected).square().sum()) / 2
     assert float(
         making.inducing_loss(
-            support, making.centred_targets(labels, 3), x, making.centred_targets(y, 3), 2, 1e-2
+            support,
+            making.make_centred_targets(labels, 3),
+            x,
+            making.make_centred_targets(y, 3),
+            2,
+            1e-2,
         )
     ) == pytest.approx(total / 9)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from fedet_runs import soft_label
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedet.consensus import consensus, ensemble_loss
+from fedlab_nb.methods.fedet.consensus import compute_consensus, ensemble_loss
 
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 
@@ -25,7 +25,7 @@ def outputs_as_logits(*outputs):
 
 
 def test_f1_variance_is_affine_in_the_collision_probability():
-    vote, p = consensus(logits()), logits().softmax(-1)
+    vote, p = compute_consensus(logits()), logits().softmax(-1)
     collision = ((p**2).sum(-1) - 1 / N) / N
     torch.testing.assert_close(vote.weights, collision / collision.sum(0))
     for n, most in [(2, 0.25), (10, 0.09), (100, 0.0099)]:
@@ -41,12 +41,16 @@ def test_f1_variance_is_affine_in_the_collision_probability():
 
 def test_f2_blind_to_labels_and_equivariant_in_clients():
     z, classes, clients = logits(), torch.tensor([2, 0, 3, 1]), torch.tensor([4, 2, 0, 1, 3])
-    vote, other, permuted = consensus(z), consensus(z[..., classes]), consensus(z[clients])
+    vote, other, permuted = (
+        compute_consensus(z),
+        compute_consensus(z[..., classes]),
+        compute_consensus(z[clients]),
+    )
     torch.testing.assert_close(vote.weights, other.weights)
     torch.testing.assert_close(vote.weights[clients], permuted.weights)
     torch.testing.assert_close(vote.distribution[:, classes], other.distribution)
     torch.testing.assert_close(vote.distribution, permuted.distribution)
-    loud = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
+    loud = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
     torch.testing.assert_close(
         loud.weights, torch.full_like(loud.weights, 0.5)
     )  # right or wrong, equally loud
@@ -55,12 +59,12 @@ def test_f2_blind_to_labels_and_equivariant_in_clients():
 def test_f3_saturated_or_flat_outputs_count_alike():
     sure = 200.0 * F.one_hot(torch.tensor([[0], [1], [1], [3]]), N).double()
     torch.testing.assert_close(
-        consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64)
+        compute_consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64)
     )
     for dtype in (torch.float32, torch.float64):
         flat = torch.full((3, 2, N), 1.7, dtype=dtype)
         flat[:, 1] = logits()[:3, 0].to(dtype)
-        vote = consensus(flat)
+        vote = compute_consensus(flat)
         torch.testing.assert_close(vote.weights[:, 0], torch.full((3,), 1 / 3, dtype=dtype))
         assert vote.distribution.isfinite().all() and vote.weights[:, 1].std() > 0.01
         assert vote.labels[0] == 0  # a tie: the lowest class
@@ -74,20 +78,21 @@ def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
         (z / t).softmax(-1).var(-1, correction=0) * (N * t) ** 2, raw, rtol=1e-3, atol=0
     )
     torch.testing.assert_close(
-        consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0
+        compute_consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0
     )
-    by_logits = consensus(z, weighting="logit-variance")
+    by_logits = compute_consensus(z, weighting="logit-variance")
     torch.testing.assert_close(by_logits.weights, raw / raw.sum(0))
     torch.testing.assert_close(by_logits.outputs, z.softmax(-1))  # the weights alone change
     torch.testing.assert_close(
-        consensus(z, temperature=1e-4).weights, torch.full((M, B), 1 / M, dtype=torch.float64)
+        compute_consensus(z, temperature=1e-4).weights,
+        torch.full((M, B), 1 / M, dtype=torch.float64),
     )
     torch.testing.assert_close(z.log_softmax(-1).var(-1), z.var(-1))
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.05, 0.5, 2.0])
 def test_f5_gradient_of_the_student(strength):
-    vote = consensus(logits())
+    vote = compute_consensus(logits())
     student = logits(seed=1, m=1)[0].requires_grad_()
     ensemble_loss(student, vote.labels, vote.diversity, strength).sum().backward()
     p, mass = student.detach().softmax(-1), vote.mass[:, None]
@@ -97,7 +102,7 @@ def test_f5_gradient_of_the_student(strength):
 
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
-    vote = consensus(logits())
+    vote = compute_consensus(logits())
     q = soft_label(vote.labels, vote.diversity, strength)
     torch.testing.assert_close(q.sum(-1), torch.ones(B, dtype=torch.float64))
     rest = []
@@ -116,19 +121,19 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
 
 
 def test_f7_below_one_the_dissenters_never_overrule():
-    vote = consensus(logits(b=2000))
+    vote = compute_consensus(logits(b=2000))
     for strength in (0.05, 0.5, 0.999):
         assert torch.equal(
             soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels
         )
-    odd = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
+    odd = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
     assert (
         odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
     )
 
 
 def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
-    vote = consensus(logits())
+    vote = compute_consensus(logits())
     mass = vote.mass
     # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
     student = (vote.diversity / mass[:, None]).log()
@@ -145,7 +150,7 @@ def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
 
 
 def test_f9_everybody_can_dissent():
-    vote = consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
+    vote = compute_consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
     torch.testing.assert_close(
         vote.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64)
     )
@@ -155,7 +160,7 @@ def test_f9_everybody_can_dissent():
 
 def test_by_hand_with_plain_loops():
     z = logits()
-    vote = consensus(z)
+    vote = compute_consensus(z)
     for b in range(B):
         p = [
             [math.exp(v) / sum(math.exp(u) for u in z[k, b].tolist()) for v in z[k, b].tolist()]
@@ -183,13 +188,13 @@ def test_by_hand_with_plain_loops():
 
 def test_without_dissent_the_loss_is_the_cross_entropy():
     same = logits(m=1).expand(M, -1, -1)
-    vote = consensus(same)
+    vote = compute_consensus(same)
     torch.testing.assert_close(vote.weights, torch.full((M, B), 1 / M, dtype=torch.float64))
     assert not vote.dissent.any() and not vote.mass.any() and not vote.diversity.any()
     student = logits(seed=1, m=1)[0]
     plain = F.cross_entropy(student, vote.labels, reduction="none")
     assert torch.equal(ensemble_loss(student, vote.labels, vote.diversity, 0.5), plain)
-    mixed = consensus(logits())
+    mixed = compute_consensus(logits())
     bare = F.cross_entropy(
         student, mixed.labels, reduction="none"
     )  # λ = 0: bit for bit, whatever the dissent
@@ -197,17 +202,17 @@ def test_without_dissent_the_loss_is_the_cross_entropy():
 
 
 def test_effective_clients():
-    vote = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
+    vote = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
     assert vote.effective_clients.item() == pytest.approx(1)
-    many = consensus(logits())
+    many = compute_consensus(logits())
     assert ((many.effective_clients >= 1) & (many.effective_clients <= M)).all()
     torch.testing.assert_close(many.effective_clients, 1 / (many.weights**2).sum(0))
 
 
 def test_variants():
     z = logits()
-    paper = consensus(z)
-    own = consensus(z, normalise="dissenters")
+    paper = compute_consensus(z)
+    own = compute_consensus(z, normalise="dissenters")
     somebody = paper.dissent.any(0)
     assert somebody.any()
     torch.testing.assert_close(
@@ -215,14 +220,14 @@ def test_variants():
     )
     torch.testing.assert_close(own.mass, paper.mass)
     agreed = logits(m=1).expand(M, -1, -1)
-    assert not consensus(agreed, normalise="dissenters").diversity.any()
-    uniform = consensus(agreed, normalise="dissenters-or-uniform").diversity
+    assert not compute_consensus(agreed, normalise="dissenters").diversity.any()
+    uniform = compute_consensus(agreed, normalise="dissenters-or-uniform").diversity
     torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / N))
-    equal = consensus(z, weighting="uniform")
+    equal = compute_consensus(z, weighting="uniform")
     torch.testing.assert_close(equal.distribution, z.softmax(-1).mean(0))
-    summed, variance = consensus(z, weighting="logits"), z.var(-1)
+    summed, variance = compute_consensus(z, weighting="logits"), z.var(-1)
     weights = (variance / variance.sum(0))[..., None]
     torch.testing.assert_close(summed.distribution, (weights * z).sum(0).softmax(-1))
     for wrong in ({"weighting": "variance"}, {"normalise": "none"}):
         with pytest.raises(UsageError):
-            consensus(z, **wrong)
+            compute_consensus(z, **wrong)

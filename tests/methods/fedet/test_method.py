@@ -16,8 +16,8 @@ from fedlab_nb.data import load
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet import model as fedet_model
-from fedlab_nb.methods.fedet.consensus import HEAD, consensus, extract_head
-from fedlab_nb.methods.fedet.model import count_to_keep
+from fedlab_nb.methods.fedet.consensus import HEAD, compute_consensus, extract_head
+from fedlab_nb.methods.fedet.model import count_rows_to_keep
 from fedlab_nb.methods.parts import images as public
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
@@ -31,7 +31,7 @@ def run(ctx=None, **values):
 
 def labels_of(out):
     """The classes that the consensus gives to the public samples."""
-    return set(consensus(torch.as_tensor(out.report.logits)).labels.tolist())
+    return set(compute_consensus(torch.as_tensor(out.report.logits)).labels.tolist())
 
 
 def test_one_server_step_by_hand():
@@ -228,7 +228,7 @@ def test_progress_and_curve():
 def test_rounds_follow_each_other():
     """Dissent and effective clients of every round; the plain numbers are the last round's."""
     report = run(rounds=3, per_round=2, temperature=1.0).report
-    vote = consensus(torch.as_tensor(report.logits))  # of all 200 public samples
+    vote = compute_consensus(torch.as_tensor(report.logits))  # of all 200 public samples
     assert report.dissent_by_round.shape == (3,)
     assert report.dissent == report.dissent_by_round[-1] == pytest.approx(vote.dissent_fraction)
     assert report.effective_clients == pytest.approx(float(vote.effective_clients.mean()))
@@ -252,7 +252,7 @@ def test_what_is_measured_when_it_has_ended():
         float((votes.argmax(-1) == y).double().mean())
     )
     assert report.consensus_accuracy[-1] == pytest.approx(
-        float((consensus(votes).labels == y).double().mean())
+        float((compute_consensus(votes).labels == y).double().mean())
     )
     for name, models in (("small_before", out.last.before), ("small_after", out.last.after)):
         answers = models.logits(x).argmax(-1)
@@ -269,4 +269,4 @@ def test_models_of_past_rounds_do_not_pile_up(monkeypatch):
     data, out = load("digits"), run(rounds=3)
     assert out.measured(data.x_test, data.y_test).shown_rounds == [1]
     for shape, rows in (((50, 500, 100), 100), ((500, 500, 1000), 20), ((1, 7, 2), 7)):
-        assert count_to_keep(torch.zeros(1, 1, 1).expand(shape), 200) == rows
+        assert count_rows_to_keep(torch.zeros(1, 1, 1).expand(shape), 200) == rows

@@ -9,21 +9,21 @@ import torch
 from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
+    choose_client_architectures,
     choose_clients,
-    client_architectures,
+    choose_larger_architecture,
     cycle_samples,
-    larger_architecture,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
+    average_groups,
+    average_heads,
     extract_head,
-    group_means,
-    mean_head,
 )
 from fedlab_nb.methods.parts.images import (
+    choose_half_of_classes,
+    choose_public_samples,
     fit_images,
-    half_the_classes,
-    public_samples,
     transform_images,
 )
 from fedlab_nb.models import build, load_state, model_state, parameter_count
@@ -90,10 +90,10 @@ def test_group_means_and_heads():
     ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
     table = {name: model_state(represented(name, seed=50)) for name in KINDS}
-    head = mean_head(states)
+    head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
-    means = group_means(table, states, kinds)
+    means = average_groups(table, states, kinds)
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
@@ -111,10 +111,12 @@ def test_group_means_and_heads():
 def test_pools():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
-    assert client_architectures(ctx, "dealt") == mixed
-    drawn = client_architectures(ctx, "drawn")
+    assert choose_client_architectures(ctx, "dealt") == mixed
+    drawn = choose_client_architectures(ctx, "drawn")
     assert (
-        set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")
+        set(drawn) == set(mixed)
+        and drawn != mixed
+        and drawn == choose_client_architectures(ctx, "drawn")
     )
 
 
@@ -124,11 +126,16 @@ def test_the_server_is_larger():
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
             parameter_count(ctx.build(k, seeded()))
-            for k in (kind, larger_architecture(ctx, [kind]))
+            for k in (kind, choose_larger_architecture(ctx, [kind]))
         )
         assert large > 3 * small
-    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
-    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
+    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == (
+        "mlp",
+        (1, 8, 8),
+        10,
+        256,
+    )
+    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
         "lenet5",
         (1, 8, 8),
         10,
@@ -164,28 +171,30 @@ def test_cycled_takes_every_sample_equally_often():
 # ------------------------------------------------------------------------------------------------------------- public
 def test_public_samples():
     ctx = context()
-    assert torch.equal(public_samples(ctx, "held-out"), ctx.public)
-    few = public_samples(ctx, "held-out", 36)
-    assert few.shape == (36, 1, 8, 8) and torch.equal(few, public_samples(ctx, "held-out", 36))
+    assert torch.equal(choose_public_samples(ctx, "held-out"), ctx.public)
+    few = choose_public_samples(ctx, "held-out", 36)
+    assert few.shape == (36, 1, 8, 8) and torch.equal(
+        few, choose_public_samples(ctx, "held-out", 36)
+    )
     assert all((ctx.public == image).flatten(1).all(1).any() for image in few)
-    noise = public_samples(ctx, "noise", 50)
+    noise = choose_public_samples(ctx, "noise", 50)
     assert (
         noise.shape == (50, 1, 8, 8)
         and 0.4 < noise.mean() < 0.6
         and 0 <= noise.min()
         and noise.max() <= 1
     )
-    letters = public_samples(ctx, "glyphs", 20)
+    letters = choose_public_samples(ctx, "glyphs", 20)
     assert letters.shape == (20, 1, 8, 8) and 0 <= letters.min() and letters.max() <= 1
     assert torch.equal(
-        public_samples(ctx, "digits"), ctx.public
+        choose_public_samples(ctx, "digits"), ctx.public
     )  # never a training image, also of the same data set
 
 
 def test_half_the_classes():
-    assert half_the_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
-    assert half_the_classes(torch.tensor([8, 7, 8])).tolist() == [1]
-    assert half_the_classes(torch.tensor([9, 9])).tolist() == [0, 1]
+    assert choose_half_of_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
+    assert choose_half_of_classes(torch.tensor([8, 7, 8])).tolist() == [1]
+    assert choose_half_of_classes(torch.tensor([9, 9])).tolist() == [0, 1]
 
 
 def test_fitted_changes_size_and_channels():

@@ -22,7 +22,7 @@ from fedlab_nb.methods.fedlpa.client import (
     measure_label_leak,
 )
 from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, make_layer_systems, solve_layer_with
-from fedlab_nb.methods.regmean import merge
+from fedlab_nb.methods.regmean import merge_layer
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_to_end
@@ -255,7 +255,7 @@ def test_each_use_by_hand(remembered):
     )
     # A alone is RegMean with the damping's root as ridge
     undamped = [posterior.factors[name].a for posterior in again.posteriors]
-    regmean = merge(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
+    regmean = merge_layer(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
     torch.testing.assert_close(solve_layer_with(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
     # one entry of the diagonal's answer
     o, i = 3, 5
@@ -263,9 +263,14 @@ def test_each_use_by_hand(remembered):
     entry = sum(t * m[o, i] for t, m in zip(trust, system.m, strict=True)) / sum(trust)
     torch.testing.assert_close(solve_layer_with(system, "diagonal")[o, i], entry)
     torch.testing.assert_close(
-        solve_layer_with(system, "shortcut"), system.expectation_approximation()
+        solve_layer_with(system, "shortcut"), system.compute_expectation_approximation()
     )
-    assert system.relative(system.apply(solve_layer_with(system, "exact")) - system.z) <= 1e-6
+    assert (
+        system.compute_relative_residual(
+            system.apply_precision(solve_layer_with(system, "exact")) - system.z
+        )
+        <= 1e-6
+    )
 
 
 def test_noise_is_drawn_by_seed_and_spares_what_was_measured(remembered):

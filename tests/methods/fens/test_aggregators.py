@@ -13,7 +13,7 @@ from fedlab_nb.methods.fens.training import (
     compute_influence,
     count_votes,
 )
-from fedlab_nb.methods.parts.frozen_ensemble import class_shares
+from fedlab_nb.methods.parts.frozen_ensemble import compute_class_shares
 from fedlab_nb.rng import generator
 
 M, C, B = 4, 3, 7
@@ -55,7 +55,7 @@ def test_linear_is_per_class_with_rows_that_are_constant_over_the_classes():
 
 def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
     counts = torch.tensor([[1, 0, 5], [3, 0, 0], [0, 0, 5], [0, 0, 10]])
-    fixed = rules.make_weighted_averaging(class_shares(counts))
+    fixed = rules.make_weighted_averaging(compute_class_shares(counts))
     # class 0: 1/4 and 3/4; class 1: nobody has it, so the mean; class 2: 5, 0, 5, 10 of 20
     shares = torch.tensor(
         [[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]]

@@ -16,10 +16,10 @@ from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts.align import (
     FLOOR,
     Moments,
-    alignment,
-    barycentre,
+    compute_alignment,
+    compute_barycentre,
+    compute_transport,
     pool_moments,
-    transport,
 )
 from fedlab_nb.methods.parts.frozen import align_features, draw_features
 from fedlab_nb.studies.experiment import run_to_end
@@ -42,14 +42,14 @@ def test_the_barycentre_is_the_fixed_point_and_every_client_gets_there(sizes, se
     samples = [rows(100 * seed + k, n) for k, n in enumerate(sizes)]
     each = [Moments.measure(x) for x in samples]
     shares = torch.tensor(sizes, dtype=EXACT) / sum(sizes)
-    middle = barycentre(torch.stack([moments.covariance for moments in each]), shares)
+    middle = compute_barycentre(torch.stack([moments.covariance for moments in each]), shares)
     half = sqrtm(middle.numpy()).real
     roots = [sqrtm(half @ moments.covariance.numpy() @ half).real for moments in each]
     fixed = np.tensordot(shares.numpy(), np.stack(roots), 1)
     np.testing.assert_allclose(fixed, middle, atol=1e-7 * float(middle.norm()))
     common = Moments(pool_moments(each, shares).mean, middle)
     for x, moments in zip(samples, each, strict=True):
-        matrix, shift = alignment(moments, common, 1.0)
+        matrix, shift = compute_alignment(moments, common, 1.0)
         aligned = Moments.measure(x @ matrix + shift)
         size = float(middle.norm()) + 1
         torch.testing.assert_close(aligned.mean, common.mean, rtol=0, atol=1e-9 * size)
@@ -63,10 +63,10 @@ def test_variances_that_commute_have_a_closed_form():
     """The barycentre's deviations are the mean of the clients', and A divides the one by the other."""
     deviations = torch.tensor([[1.0, 2.0, 0.5], [3.0, 1.0, 0.5]], dtype=EXACT)
     shares = torch.tensor([0.25, 0.75], dtype=EXACT)
-    middle = barycentre(torch.diag_embed(deviations.square()), shares)
+    middle = compute_barycentre(torch.diag_embed(deviations.square()), shares)
     expected = shares @ deviations
     torch.testing.assert_close(middle, torch.diag(expected.square()), rtol=0, atol=1e-12)
-    move_ = transport(torch.diag(deviations[0].square()), middle)
+    move_ = compute_transport(torch.diag(deviations[0].square()), middle)
     torch.testing.assert_close(move_, torch.diag(expected / deviations[0]), rtol=0, atol=1e-12)
 
 
@@ -74,12 +74,17 @@ def test_equal_covariances_give_a_translation_and_half_the_way_is_half_the_way()
     x = rows(0)
     moments = Moments.measure(x)
     shifted = Moments(moments.mean + 2, moments.covariance)
-    both = barycentre(torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT))
+    both = compute_barycentre(
+        torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT)
+    )
     torch.testing.assert_close(both, moments.covariance)
-    matrix, shift = alignment(moments, shifted, 1.0)
+    matrix, shift = compute_alignment(moments, shifted, 1.0)
     torch.testing.assert_close(x @ matrix + shift, x + 2)
-    there, back = Moments.measure(rows(1)), alignment(moments, Moments.measure(rows(1)), 1.0)
-    half = alignment(moments, there, 0.5)
+    there, back = (
+        Moments.measure(rows(1)),
+        compute_alignment(moments, Moments.measure(rows(1)), 1.0),
+    )
+    half = compute_alignment(moments, there, 0.5)
     torch.testing.assert_close(x @ half[0] + half[1], (x + x @ back[0] + back[1]) / 2)
 
 
@@ -97,10 +102,10 @@ def test_pooled_moments_are_those_of_one_place():
 def test_a_client_with_fewer_samples_than_features_has_a_floor():
     moments = Moments.measure(rows(0, n=2, d=6))
     least = FLOOR * moments.covariance.trace() / 6
-    assert torch.linalg.eigvalsh(moments.invertible().covariance)[0].item() == pytest.approx(
+    assert torch.linalg.eigvalsh(moments.make_invertible().covariance)[0].item() == pytest.approx(
         least.item(), rel=1e-6
     )
-    matrix, shift = alignment(moments, Moments.measure(rows(1, d=6)), 1.0)
+    matrix, shift = compute_alignment(moments, Moments.measure(rows(1, d=6)), 1.0)
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 

@@ -16,7 +16,7 @@ from fedlab_nb.methods.parts.byzantine import (
     CERTAIN_LOGIT,
     MATCH_HONEST,
     add_random_lies,
-    certify,
+    certify_predictions,
     choose_lie_logit,
     replace_answers,
 )
@@ -50,7 +50,7 @@ def changed(honest, liars):
 @pytest.mark.parametrize(("clients", "liars"), [(3, 1), (5, 1), (5, 2), (4, 0)])
 def test_the_certificate_is_exact(clients, liars):
     honest = answers(clients, seed=clients)
-    safe = certify(honest, liars)
+    safe = certify_predictions(honest, liars)
     assert torch.equal(safe, ~changed(honest, liars))
     assert liars == 0 or 0 < safe.sum() < len(safe)  # there are both
 

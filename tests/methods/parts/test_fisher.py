@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts import fisher
-from fedlab_nb.methods.parts.fisher import Cosine, LowRank, fisher_subspace, train_head
+from fedlab_nb.methods.parts.fisher import Cosine, LowRank, find_fisher_subspace, train_head
 from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
@@ -36,7 +36,7 @@ def gaussians(classes=4, d=5, seed=0):
 def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
     monkeypatch.setattr(fisher, "ENERGY", 1.0)
     means, covariances, shares = gaussians()
-    middle, p = fisher_subspace(means, covariances, shares)
+    middle, p = find_fisher_subspace(means, covariances, shares)
     means, covariances, shares, middle, p = (
         part.numpy() for part in (means, covariances, shares, middle, p)
     )
@@ -77,7 +77,9 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     held = [0, 2, 3, 4]
     middle, p = (
         part.numpy()
-        for part in fisher_subspace(means[held], covariances[held], counts[held] / counts.sum())
+        for part in find_fisher_subspace(
+            means[held], covariances[held], counts[held] / counts.sum()
+        )
     )
     centres, spreads = (means[held].numpy() - middle) @ p, p.T @ covariances[held].numpy() @ p
     noise = torch.randn(

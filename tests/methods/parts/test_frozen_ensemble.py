@@ -11,8 +11,8 @@ from fedlab_nb.methods.parts.frozen_ensemble import (
     FrozenEnsemble,
     Loop,
     SideBySide,
-    client_weights,
-    combine,
+    combine_logits,
+    make_client_weights,
 )
 from fedlab_nb.models import Network, build, model_state, normalise_inputs
 from fedlab_nb.rng import generator
@@ -47,18 +47,20 @@ def test_combining():
     logits = torch.tensor(
         [[[1.0, 2.0]], [[3.0, -2.0]]], dtype=torch.float64
     )  # two clients, one sample
-    assert combine(logits).tolist() == [[2.0, 0.0]]
+    assert combine_logits(logits).tolist() == [[2.0, 0.0]]
     w = torch.tensor([0.5, 1.5], dtype=torch.float64)
-    assert combine(logits, w).tolist() == [[2.5, -1.0]]
-    assert combine(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
+    assert combine_logits(logits, w).tolist() == [[2.5, -1.0]]
+    assert combine_logits(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
     torch.testing.assert_close(
-        combine(logits, 7 * w), combine(logits, w)
+        combine_logits(logits, 7 * w), combine_logits(logits, w)
     )  # a constant changes nothing
-    torch.testing.assert_close(combine(logits, torch.ones(2).double()), combine(logits))
+    torch.testing.assert_close(
+        combine_logits(logits, torch.ones(2).double()), combine_logits(logits)
+    )
     by_class = torch.tensor([[1.0, 0.25], [0.0, 0.75]], dtype=torch.float64)
-    assert combine(logits, by_class).tolist() == [[1.0, -1.0]]
-    assert client_weights("samples", [1, 3], logits).tolist() == [0.25, 0.75]
-    assert client_weights("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
+    assert combine_logits(logits, by_class).tolist() == [[1.0, -1.0]]
+    assert make_client_weights("samples", [1, 3], logits).tolist() == [0.25, 0.75]
+    assert make_client_weights("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
 
 
 def by_hand(models, x):
@@ -96,7 +98,7 @@ def by_hand(models, x):
 def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds, backend):
     models, x = clients(kinds), images().requires_grad_()
     ensemble = FrozenEnsemble(models, backend=backend)
-    mine, theirs = ensemble.look(x, statistics=True).batch_norm, by_hand(models, x)
+    mine, theirs = ensemble.compute_view(x, statistics=True).batch_norm, by_hand(models, x)
     torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=0)
     torch.testing.assert_close(
         torch.autograd.grad(mine, x), torch.autograd.grad(theirs, x), rtol=0, atol=1e-12
@@ -105,7 +107,7 @@ def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds
 
 def test_without_batch_norm_the_loss_is_zero():
     ensemble = FrozenEnsemble(clients(KINDS["one architecture"]))
-    assert float(ensemble.look(images(), statistics=True).batch_norm) == 0
+    assert float(ensemble.compute_view(images(), statistics=True).batch_norm) == 0
 
 
 @pytest.mark.parametrize(("backend", "side"), [("loop", 8), ("stacked", 8), ("stacked", 20)])
@@ -115,7 +117,7 @@ def test_clients_are_bit_identical_afterwards_and_carry_no_hooks_or_gradients(ba
         models = ClientModels([client(k, "cnn2", (1, 20, 20), 3, torch.float32) for k in range(2)])
     before = copy.deepcopy([model_state(module) for module in models.modules])
     x = torch.rand(7, 1, side, side).requires_grad_()
-    seen = FrozenEnsemble(models, backend=backend).look(x, statistics=True)
+    seen = FrozenEnsemble(models, backend=backend).compute_view(x, statistics=True)
     (seen.batch_norm + seen.logits.sum()).backward()
     for module, old in zip(models.modules, before, strict=True):
         assert not module.training
@@ -151,7 +153,7 @@ def agree(models, x, kinds=None, backend="auto"):
     assert kinds is None or [type(group) for _, group in ensemble.groups] == kinds
     results = []
     for one in (ensemble, loop):
-        seen = one.look(x, statistics=True)
+        seen = one.compute_view(x, statistics=True)
         slope = torch.rand(seen.logits.shape, generator=generator(1, "slope"), dtype=x.dtype)
         by_logits = torch.autograd.grad(seen.logits, x, slope, retain_graph=True)
         by_all = torch.autograd.grad((seen.logits * slope).sum() + seen.batch_norm, x)
@@ -244,7 +246,7 @@ def test_layers_of_somebody_else():
 
 
 def test_everything_else_goes_one_after_the_other():
-    faster, shape = frozen_ensemble.faster_side_by_side, (1, 20, 20)
+    faster, shape = frozen_ensemble.is_faster_side_by_side, (1, 20, 20)
     assert faster([client(k, "cnn", shape) for k in range(2)])
     assert not faster([client(0, "cnn", shape)])
     assert not faster([client(k, "cnn", (1, 16, 16)) for k in range(2)])

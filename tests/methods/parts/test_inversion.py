@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from fedlab_nb.data import load
 from fedlab_nb.methods.fedlpa.client import compute_gradient, recover_image, recover_label
-from fedlab_nb.methods.parts.kronecker import kronecker_factors
+from fedlab_nb.methods.parts.kronecker import compute_kronecker_factors
 from fedlab_nb.models import build
 
 
@@ -23,7 +23,7 @@ def test_label_and_image_of_one_sample_come_back_exactly():
         assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label(
             gradient[last]
         ) == int(y)
-        factors = list(kronecker_factors(module, x, y).values())
+        factors = list(compute_kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)
 

@@ -51,8 +51,8 @@ def per_sample_gradient(module, x, y, layer):
 def test_one_sample_linear_is_the_exact_gradient_outer_product():
     module = mlp()
     x, y = rows(1)
-    factors = kronecker.kronecker_factors(module, x, y)
-    for name, layer in kronecker.factor_layers(module).items():
+    factors = kronecker.compute_kronecker_factors(module, x, y)
+    for name, layer in kronecker.find_factor_layers(module).items():
         columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
         torch.testing.assert_close(
             torch.kron(factors[name].a, factors[name].b),
@@ -65,7 +65,7 @@ def test_one_sample_linear_is_the_exact_gradient_outer_product():
 def test_linear_factors_against_a_loop_over_samples():
     module = mlp()
     x, y = rows()
-    factors = kronecker.kronecker_factors(module, x, y)
+    factors = kronecker.compute_kronecker_factors(module, x, y)
     a = b = 0
     for xs, ys in zip(x, y, strict=True):
         hidden = torch.cat([module[:2](xs), torch.ones(1, dtype=xs.dtype)])
@@ -113,7 +113,7 @@ def conv_by_hand(layer, x, gradient):
 def test_conv_factors_against_patches_cut_by_hand(scale):
     module = cnn()
     x, y = images(3)
-    factors = kronecker.kronecker_factors(module, x, y, conv_scale=scale)
+    factors = kronecker.compute_kronecker_factors(module, x, y, conv_scale=scale)
     for index in (0, 2):
         inputs = module[:index](x).detach()
         outputs = module[index](inputs).detach().requires_grad_()
@@ -133,9 +133,11 @@ def test_conv_factors_against_patches_cut_by_hand(scale):
 def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
     module = cnn()
     x, y = images()
-    whole = kronecker.kronecker_factors(module, x, y, batch_size=100)
+    whole = kronecker.compute_kronecker_factors(module, x, y, batch_size=100)
     with torch.no_grad():
-        parts = kronecker.kronecker_factors(module.requires_grad_(False), x, y, batch_size=2)
+        parts = kronecker.compute_kronecker_factors(
+            module.requires_grad_(False), x, y, batch_size=2
+        )
     for name in whole:
         torch.testing.assert_close(whole[name].a, parts[name].a, rtol=1e-12, atol=1e-14)
         torch.testing.assert_close(whole[name].b, parts[name].b, rtol=1e-12, atol=1e-14)
@@ -151,8 +153,8 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
     module = fill(nn.Sequential(*layers)).train()
     x, y = rows()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    one = kronecker.kronecker_factors(module, x, y, batch_size=1)
-    many = kronecker.kronecker_factors(module, x, y)
+    one = kronecker.compute_kronecker_factors(module, x, y, batch_size=1)
+    many = kronecker.compute_kronecker_factors(module, x, y)
     assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     assert not any(m._forward_hooks for m in module.modules())
@@ -164,12 +166,12 @@ def test_trace_rule_by_hand_and_its_limit():
     factors = kronecker.Factors(
         torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0]))
     )
-    assert kronecker.damping_ratio(factors, "trace") == pytest.approx(2.0)
+    assert kronecker.compute_damping_ratio(factors, "trace") == pytest.approx(2.0)
     out = kronecker.add_damping(factors, 0.01, 2.0)
     torch.testing.assert_close(out.a.diagonal(), torch.tensor([1.2, 3.2]))
     torch.testing.assert_close(out.b.diagonal(), torch.tensor([0.3, 0.3, 1.05]))
     dead = kronecker.Factors(factors.a, torch.zeros(3, 3))
-    assert kronecker.damping_ratio(dead, "trace") == kronecker.PI_LIMIT
+    assert kronecker.compute_damping_ratio(dead, "trace") == kronecker.PI_LIMIT
     block = kronecker.add_damping(dead, 0.01, kronecker.PI_LIMIT)
     torch.testing.assert_close(
         torch.kron(block.a, block.b), 0.01 * torch.eye(6), rtol=1e-3, atol=1e-6
@@ -197,11 +199,11 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
 def test_wrong_use_is_one_sentence():
     x, y = rows()
     with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
-        kronecker.kronecker_factors(mlp(), x, y, conv_scale="ones")
+        kronecker.compute_kronecker_factors(mlp(), x, y, conv_scale="ones")
     with pytest.raises(UsageError, match="one label for each sample"):
-        kronecker.kronecker_factors(mlp(), x[:0], y[:0])
+        kronecker.compute_kronecker_factors(mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
-        kronecker.factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
+        kronecker.find_factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of a library that it imports
@@ -217,7 +219,9 @@ def test_against_curvlinops():
         module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how
     )
     operator.compute_kronecker_factors()
-    for name, layer in kronecker.kronecker_factors(module, x, y, conv_scale="curvlinops").items():
+    for name, layer in kronecker.compute_kronecker_factors(
+        module, x, y, conv_scale="curvlinops"
+    ).items():
         torch.testing.assert_close(
             layer.a, operator._input_covariances[name], rtol=1e-10, atol=1e-13
         )

@@ -11,7 +11,7 @@ from fedlab_nb.methods.fedlpa.solvers import (
     run_gradient_descent,
     solve_layer,
 )
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, add_damping, damping_ratio
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, add_damping, compute_damping_ratio
 
 K, O, I = 4, 5, 8  # noqa: E741
 
@@ -38,7 +38,9 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
     return Posterior.stack(
-        matrices, [add_damping(f, damping, damping_ratio(f, rule)) for f in factors], weights
+        matrices,
+        [add_damping(f, damping, compute_damping_ratio(f, rule)) for f in factors],
+        weights,
     )
 
 
@@ -78,7 +80,7 @@ def test_adam_from_the_average_comes_to_the_direct_solution():
         and distances[-1] < 1e-6
     )
     assert len(path[100][1]) == 101 and path[4000][1][-1] < 1e-6
-    true = (posterior.apply(path[100][0]) - posterior.z).norm() / posterior.z.norm()
+    true = (posterior.apply_precision(path[100][0]) - posterior.z).norm() / posterior.z.norm()
     torch.testing.assert_close(path[100][1][-1], true)
 
 
@@ -105,7 +107,7 @@ def test_linear_regression_equals_pooled_least_squares():
 @pytest.mark.parametrize("damping", [1e-4, 1e-2])
 def test_conjugate_gradients_equal_the_dense_solution(damping, rule):
     posterior = system(damping=damping, rule=rule, outputs=20, inputs=65)
-    start = posterior.expectation_approximation()
+    start = posterior.compute_expectation_approximation()
     *_, last = run_conjugate_gradients(posterior, start, tolerance=1e-13, limit=1000)
     exact = torch.linalg.solve(dense(posterior), vec(posterior.z))
     torch.testing.assert_close(vec(last.matrix), exact, rtol=1e-8, atol=1e-9)
@@ -115,7 +117,9 @@ def test_the_matrix_form_is_the_kronecker_product():
     posterior = system()
     g = torch.Generator().manual_seed(9)
     matrix = torch.randn(O, I, generator=g, dtype=torch.float64)
-    torch.testing.assert_close(vec(posterior.apply(matrix)), dense(posterior) @ vec(matrix))
+    torch.testing.assert_close(
+        vec(posterior.apply_precision(matrix)), dense(posterior) @ vec(matrix)
+    )
     alone = [
         Posterior(posterior.m[[k]], posterior.a[[k]], posterior.b[[k]], posterior.w[[k]])
         for k in range(K)
@@ -125,7 +129,7 @@ def test_the_matrix_form_is_the_kronecker_product():
 
 def objective(posterior, matrix):
     """`1/2 |S M - Z|^2` (Eq. 14), which gradient descent makes smaller."""
-    return (posterior.apply(matrix) - posterior.z).square().sum() / 2
+    return (posterior.apply_precision(matrix) - posterior.z).square().sum() / 2
 
 
 def test_a_step_of_gradient_descent_against_autograd():
@@ -134,23 +138,23 @@ def test_a_step_of_gradient_descent_against_autograd():
     matrix = torch.randn(O, I, generator=g, dtype=torch.float64, requires_grad=True)
     (automatic,) = torch.autograd.grad(objective(posterior, matrix), matrix)
     before, after = run_gradient_descent(posterior, matrix.detach(), 1)
-    step = (before.matrix - after.matrix) * posterior.smoothness()
+    step = (before.matrix - after.matrix) * posterior.estimate_smoothness()
     torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
     largest = (
         torch.linalg.eigvalsh(dense(posterior))[-1] ** 2
     )  # below twice 1/L, so that it never diverges
-    assert 0.99 * largest <= posterior.smoothness() <= 1.2 * largest
+    assert 0.99 * largest <= posterior.estimate_smoothness() <= 1.2 * largest
 
 
 def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
     """The authors' loop in their own terms: `MSELoss` over the entries, SGD of rate 1, by autograd."""
     posterior = system(damping=1e-2)
-    matrix = posterior.expectation_approximation().clone().requires_grad_()
+    matrix = posterior.compute_expectation_approximation().clone().requires_grad_()
     optimizer = torch.optim.SGD([matrix], lr=1.0)
     for step in iterate_solver(posterior, "gd", 5, "official"):
         torch.testing.assert_close(step.matrix, matrix.detach(), rtol=1e-11, atol=1e-13)
         optimizer.zero_grad()
-        torch.nn.functional.mse_loss(posterior.apply(matrix), posterior.z).backward()
+        torch.nn.functional.mse_loss(posterior.apply_precision(matrix), posterior.z).backward()
         optimizer.step()
     with pytest.raises(UsageError, match="step of gradient descent 'authors'.*1/L, official"):
         iterate_solver(posterior, "gd", 5, "authors")
@@ -188,9 +192,11 @@ def test_the_reported_residual_is_the_true_one():
     for solver in ("gd", "cg", "ea"):
         path = list(iterate_solver(posterior, solver, 30))
         for step in path:
-            true = (posterior.apply(step.matrix) - posterior.z).norm() / posterior.z.norm()
+            true = (
+                posterior.apply_precision(step.matrix) - posterior.z
+            ).norm() / posterior.z.norm()
             torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
-        torch.testing.assert_close(path[0].matrix, posterior.expectation_approximation())
+        torch.testing.assert_close(path[0].matrix, posterior.compute_expectation_approximation())
     assert (
         len(list(iterate_solver(posterior, "ea"))) == 1
         and len(list(iterate_solver(posterior, "gd", 30))) == 31

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.parts.ridge import GRID, errors_by_clients, errors_by_samples
+from fedlab_nb.methods.parts.ridge import GRID, compute_errors_by_clients, compute_errors_by_samples
 from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
@@ -35,8 +35,10 @@ def test_errors_are_those_of_fits_without_the_client_or_the_sample(clients, seed
     owner = torch.randint(clients, (len(x),), generator=torch.Generator().manual_seed(seed + 1))
     groups = [(x[owner == k], y[owner == k]) for k in range(clients)]
     sums = [rows.T @ rows for rows, _ in groups], [rows.T @ labels for rows, labels in groups]
-    found = errors_by_clients(*sums, [len(rows) for rows, _ in groups])
-    left_out = sum(errors_by_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups)
+    found = compute_errors_by_clients(*sums, [len(rows) for rows, _ in groups])
+    left_out = sum(
+        compute_errors_by_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups
+    )
     for g, rho in ((0, GRID[0]), (5, GRID[5]), (9, GRID[9])):
         slow = 0.0
         for k in range(clients):

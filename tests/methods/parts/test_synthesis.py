@@ -8,7 +8,7 @@ from method_runs import seeded
 from watched import watched
 
 from fedlab_nb.methods.base import Progress
-from fedlab_nb.methods.parts.images import random_crop, search
+from fedlab_nb.methods.parts.images import crop_randomly, optimise_images
 from fedlab_nb.methods.parts.synthesis import (
     FRAMES,
     GeneratorKnobs,
@@ -30,7 +30,7 @@ def test_search_returns_the_best_batch_not_the_last():
         seen.append(x.detach().clone())
         return (x**2).sum()
 
-    best, passes = watched(search(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
+    best, passes = watched(optimise_images(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
     values = [float(x**2) for x in seen]
     lowest = values.index(min(values))
     assert len(passes) == 7 and 0 < lowest < 6
@@ -48,7 +48,9 @@ def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(cl
         "after": lambda: u[0].clamp_(-2.7, 2.7),
         "progress": STEP,
     }
-    watched(search(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options))
+    watched(
+        optimise_images(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options)
+    )
     first, second = (
         torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)
     )
@@ -69,7 +71,9 @@ def test_search_moves_no_network_inside_the_loss():
     before = copy.deepcopy(student.state_dict())
     u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
     watched(
-        search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP)
+        optimise_images(
+            lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP
+        )
     )
     assert all(p.grad is None for p in student.parameters())
     assert all(torch.equal(t, before[name]) for name, t in student.state_dict().items())
@@ -78,7 +82,7 @@ def test_search_moves_no_network_inside_the_loss():
 @pytest.mark.parametrize("flip", [False, True])
 def test_random_crop_against_a_plain_loop(flip):
     x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
-    crops = random_crop(x, seeded(4), padding=2, flip=flip)
+    crops = crop_randomly(x, seeded(4), padding=2, flip=flip)
     draws = seeded(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = (
