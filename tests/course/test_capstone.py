@@ -148,7 +148,7 @@ def test_tries_are_judged_on_validation_images_and_listed(case, runs):
     assert card.text.startswith(
         "Try 1: FedENS: mean of logits (ensemble.rule = logits, epochs = 20)."
     )
-    assert "Validation accuracy 43.3 % (3 seeds)." in card.text and "60 kB" in card.text
+    assert "Validation accuracy 43.3 ± 0.1 % (5 seeds)." in card.text and "60 kB" in card.text
     assert (
         "You had tried it before."
         in case.trial("ensemble", **{"ensemble.rule": "logits"}, epochs="20").text
@@ -159,7 +159,7 @@ def test_tries_are_judged_on_validation_images_and_listed(case, runs):
     assert (method, seed, seeds, knobs) == (
         "ensemble",
         0,
-        3,
+        5,
         {"ensemble.rule": "logits", "epochs": "20"},
     )
     assert dataset is desk.draw_federation("OAK").trial
@@ -211,9 +211,9 @@ def test_what_is_refused_opens_nothing(case, runs):
             "fens",
             1,
             WHY,
-            r"31\.7 times the budget of 315400 bytes.*or try a method that sends less",
+            r"31\.7 times the budget of 315 kB.*or try a method that sends less",
         ),
-        ("afl", 1, WHY, "FENS costs a client 10000000 bytes, .* so it cannot be submitted"),
+        ("afl", 1, WHY, "FENS costs a client 10 MB, .* so it cannot be submitted"),
         ("", None, WHY, "No try is chosen yet; choose one from 1 to 2"),
         ("", 4, WHY, "There is no try"),
         ("", "2", WHY, "There is no try"),

@@ -44,7 +44,7 @@ from ..kit import Card, worked
 from .report import Record, Report, Try
 
 FREE = ("model", "holdout", "init", "transform")  # settings of the run that a learner may choose
-TRIAL_SEEDS = (0, 3)  # the first seed, and how many
+TRIAL_SEEDS = (0, 5)  # the first seed, and how many: below five seeds no band is shown
 TEST_SEEDS = (100, 10)  # others: no network of a try is among those that are tested
 LEAST_LETTERS = 20  # of an argument
 
@@ -209,7 +209,7 @@ class Case:
 
     # ---------------------------------------------------------------------------------------- tries
     def trial(self, method: str, **knobs: Any) -> Card:
-        """Run a method on three seeds, and say its validation accuracy and its bytes; it becomes a
+        """Run a method on five seeds, and say its validation accuracy and its bytes; it becomes a
         try of the list.
 
         knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for
@@ -356,8 +356,8 @@ class Case:
         chosen = tries[choice - 1]
         if chosen.bytes > self.budget:
             raise UsageError(
-                f"{chosen.title} costs a client {chosen.bytes} bytes, "
-                f"{chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes, so it "
+                f"{chosen.title} costs a client {data_size(chosen.bytes)}, "
+                f"{chosen.bytes / self.budget:.1f} times the budget of {data_size(self.budget)}, so it "
                 "cannot be submitted; choose a try within the budget, or try a method that sends "
                 "less."
             )

@@ -60,7 +60,7 @@ class CaseForm(Form):
         self.help = widgets.HTML()
         self.plane = widgets.HTML()
         self.tries = widgets.HTML()
-        self.choice = widgets.Dropdown(description="Choice")
+        self.choice = widgets.Dropdown(description="Choice", layout=WIDE)
         self.name = widgets.Text(value=case.name, description="Your name")
         self.argument = widgets.Textarea(
             placeholder="Why this one?", description="Argument", rows=5, layout=WIDE

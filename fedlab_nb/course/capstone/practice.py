@@ -61,9 +61,9 @@ ARGUMENTS = {
         "to fail (try 1: {share[1]} %), and sums not to suffer (try 5: {share[5]} %). Is it enough to learn whom to "
         "trust? No: FENS (2) takes {budget[2]} % of the budget for {share[2]} %, and 4 bits (6) save bytes without "
         "changing that. Do images do it? More of them help (3, 7), but they reach {share[7]} %. Which sums, then? A "
-        "covariance for each class (4) is ahead of AFL (5) on every seed, by {ahead[4, 5]} points in the mean; ahead "
-        "of one covariance for all (8) it is by {ahead[4, 8]}, within the noise. Random features (9) bring nothing for "
-        "{times} times AFL's bytes. Less shrinkage (11) is ahead of the usual value on every seed, clearly, by "
+        "covariance for each class (4) is clearly ahead of AFL (5), by {ahead[4, 5]} points, and of one covariance for "
+        "all (8), by {ahead[4, 8]}. Random features (9) are within the noise of AFL, for {times} times its bytes. Less "
+        "shrinkage (11) is ahead of the usual value on every seed, clearly, by "
         "{ahead[11, 4]} points, at the same bytes: so I chose it. With a tenth of the budget I would take try 8 "
         "({size[8]} kB, {share[8]} %). A larger budget would change nothing, because bytes are not what FENS lacks. My "
         "choice harms client I: of a class with one sample that sample's features are sent. Masks (12) would hide "
@@ -136,9 +136,9 @@ def check_argument(tries: Mapping[int, Try], budget: int) -> None:
         "4 bits change nothing": abs(tries[6].band.mean - tries[2].band.mean) < 0.02,
         "more images help": tries[7].band.mean > tries[3].band.mean,
         "images stay behind sums": tries[7].band.mean < tries[5].band.mean,
-        "try 4 is ahead of try 5 on every seed": is_ahead_on_every_seed(4, 5),
-        "try 4 is within the noise of try 8": is_within_noise(4, 8),
-        "random features bring nothing": is_within_noise(9, 5),
+        "try 4 is clearly ahead of try 5": not is_within_noise(4, 5),
+        "try 4 is clearly ahead of try 8": not is_within_noise(4, 8),
+        "random features are within the noise of AFL": is_within_noise(9, 5),
         "try 11 is ahead of try 4 on every seed": is_ahead_on_every_seed(11, 4),
         "try 11 is clearly ahead of try 4": not is_within_noise(11, 4),
         "try 11 costs as much as try 4": tries[11].bytes == tries[4].bytes,
