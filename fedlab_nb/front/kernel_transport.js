@@ -153,7 +153,7 @@ export function createKernelTransport(model, data) {
       const many = data.classes.length;
       const rows = new Map(content.names.map((name, i) => [name, all.subarray(i * many, (i + 1) * many)]));
       const curve = content.channels ? { values: readBuffer(recording, Float32Array), channels: content.channels } : null;
-      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row, curve };
+      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row, curve, sums: content.sums ?? [] };
     },
     flights({ setting, flights }) {
       return { kind: "flights", revision: revisionOf(setting), flights };

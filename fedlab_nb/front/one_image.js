@@ -1,4 +1,5 @@
 // One image, and what everybody says of it: servers above, clients below, in the order of the piles. A pen draws another.
+import { createArithmetic } from "./arithmetic.js";
 import { html, keyed, setText } from "./dom.js";
 import { pad } from "./pen.js";
 import { drawRecording, drawSample } from "./sample.js";
@@ -50,10 +51,11 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   servers.setAttribute("aria-label", "What the servers' models say");
   const clients = html("ul", { className: "cards" });
   clients.setAttribute("aria-label", `What each of the ${people.many} says`);
+  const arithmetic = createArithmetic({ classes, people }, send);
   const tools = html("div", { className: "tools" }, draw, another);
   const element = html("section", { className: "one" },
     html("div", { className: "picture" }, shown, facts, patch, ink, tools),
-    html("div", { className: "votes" }, words, servers, clients));
+    html("div", { className: "votes" }, words, servers, clients, arithmetic.element));
   const longest = Math.max(...classes.map(({ name }) => name.length));
   element.classList.toggle("named", longest > MOST_LETTERS);
   let isOpen = false; // the pen's field
@@ -99,9 +101,25 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     return html("li", {}, html("small"), html("b"), html("i", {}, ...classes.map(({ colour }) => html("u", { style: { background: colour } }))));
   }
 
+  /** A button over a card whose answer is a sum: a click unfolds it. */
+  function offerSum(card, { key, name, hasSum, isUnfolded }) {
+    let button = card.querySelector(".unfold");
+    if (!hasSum) return void button?.remove();
+    if (button === null) {
+      button = html("button", { type: "button", className: "unfold", onclick: () => send({ kind: "unfold", method: key }) }, "Σ");
+      card.append(button);
+    }
+    button.setAttribute("aria-expanded", String(isUnfolded));
+    button.setAttribute("aria-label", `${name}: how it comes to this answer`);
+    button.title = `How ${name} comes to this answer`;
+    return undefined;
+  }
+
   function fill(list, items, truth) {
-    keyed(list, items, ({ key }) => key, makeCard, (card, { name, row, isChosen }) => {
+    keyed(list, items, ({ key }) => key, makeCard, (card, item) => {
+      const { name, row, isChosen } = item;
       const [small, bold, bars] = card.children;
+      offerSum(card, item);
       const said = row === null ? null : largest(row);
       const verdict = said === null || truth === null ? "" : said === truth ? "right" : "wrong";
       card.className = `${verdict}${isChosen ? " chosen" : ""}`;
@@ -134,8 +152,9 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     },
     /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing);
         about.row: [[name, value], …] of a table, empty where there is none; about.curve: a recording (sample.js), or null; table: rows by method name and by client, or null;
-        asked: the clients' count; isStale: the rows are of an older setting. */
-    update({ image, shape, label, truth, table, asked, chosen, isStale, about }) {
+        asked: the clients' count; isStale: the rows are of an older setting; sums: the methods whose answer is a sum;
+        unfolded: the one whose sum is looked at; sum: that (arithmetic.js), null until it is there. */
+    update({ image, shape, label, truth, table, asked, chosen, isStale, about, sums = [], sum = null, unfolded = "" }) {
       const isOther = last !== null && last.key !== about.key;
       last = { image, shape, label, truth, row: about.row ?? [], curve: about.curve ?? null, key: about.key };
       if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
@@ -146,7 +165,10 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
       clients.tabIndex = asked > 20 ? 0 : -1; // it scrolls
       const rowOf = (key) => table?.get(key) ?? null;
       const cast = methods.filter(({ name }) => name !== "local");
-      fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name) })), truth);
+      const offered = isStale || table === null ? [] : sums;
+      fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: offered.includes(name), isUnfolded: name === unfolded })), truth);
+      const isSeen = sum !== null && offered.includes(sum.method);
+      arithmetic.update(isSeen ? { ...sum, name: cast.find(({ name }) => name === sum.method).short } : null);
       const keys = Array.from({ length: asked }, (_, k) => k);
       fill(clients, keys.map((k) => ({ key: k, name: letter(k), row: rowOf(k), isChosen: k === chosen })), truth);
     },

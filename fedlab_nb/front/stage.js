@@ -27,7 +27,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let state = initial;
   let federation = null; // {revision, piles, counts}
   let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
-  let answers = null; // {revision, image, rows}
+  let answers = null; // {revision, image, rows, sums}
+  let unfolded = ""; // the method whose sum is looked at
+  let sum = null; // how it comes to its answer (arithmetic.js)
   let job = { isRunning: false, share: 0, text: "" }; // isRun: of all seeds, by the button
   let words = {}; // what the engine says of the next run: {runLabel, cost, waitsForRun}
   let isImageChosen = false; // by a person: then no story takes its place
@@ -127,6 +129,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function dispatch(event) {
     if (event.kind === "stop") return stop();
     if (PASSED_ON.includes(event.kind)) return transport.send(event);
+    if (event.kind === "unfold") return unfold(event.method);
     if (event.kind === "another") return dispatch({ kind: "image", value: nextImage() });
     const before = state;
     flight.close();
@@ -175,6 +178,20 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     transport.send({ kind: "ask", revision: revisionOf(state), image: state.image, pixels: image });
   }
 
+  /** Show how a method comes to its answer to this image; once more: no longer. */
+  function unfold(method) {
+    unfolded = unfolded === method ? "" : method;
+    sum = null;
+    askForSum();
+    draw();
+  }
+
+  function askForSum() {
+    if (unfolded === "") return;
+    const pixels = isDrawing(state.image) ? Array.from(lookedAt().image) : [];
+    transport.send({ kind: "explain", method: unfolded, image: state.image, pixels });
+  }
+
   /** What the engine says; an answer to an older question is dropped. */
   function receive(message) {
     if (message.kind === "federation") {
@@ -197,6 +214,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     } else if (message.kind === "answers") {
       if (message.image !== state.image) return;
       answers = message;
+      askForSum();
+    } else if (message.kind === "sum") {
+      if (message.method !== unfolded || message.image !== state.image) return;
+      sum = message;
     } else if (message.kind === "flights") {
       flights = message;
     } else if (message.kind === "job") {
@@ -346,7 +367,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const hasRows = isAnswered && answers.rows.size > 0;
     const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? text : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
     const table = hasRows ? answers.rows : null;
-    oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about });
+    oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about,
+      sums: answers?.sums, sum: sum?.image === state.image ? sum : null, unfolded });
   }
 
   function redrawTheme() {

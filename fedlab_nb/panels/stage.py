@@ -12,9 +12,11 @@ To the browser, each a dict with a `kind`, and buffers where something is large:
     flights     what each method has sent, phase by phase (see `front.flight`), at which setting
     answers     what everybody says of one image, [methods + clients, C] (float32); of a table its row, of recordings
                 the curve, [channels, steps] (float32)
+    sum         how one method comes to its answer to one image (see `arithmetic`)
     stored, job, words   the stored bands; what runs; what the next run would cost
 
-From the browser: open, samples, opened, deal, train, stop, ask, client, dataset, "open methods", "open settings".
+From the browser: open, samples, opened, deal, train, stop, ask, explain, client, dataset, "open methods",
+"open settings".
 Samples travel in messages and in no trait: so they are in no saved notebook.
 """
 

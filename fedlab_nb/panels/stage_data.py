@@ -27,6 +27,7 @@ from ..plots.style import class_colours
 from ..studies.statistics import band
 from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
+from .arithmetic import Sum, explain_answer, explain_mean_of_logits, is_sum
 from .nearest_results import NearestResults
 from .record import Row, Runs
 
@@ -399,6 +400,26 @@ class Voices:
         if not shares:
             return Answers((), np.zeros((0, len(x), 0), dtype=np.float32))
         return Answers(tuple(names), torch.stack([one.float().cpu() for one in shares]).numpy())
+
+    def list_sums(self) -> list[str]:
+        """The names of the answers that are sums over clients."""
+        names = []
+        for method, model in self.models.items():
+            if method == "ensemble" and self.clients is not None:
+                names.append("logits")
+            if is_sum(model):
+                names.append(method)
+        return names
+
+    @use_default_switches()
+    @torch.no_grad()
+    def explain(self, name: str, x: Tensor) -> Sum | None:
+        """The sum behind an answer to one prepared sample `x [1, …]`; None where it is no sum."""
+        if name not in self.list_sums():
+            return None
+        if name == "logits":
+            return explain_mean_of_logits(self.clients, x)
+        return explain_answer(self.models[name], x)
 
 
 def is_quick(outcome: Any) -> bool:

@@ -135,6 +135,7 @@ class Playground(Panel):
             "train": self._train,
             "stop": lambda _: self.stop(),
             "ask": self._answer,
+            "explain": self._explain,
             "client": self._choose_client,
             "dataset": self._choose_dataset,
             "open methods": self._toggle_settings,
@@ -591,6 +592,7 @@ class Playground(Panel):
             **about,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
+            "sums": self._voices.list_sums(),
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
@@ -622,20 +624,34 @@ class Playground(Panel):
         return [(name, cells[name]) for name in ranking if name in cells]
 
     def _ask_about(self, image: str, pixels: Any) -> Answers | None:
-        dataset = self._state.federation.dataset
-        number = re.fullmatch(r"(t?)(\d+)", image)
-        if number is None:
-            drawn = torch.tensor(read_pixels(pixels), dtype=torch.float32)
-            if drawn.numel() != dataset.x_test[0].numel():
-                return None
-            return self._voices.ask(drawn.reshape(1, *dataset.x_test.shape[1:]))
-        at = int(number[2])
-        part = dataset.x_train if number[1] else dataset.x_test
-        if at >= len(part):
-            return None
-        if not number[1] and self._answers is not None and at < self._answers.shares.shape[1]:
+        number = re.fullmatch(r"\d+", image)
+        if number and self._answers is not None and int(image) < self._answers.shares.shape[1]:
+            at = int(image)
             return Answers(self._answers.names, self._answers.shares[:, at : at + 1])
-        return self._voices.ask(part[at : at + 1])
+        x = self._prepare_image(image, pixels)
+        return None if x is None else self._voices.ask(x)
+
+    def _prepare_image(self, image: str, pixels: Any) -> torch.Tensor | None:
+        """The image that is looked at as models take it, `[1, …]`; None where there is no such one."""
+        dataset = self._state.federation.dataset
+        sample = self._find_sample(image)
+        if sample is not None:
+            return sample[None]
+        drawn = torch.tensor(read_pixels(pixels), dtype=torch.float32)
+        if re.fullmatch(r"t?\d+", image) or drawn.numel() != dataset.x_test[0].numel():
+            return None
+        return drawn.reshape(1, *dataset.x_test.shape[1:])
+
+    def _explain(self, message: Mapping[str, Any]) -> None:
+        """The sum by which a method comes to its answer to one image."""
+        image = str(message["image"])
+        x = self._prepare_image(image, message.get("pixels"))
+        if self._voices is None or x is None:
+            return
+        one = self._voices.explain(str(message["method"]), x)
+        if one is not None:
+            about = {"kind": "sum", "method": message["method"], "image": image}
+            self.stage.send({**about, **one.to_message()})
 
 
 def is_gesture(edit: Edit) -> bool:

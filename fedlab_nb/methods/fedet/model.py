@@ -175,7 +175,7 @@ class LargeModel(NetworkModel):
         self.report = report.with_student(self)
         self.last = last
         self._past = past
-        self._vote = vote
+        self.vote = vote
 
     def measured(self, x: Tensor, y: Tensor) -> FedETReport:
         """The models of past rounds are dropped afterwards, so that only the first call measures."""
@@ -188,7 +188,7 @@ class LargeModel(NetworkModel):
         for past_round in self._past:
             logits = past_round.clients.logits(x)
             clients_accuracy.append(_mean_accuracy(logits.argmax(-1), y))
-            consensus_accuracy.append(_mean_accuracy(self._vote(logits).labels, y))
+            consensus_accuracy.append(_mean_accuracy(self.vote(logits).labels, y))
             small_before.append(_mean_accuracy(past_round.before.logits(x).argmax(-1), y))
             small_after.append(_mean_accuracy(past_round.after.logits(x).argmax(-1), y))
         logits = self.last.clients.logits(x)
