@@ -123,7 +123,7 @@ def explain_fens(model: FensModel, x: Tensor) -> Sum:
     rule = model.rule
     answers = model.experts(x)
     combine = partial(rule, x=x)
-    values = model.experts.received_logits(combine, answers, rule.reads_probabilities)[0]
+    values = model.experts.falsify_logits(combine, answers, rule.reads_probabilities)[0]
     unit = LOGITS
     if isinstance(rule, ProbabilityAggregator):
         values = values.softmax(-1)
@@ -134,7 +134,7 @@ def explain_fens(model: FensModel, x: Tensor) -> Sum:
         weights = plain.gate(x)[0].softmax(0)[:, None]
         about = GATED
     else:
-        weights = plain.weights()
+        weights = plain.get_weights()
     clients = [int(k) for k in model.report.members]
     return make_sum(values, weights, model.logits(x)[0], unit, about, clients=clients)
 
