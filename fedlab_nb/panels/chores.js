@@ -86,6 +86,16 @@ function uncover({ target, currentTarget }) {
   if (!currentTarget.matches(".fl-covering")) return;
   if (target.closest?.(".fl-view:not(.fl-view-partition) .fl-frame")) currentTarget.querySelector(".fl-reveal")?.click();
 }
+/** A slider that plays runs ahead of the kernel: a picture that is behind it is dimmed until its own is there (`Frame.drawn`). */
+function markBehind(records) {
+  for (const { target } of records) {
+    const readout = target.parentElement && (target.closest?.(".widget-readout") ?? target.parentElement.closest(".widget-readout"));
+    const view = readout?.closest(".fl-tools")?.closest(".fl-view");
+    if (!view) continue;
+    view.classList.add("fl-behind");
+    setTimeout(() => view.classList.remove("fl-behind"), 5000); // what changes no picture
+  }
+}
 /** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */
 function follow(kernel, mark) {
   if (!kernel?.statusChanged) return () => {};
@@ -110,7 +120,8 @@ function render({ model, el }) {
     later = 0;
     for (const chore of [name, tabs, sentences]) chore(root);
   };
-  const changed = () => {
+  const changed = (records) => {
+    markBehind(records);
     later ||= setTimeout(bring, 200); // not while a hand waits: it makes the browser compute its layout
     if (last?.disabled && (document.activeElement === document.body || document.activeElement === last)) {
       root.querySelector(last.matches(".fl-run") ? ".fl-stop:not(:disabled)" : ".fl-run:not(:disabled)")?.focus();

@@ -198,6 +198,7 @@ function render({ model, el }) {
     else show();
   }
   model.on("change:value", showWhenWanted);
+  model.on("change:drawn", () => el.closest(".fl-view")?.classList.remove("fl-behind"));
   model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
   show();

@@ -79,6 +79,7 @@ class Frame(anywidget.AnyWidget):
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
     thumbnails: the sheet of small images that marks show (`plots.vector.attach_thumbnails`), or {}
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    drawn: counts the drawings, also those that look as the one before
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
     Python sends the first ones and `held`; the browser (`frame.js`) sends `size` and `picked`.
@@ -90,6 +91,7 @@ class Frame(anywidget.AnyWidget):
     thumbnails: Any = traitlets.Dict().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
+    drawn = traitlets.Int().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
 
@@ -180,6 +182,7 @@ class View:
             self.frame.thumbnails = thumbnails
             self.frame.marks = marks
             self.frame.value = value
+            self.frame.drawn += 1
             self._show_scene(picture.scene)
 
     def _show_scene(self, scene: Mapping[str, Any]) -> None:

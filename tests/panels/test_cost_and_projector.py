@@ -195,3 +195,11 @@ def test_a_table_is_whole(make):
     assert "fl-tabled" in panel.views["needs"].box._dom_classes
     assert "fl-tabled" not in panel.views["partition"].box._dom_classes
     panel.close()
+
+
+def test_each_drawing_is_counted_so_that_a_page_knows_whether_its_picture_is_behind(make):
+    panel = make()
+    frame = panel.views["partition"].frame
+    before = frame.drawn, frame.value
+    panel.views.paint("partition")
+    assert (frame.drawn, frame.value) == (before[0] + 1, before[1])
