@@ -30,7 +30,7 @@ def guess():
 
 @pytest.fixture
 def bars():
-    rows = [Series("FENS", accuracies={0: 0.8, 1: 0.9})]
+    rows = [Series("FENS", accuracies={0: 0.8, 1: 0.9, 2: 0.85, 3: 0.8, 4: 0.9})]
     with drawing() as (figure, ax):
         Bars(ax, rows).update(rows)
     return Picture(figure, alt='Bars: "FENS" 85 %', sentence="FENS is best with 85 %.")

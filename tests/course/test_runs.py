@@ -25,19 +25,20 @@ def test_one_method_s_seeds_are_taken_and_the_first_of_a_repeated_one():
 
 
 def test_two_methods_are_paired_by_seed():
-    fens = outcomes("fens", 0.8, 0.6, 0.7, 0.8, 0.6)
-    record = [*fens, *outcomes("fedavg", 0.3, 0.2, 0.2, 0.3, 0.2)]
-    # +50, +40, +50, +50, +40: mean 46; 2.78 (Student's t, 4 degrees of freedom) times its standard error 5.48 / √5: 6.8
+    record = [
+        *outcomes("fens", 0.8, 0.6, 0.7, 0.7, 0.7),
+        *outcomes("fedavg", 0.3, 0.2, 0.2, 0.2, 0.2),
+    ]
+    # +50, +40, +50, +50, +50: mean 48, 2.78 (Student's t, 4 degrees of freedom) times 4.47 / √5: 5.6
     fens, fedavg = (accuracies(record, method) for method in ("fens", "fedavg"))
-    assert describe_difference(fens, fedavg) == "+46 ± 7 points, clear"
+    assert describe_difference(fens, fedavg) == "+48 ± 6 points, clear"
     assert (
         describe_difference(fedavg, fens, clear="more than noise")
-        == "-46 ± 7 points, more than noise"
+        == "-48 ± 6 points, more than noise"
     )
-    # The verdict of three seeds is Student's t, too; their band is not shown.
     assert (
         describe_difference({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
-        == "+1 points, within the noise"
+        == "+1 points, within the noise"  # no band of fewer than five seeds
     )
 
 
