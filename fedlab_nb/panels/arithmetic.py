@@ -15,7 +15,7 @@ from torch import Tensor
 from ..methods.coboosting import BoostedModel, WeightedEnsemble
 from ..methods.ensemble import RuledEnsemble
 from ..methods.fedet.model import LargeModel
-from ..methods.fens.aggregators import MixtureOfExperts, OfProbabilities, WeightedSum
+from ..methods.fens.aggregators import MixtureOfExperts, ProbabilityAggregator, WeightedSum
 from ..methods.fens.model import FensModel
 from ..methods.fens.model import Student as FensStudent
 
@@ -116,16 +116,16 @@ def explain_ensemble(model: RuledEnsemble, x: Tensor) -> Sum:
 
 def find_plain_rule(rule: Any) -> Any:
     """The rule itself, where it reads probabilities in place of logits."""
-    return rule.rule if isinstance(rule, OfProbabilities) else rule
+    return rule.rule if isinstance(rule, ProbabilityAggregator) else rule
 
 
 def explain_fens(model: FensModel, x: Tensor) -> Sum:
     rule = model.rule
     answers = model.experts(x)
     combine = partial(rule, x=x)
-    values = model.experts.received_logits(combine, answers, rule.reads_probabilities)[0]
+    values = model.experts.falsify_logits(combine, answers, rule.reads_probabilities)[0]
     unit = LOGITS
-    if isinstance(rule, OfProbabilities):
+    if isinstance(rule, ProbabilityAggregator):
         values = values.softmax(-1)
         unit = PROBABILITIES
     plain = find_plain_rule(rule)
@@ -134,7 +134,7 @@ def explain_fens(model: FensModel, x: Tensor) -> Sum:
         weights = plain.gate(x)[0].softmax(0)[:, None]
         about = GATED
     else:
-        weights = plain.weights()
+        weights = plain.get_weights()
     clients = [int(k) for k in model.report.members]
     return make_sum(values, weights, model.logits(x)[0], unit, about, clients=clients)
 

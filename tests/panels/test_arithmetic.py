@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import fedlab_nb as fl
-from fedlab_nb.methods.fedet.consensus import variance_weights
+from fedlab_nb.methods.fedet.consensus import compute_variance_weights
 from fedlab_nb.panels.arithmetic import explain_answer, explain_mean_of_logits, is_sum
 
 QUICK = {"clients": 4, "alpha": 0.1, "epochs": 2, "seed": 3, "cache": False}
@@ -70,7 +70,7 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
         np.testing.assert_allclose(one.total, model.ensemble.logits(x)[0].numpy(), rtol=1e-6)
     if name == "fedet":
         logits = model.last.clients.logits(x)
-        weights = variance_weights((logits / 3.0).softmax(-1))[:, 0]
+        weights = compute_variance_weights((logits / 3.0).softmax(-1))[:, 0]
         np.testing.assert_allclose(one.weights[:, 0], weights.numpy(), rtol=1e-5)
         shares = logits.softmax(-1)[:, 0].double()
         expected = (weights.double()[:, None] * shares).sum(0)
