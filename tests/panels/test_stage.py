@@ -6,12 +6,15 @@ import time
 
 import numpy as np
 import pytest
+from fake_job import outcome
 
 from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
+from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.panels.stage import Stage
 from fedlab_nb.panels.stage_data import (
+    collect_flights,
     deal_partitions,
     describe_data,
     describe_table_row,
@@ -457,3 +460,35 @@ def test_a_file_that_says_whose_it_is_says_so_on_the_stage(tmp_path):
     federation = federate(tmp_path / "class.npz")
     assert describe_data(federation, METHODS)["about"] == "These are you."
     assert describe_data(federate("digits", clients=2), METHODS)["about"] == ""
+
+
+def test_flights_are_those_of_the_settings_own_seed(job):
+    """Of each method the newest run, where it is of this setting and has this seed."""
+    state = {"dataset": "digits", "alpha": 0.1, "clients": 3, "seed": 4}
+
+    def make_row(run, method, seeds, **changes):
+        settings = {**state, **changes}
+        outcomes = {seed: outcome(method, seed, settings) for seed in seeds}
+        return Row(run, method, settings=settings, epochs=1, outcomes=outcomes)
+
+    first = make_row(1, "fedavg", [4])
+    newest = make_row(3, "fedavg", [4, 5])
+    newest.outcomes[4].ledger.add(0, "up", "local models", 500)  # not one seed's bytes as the other's
+    rows = [
+        first,
+        make_row(2, "fens", [4], alpha=0.5),  # another setting
+        newest,
+        make_row(3, "ensemble", [5]),  # not this seed
+        make_row(3, "gauss", []),  # no result
+    ]
+    names = ["fedavg", "fens", "ensemble", "gauss", "afl"]
+    flights = collect_flights(Runs(tuple(rows), 3), names, state)
+    assert list(flights) == ["fedavg"]
+    legs = {leg["phase"]: leg for leg in flights["fedavg"]["legs"]}
+    sent = 1000 + len("fedavg")
+    assert legs["local models"]["bytes"] == [sent + 500, sent, sent]
+    assert collect_flights(Runs(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {"fens"}
+    other_knob = make_row(4, "fedavg", [4], **{"fens.rounds": 9})  # of another method: the same run
+    both = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
+    assert both["fedavg"]["legs"][1]["bytes"] == [sent] * 3
+    assert collect_flights(Runs(), names, state) == {}
