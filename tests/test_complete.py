@@ -19,7 +19,7 @@ TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)"
 BOUNDS = {"local", "centralized"}  # they have no knobs
 
 
-def missing(name: str) -> list[str]:
+def list_lacks(name: str) -> list[str]:
     """What the method `name` lacks."""
     title, lacking = METHODS[name].info.title, []
     if not METHODS[name].info.leaks:
@@ -44,12 +44,14 @@ def missing(name: str) -> list[str]:
     whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
     if f"## {title} (`{name}`)\n" not in text and not whole:
         lacking.append(f"one full row in FIDELITY.md that begins with | {title} `{name}` |")
-    if f"| {listed(METHODS[name].info)} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
+    if f"| {describe_titles(METHODS[name].info)} | `{name}` |" not in GUIDE.read_text(
+        encoding="utf-8"
+    ):
         lacking.append("its row in the guide (python tests/test_complete.py)")
     return [f"{name}: {what}" for what in lacking]
 
 
-def listed(info) -> str:
+def describe_titles(info) -> str:
     """The title with those that values of knobs give."""
     more = "; ".join(f"{words} (`{at}`)" for at, words in info.titles.items())
     return f"{info.title}: {more}" if more else info.title
@@ -68,19 +70,20 @@ def table() -> str:
     )
     infos = [cls.info for cls in METHODS.values()]
     rows = [
-        (listed(i), f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos
+        (describe_titles(i), f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks)
+        for i in infos
     ]
     head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
     return head + len(columns) * "|---" + "|\n" + "".join(lines)
 
 
-def drawn():
+def draw_map():
     """The map of the methods, three drawings wide."""
     with use_size((7.8, 4)):
         return journey(*METHODS)
 
 
-def guide(picture) -> str:
+def make_guide_text(picture) -> str:
     """What stands in the guide between the marks: the map, which its alt text holds to the methods, and the table."""
     return f"![{picture.alt}](../images/{MAP.name})\n\n{table()}"
 
@@ -90,16 +93,17 @@ def test_every_method_of_the_package_is_complete():
     own = [
         name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
     ]  # no test's method
-    lacking = [line for name in own for line in missing(name)]
+    lacking = [line for name in own for line in list_lacks(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
-    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), (
+    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == make_guide_text(draw_map()), (
         "run this file"
     )
 
 
 if __name__ == "__main__":
-    made = drawn()
+    made = draw_map()
     made.save(MAP)
     GUIDE.write_text(
-        TABLE.sub(lambda _: guide(made), GUIDE.read_text(encoding="utf-8")), encoding="utf-8"
+        TABLE.sub(lambda _: make_guide_text(made), GUIDE.read_text(encoding="utf-8")),
+        encoding="utf-8",
     )

@@ -22,7 +22,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PUBLIC = [name for name in fl.__all__ if not name.startswith("_")]
 
 
-def examples(path):
+def list_examples(path):
     """The code of a page's examples, without their results."""
     text = path.read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.DOTALL)
@@ -30,7 +30,7 @@ def examples(path):
     return "".join(each.source for block in blocks for each in parser.get_examples(block))
 
 
-def entries(path):
+def list_entries(path):
     """The names that a page has an entry for."""
     text = path.read_text(encoding="utf-8")
     return re.findall(r"^\.\. (?:auto|py:)\w+:: fedlab_nb\.(\w+)$", text, re.MULTILINE)
@@ -38,9 +38,9 @@ def entries(path):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_has_one_entry_and_an_example_on_its_page(name):
-    pages = [path for path in REFERENCE if name in entries(path)]
+    pages = [path for path in REFERENCE if name in list_entries(path)]
     assert len(pages) == 1, f"fl.{name} has entries on {len(pages)} pages of website/reference"
-    assert re.search(rf"\bfl\.{name}\b", examples(pages[0])), f"{pages[0].name} has no example"
+    assert re.search(rf"\bfl\.{name}\b", list_examples(pages[0])), f"{pages[0].name} has no example"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_examples_of_a_page_run(path, alone):
     assert result.attempted > 0 and result.failed == 0, "".join(report)
 
 
-def commands(section):
+def list_commands(section):
     """The lines of a shell block of the page on the command line, by its number."""
     blocks = re.findall(r"```sh\n(.*?)```", COMMAND_LINE, re.DOTALL)
     return [shlex.split(line)[1:] for line in blocks[section].splitlines()]
@@ -79,18 +79,18 @@ def test_the_commands_that_end_run_as_they_stand(alone, capsys):
     rows = [f"{i % 17}.5,{i % 23}.5,{'ill' if i % 17 > 8 else 'well'}" for i in range(90)]
     (alone / "patients.csv").write_text("\n".join(["age,pressure,label", *rows]) + "\n")
     (alone / "reports").mkdir()
-    for words in commands(0):
+    for words in list_commands(0):
         expected = 2 if words[0] == "leaderboard" else 0  # nobody has handed in a report yet
         assert cli.main(words) == expected, (words, capsys.readouterr().err)
     assert {path.name for path in alone.iterdir()} >= {"results", "mine", "playground.html"}
 
 
 def test_the_page_has_a_line_for_every_command():
-    named = {words[0] for block in (0, 1) for words in commands(block)}
+    named = {words[0] for block in (0, 1) for words in list_commands(block)}
     parser = cli.make_parser()
     (group,) = (action for action in parser._actions if action.dest == "command")
     assert set(group.choices) <= named
-    for words in commands(1):
+    for words in list_commands(1):
         parser.parse_args(words)
 
 

@@ -28,12 +28,12 @@ guess = predict("How steep?")
 """
 
 
-def shown(image, sentence, alt):
+def make_shown_output(image, sentence, alt):
     data = {"image/png": base64.b64encode(image).decode(), "text/plain": sentence}
     return new_output("display_data", data, metadata={"image/png": {"alt": alt}})
 
 
-def folded(image, sentence, alt):
+def make_folded_output(image, sentence, alt):
     source = base64.b64encode(image).decode()
     text = f'<details><img alt="{html.escape(alt)}" style="x" src="data:image/png;base64,{source}"></details>'
     return new_output(
@@ -52,7 +52,10 @@ def course(tmp_path, monkeypatch):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
 
     title = new_markdown_cell("# FENS: whom to trust")
-    one, two = shown(ONE, "One rises.", "A line [1]"), folded(TWO, "Two falls.", 'A "line" & 2')
+    one, two = (
+        make_shown_output(ONE, "One rises.", "A line [1]"),
+        make_folded_output(TWO, "Two falls.", 'A "line" & 2'),
+    )
     answer = new_markdown_cell("Text\n\n## 2. The answer")
     put(
         "3_fens",
@@ -67,7 +70,7 @@ def course(tmp_path, monkeypatch):
     put(
         "shelf/paper_tables",
         title,
-        new_code_cell("d", outputs=[shown(TWO, "Two falls.", "A line")]),
+        new_code_cell("d", outputs=[make_shown_output(TWO, "Two falls.", "A line")]),
     )
     return put
 

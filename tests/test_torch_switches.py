@@ -16,7 +16,7 @@ SMALL = {"clients": 3, "epochs": 1, "seed": 11}
 
 
 @contextlib.contextmanager
-def switched(turn_on, turn_off):
+def switch_on(turn_on, turn_off):
     turn_on()
     try:
         yield
@@ -25,31 +25,31 @@ def switched(turn_on, turn_off):
 
 
 SWITCHES = {
-    "float64": lambda: switched(
+    "float64": lambda: switch_on(
         lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)
     ),
-    "bfloat16": lambda: switched(
+    "bfloat16": lambda: switch_on(
         lambda: torch.set_default_dtype(torch.bfloat16), lambda: torch.set_default_dtype(torch.float32)
     ),
-    "meta device": lambda: switched(
+    "meta device": lambda: switch_on(
         lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)
     ),
     "device block": lambda: torch.device("meta"),
     "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
     "no_grad": torch.no_grad,
     "inference": torch.inference_mode,
-    "deterministic": lambda: switched(
+    "deterministic": lambda: switch_on(
         lambda: torch.use_deterministic_algorithms(True),
         lambda: torch.use_deterministic_algorithms(False),
     ),
-    "precision": lambda: switched(
+    "precision": lambda: switch_on(
         lambda: torch.set_float32_matmul_precision("medium"),
         lambda: torch.set_float32_matmul_precision("highest"),
     ),
 }  # fmt: skip
 
 
-def state():
+def read_switches():
     return (
         torch.get_default_dtype(),
         torch.empty(0).device.type,
@@ -60,7 +60,7 @@ def state():
     )
 
 
-def results(cache=False):
+def measure_all_methods(cache=False):
     return {
         out.method: (out.accuracy, out.ledger.total)
         for out in fl.compare(METHODS, cache=cache, **SMALL)
@@ -69,15 +69,15 @@ def results(cache=False):
 
 @pytest.fixture(scope="module")
 def usual():
-    return results()
+    return measure_all_methods()
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_switch_changes_no_result(name, usual):
     with SWITCHES[name]():
-        before = state()
-        assert results() == usual
-        assert state() == before
+        before = read_switches()
+        assert measure_all_methods() == usual
+        assert read_switches() == before
 
 
 def test_who_watches_a_job_has_the_own_switches_back(usual):

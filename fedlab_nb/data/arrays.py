@@ -254,10 +254,10 @@ def choose_array_names(names: Sequence[str], file_name: str) -> list[str]:
             f"{file_name} has no array {', '.join(lacking)} (it has: "
             f"{join_names(names) or 'nothing'}); it must hold {', '.join(REQUIRED)}, or x and y."
         )
-    known = [*REQUIRED, *OPTIONAL, "client"]
+    known_names = [*REQUIRED, *OPTIONAL, "client"]
     if lacking:
-        known = [*UNSPLIT, "x_public", "y_public"]
-    return [key for key in (*known, "about") if key in names]
+        known_names = [*UNSPLIT, "x_public", "y_public"]
+    return [key for key in (*known_names, "about") if key in names]
 
 
 # ------------------------------------------------------------------------------------------- memory
@@ -718,9 +718,9 @@ def check_samples(key: str, samples: np.ndarray, kind: str = "") -> np.ndarray:
         raise UsageError(f"{key} is empty (shape {samples.shape}); {advice}.")
     if samples.dtype.kind == "f" and not np.isfinite(samples).all():
         is_finite = np.isfinite(samples.reshape(len(samples), -1)).all(axis=1)
-        first = int(np.flatnonzero(~is_finite)[0])
+        first_bad = int(np.flatnonzero(~is_finite)[0])
         raise UsageError(
-            f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples."
+            f"{key} holds NaN or infinity (first in sample {first_bad}); replace or drop such samples."
         )
     if samples.ndim == 2:
         return samples

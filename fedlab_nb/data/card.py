@@ -144,14 +144,14 @@ class ColumnRow(NamedTuple):
 
 def list_columns(schema: InputSchema) -> list[ColumnRow]:
     """What each column was taken for, in the order of the file."""
-    known = {column.name: column for column in schema.columns}
+    columns_by_name = {column.name: column for column in schema.columns}
     rows = []
-    for name in schema.names or tuple(known):
+    for name in schema.names or tuple(columns_by_name):
         role = find_role(schema, name)
         if role:
             rows.append(ColumnRow(name, role, WHY[role], ""))
-        elif name in known:
-            column = known[name]
+        elif name in columns_by_name:
+            column = columns_by_name[name]
             values = column.describe_values()
             rows.append(ColumnRow(name, column.kind, column.reason, values))
     return rows

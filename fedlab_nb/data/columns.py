@@ -307,14 +307,14 @@ def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndar
 
 def match_categories(column: Column, texts: Series, strict: bool) -> np.ndarray:
     """object [N], each text as the column's categories write it, None for no value."""
-    known = {}
+    category_by_key = {}
     for text in (*column.other_categories, *column.categories):
-        known[make_category_key(text, column.ignore_case)] = text
+        category_by_key[make_category_key(text, column.ignore_case)] = text
     matched = {}
     for text in texts.dropna().unique():
         key = make_category_key(text, column.ignore_case)
-        if key in known:
-            matched[text] = known[key]
+        if key in category_by_key:
+            matched[text] = category_by_key[key]
         elif strict:
             allowed = ", ".join(map(repr, column.categories[:12]))
             raise UsageError(

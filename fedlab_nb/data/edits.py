@@ -40,10 +40,10 @@ def format_letters(client: int) -> str:
     """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are
     classes."""
     high, low = divmod(client, 26)
-    last = chr(ord("A") + low)
+    last_letter = chr(ord("A") + low)
     if high == 0:
-        return last
-    return format_letters(high - 1) + last
+        return last_letter
+    return format_letters(high - 1) + last_letter
 
 
 def parse_letters(letters: str) -> int:

@@ -716,13 +716,13 @@ def parse_clients(
     if not isinstance(clients, Iterable):
         removed = check_whole_number(setting, clients, 0, count, hint=hint)
         return tuple(range(count - removed, count))
-    known = {format_letters(k): k for k in range(count)}
+    number_of_name = {format_letters(k): k for k in range(count)}
     for k, name in enumerate(names):
-        known[name] = k
+        number_of_name[name] = k
     numbers = set()
     for client in clients:
         if client != "":
-            value = known[client] if client in known else parse_number(client)
+            value = number_of_name[client] if client in number_of_name else parse_number(client)
             numbers.add(
                 check_whole_number(f"A client in {setting}", value, 0, count - 1, hint=hint)
             )
@@ -778,19 +778,19 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
     expected = federation.settings()
     values.setdefault("seed", expected.pop("seed"))
     for name in (*FEDERATION_SETTINGS, *expected):
-        given = values.get(name)
-        if given is None:
+        given_value = values.get(name)
+        if given_value is None:
             continue
-        if name == "dataset" and not isinstance(given, list | tuple):
-            given = find_source_name(given)
+        if name == "dataset" and not isinstance(given_value, list | tuple):
+            given_value = find_source_name(given_value)
         if name not in expected:
             reason = f"is dealt out without {name}"
-        elif parse_number(given) != parse_number(expected[name]):
+        elif parse_number(given_value) != parse_number(expected[name]):
             reason = f"has {name}={expected[name]!r}"
         else:
             continue
         raise UsageError(
-            f"{name}={given!r} contradicts the federation, which {reason}; leave it out."
+            f"{name}={given_value!r} contradicts the federation, which {reason}; leave it out."
         )
     for name, value in expected.items():
         if value != FEDERATION_SETTINGS.get(name):

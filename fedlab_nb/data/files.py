@@ -370,11 +370,11 @@ def read_cells(body: str, separator: str, rows: Sequence[Row], name: str) -> Dat
 def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
     """Whether the last line before `end`, with #, is the header: as many separators as the next
     line, which has numbers."""
-    last = lines[end - 1]
-    if end >= len(lines) or not last.startswith("#"):
+    last_line = lines[end - 1]
+    if end >= len(lines) or not last_line.startswith("#"):
         return False
     for separator in SEPARATORS:
-        count = last.count(separator)
+        count = last_line.count(separator)
         cells = lines[end].split(separator)
         numbers = [cell for cell in cells if is_plain_number(cell.strip())]
         if count and count == len(cells) - 1 and len(numbers) * 2 >= len(cells):

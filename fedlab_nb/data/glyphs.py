@@ -240,7 +240,7 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     letter = (start + np.arange(BLOCK)) % len(LETTERS)
     font = draw_block_fonts(random)
     other_font = random.draw_integers(len(FONTS), BLOCK)
-    other = random.draw_integers(len(LETTERS), BLOCK)
+    other_letter = random.draw_integers(len(LETTERS), BLOCK)
 
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
     paper = random.draw_uniform(0, 0.65, BLOCK, 3)
@@ -261,7 +261,7 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     radius = random.draw_uniform(0.75, 1.1, BLOCK)
     rim = np.stack([radius * compute_cosine(angle), radius * compute_sine(angle)], axis=1)
     clutter = draw_letter(
-        fields[other, other_font],
+        fields[other_letter, other_font],
         size,
         scale=random.draw_uniform(0.7, 1.2, BLOCK),
         turn=random.draw_integers(TURN, BLOCK),

@@ -396,9 +396,9 @@ def refuse_mixed_units(
         examples.append(
             next(text for text, cell in numbers.items() if normalise_unit(cell.unit) == unit)
         )
-    one, other = examples
+    first_example, second_example = examples
     raise UsageError(
-        f"Column {name!r} of {reading.file} holds {one!r} and {other!r}; write all numbers with "
+        f"Column {name!r} of {reading.file} holds {first_example!r} and {second_example!r}; write all numbers with "
         f"the same unit, or with none, or say ?category={name}."
     )
 

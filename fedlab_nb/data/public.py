@@ -58,17 +58,17 @@ def check_public_choice(choice: object, about: Description) -> Choice:
 def check_other_dataset(name: str, about: Description) -> None:
     """UsageError unless the data set `name` is another one than `about`, with samples of its
     shape."""
-    other = registry.describe(name)
-    has_same_name = other.name == about.name and not registry.is_path(name)
-    has_same_content = bool(about.digest) and other.digest == about.digest
+    public_dataset = registry.describe(name)
+    has_same_name = public_dataset.name == about.name and not registry.is_path(name)
+    has_same_content = bool(about.digest) and public_dataset.digest == about.digest
     if has_same_name or has_same_content:
         raise UsageError(
             f"public names the data set {about.name} itself, whose samples are the clients'; "
             f"{ADVICE}."
         )
-    if other.input_shape != about.input_shape:
+    if public_dataset.input_shape != about.input_shape:
         raise UsageError(
-            f"public={other.name} has samples of shape {other.input_shape}, but those of "
+            f"public={public_dataset.name} has samples of shape {public_dataset.input_shape}, but those of "
             f"{about.name} have {about.input_shape}; choose like samples, or {ADVICE}."
         )
 

@@ -97,9 +97,9 @@ class InputSchema:
         if isinstance(rows, str | PathLike):
             from fedlab_nb.data import files
 
-            name, given = files.split_options(rows)
+            name, options_of_path = files.split_options(rows)
             options = {} if self.has_header else {"header": "no"}
-            options |= files.check_options(given, FILE_OPTIONS, "new rows")
+            options |= files.check_options(options_of_path, FILE_OPTIONS, "new rows")
             table = files.read_table(Path(name), options).cells
         else:
             table = cells.to_cells(cells.make_table(rows, self.choose_names(rows)))
@@ -264,8 +264,8 @@ def read_number_file(path: str | PathLike) -> DataFrame:
 
     from fedlab_nb.data import files
 
-    name, given = files.split_options(path)
-    options = files.check_options(given, FILE_OPTIONS, "new rows")
+    name, options_of_path = files.split_options(path)
+    options = files.check_options(options_of_path, FILE_OPTIONS, "new rows")
     table = files.read_table(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)
@@ -289,10 +289,10 @@ def count_row_values(rows: Any) -> int | None:
         return int(shape[-1])
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         return None
-    first = rows[0]
-    is_array = hasattr(first, "shape") and len(first.shape) > 0
-    if is_array or isinstance(first, list | tuple):
-        return len(first)
+    first_row = rows[0]
+    is_array = hasattr(first_row, "shape") and len(first_row.shape) > 0
+    if is_array or isinstance(first_row, list | tuple):
+        return len(first_row)
     return len(rows)
 
 

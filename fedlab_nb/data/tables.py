@@ -228,11 +228,11 @@ def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Rol
     if options.get("label"):
         label = find_column("label")
     else:
-        others = [name for name in names if name not in (client, split, group)]
-        if not others:
+        candidates = [name for name in names if name not in (client, split, group)]
+        if not candidates:
             raise UsageError(f"{file} has no column for the label; add one.")
-        usual = [by_key[name] for name in LABELS if by_key.get(name) in others]
-        label = usual[0] if usual else others[-1]
+        usual = [by_key[name] for name in LABELS if by_key.get(name) in candidates]
+        label = usual[0] if usual else candidates[-1]
     for role, column in (("client", client), ("split", split), ("group", group)):
         if column == label:
             raise UsageError(
@@ -356,11 +356,13 @@ def is_last_row_of_sums(table: DataFrame) -> bool:
     if len(table) <= FEWEST_ROWS:
         return False
     for name in table.columns:
-        last = table[name].iloc[-1]
-        if pandas.isna(last) or not is_plain_number(str(last)):
+        last_cell = table[name].iloc[-1]
+        if pandas.isna(last_cell) or not is_plain_number(str(last_cell)):
             continue
-        above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
-        if (above != 0).sum() < FEWEST_ROWS // 2 or not np.isclose(above.sum(), float(last)):
+        cells_above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
+        if (cells_above != 0).sum() < FEWEST_ROWS // 2 or not np.isclose(
+            cells_above.sum(), float(last_cell)
+        ):
             return False
         matches += 1
     return matches > 1
@@ -421,10 +423,10 @@ def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
         return
     by_folded: dict[str, str] = {}
     for text in sorted(texts.unique()):
-        other = by_folded.setdefault(text.casefold(), text)
-        if other != text:
+        earlier_text = by_folded.setdefault(text.casefold(), text)
+        if earlier_text != text:
             raise UsageError(
-                f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in "
+                f"Column {name!r} of {reading.file} has {earlier_text!r} and {text!r}, which differ in "
                 "case alone; say ?case=ignore if they are one, or ?case=keep if they are two."
             )
 
@@ -522,8 +524,8 @@ def choose_test_rows(
 def parse_split_column(texts: Series, name: str, file: str) -> SplitChoice:
     """The rows that a column calls test. Raises UsageError for a column that says anything else."""
     words = texts.str.lower()
-    known = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
-    unknown = [text for text in texts.unique() if text.lower() not in known]
+    split_words = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
+    unknown = [text for text in texts.unique() if text.lower() not in split_words]
     if unknown:
         raise UsageError(
             f"Column {name!r} of {file} holds {unknown[0]!r}, but a split says train or test (or "
@@ -777,8 +779,8 @@ def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
 def looks_like_split_column(cells: Series, reading: Reading) -> bool:
     """Whether a column says train and test."""
     words = set(read_role_texts(cells, reading).dropna().str.lower())
-    known = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
-    return words <= known and not words.isdisjoint(TRAIN_WORDS)
+    split_words = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
+    return words <= split_words and not words.isdisjoint(TRAIN_WORDS)
 
 
 def has_repeated_values(cells: Series) -> bool:

@@ -29,9 +29,9 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        first = _make_conv_norm(inputs, outputs, 3, stride)
+        first_layers = _make_conv_norm(inputs, outputs, 3, stride)
         second = _make_conv_norm(outputs, outputs, 3, 1)
-        self.main = nn.Sequential(*first, nn.ReLU(), *second)
+        self.main = nn.Sequential(*first_layers, nn.ReLU(), *second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
@@ -94,9 +94,9 @@ class PreActivated(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
-        first = _make_conv_norm(inputs, outputs, 3, stride)
+        first_layers = _make_conv_norm(inputs, outputs, 3, stride)
         second = _make_conv(outputs, outputs, 3, 1)
-        self.main = nn.Sequential(*first, nn.ReLU(), second)
+        self.main = nn.Sequential(*first_layers, nn.ReLU(), second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:

@@ -152,28 +152,28 @@ class Run:
         That takes as many steps as one federation takes, each a little wider. Every client becomes what it would be
         alone, to rounding.
         """
-        others = self._find_companions(models)
-        models_of = {run: run.ctx.send_initial_models() for run in others}
+        companions = self._find_companions(models)
+        models_of = {run: run.ctx.send_initial_models() for run in companions}
         all_models = list(models)
         all_shards = list(shards)
         seeds = [self.settings.seed] * len(models)
         ids = list(self.ctx.ids)
-        for run in others:
+        for run in companions:
             all_models += models_of[run]
             all_shards += [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
             seeds += [run.settings.seed] * len(models_of[run])
             ids += run.ctx.ids
-        self.time_share = 1 / (1 + len(others))
+        self.time_share = 1 / (1 + len(companions))
         for tick in train_clients(
             all_models, all_shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
         ):
             if tick.fresh:
                 step = Progress(LOCAL, tick.done, tick.total)
-                for run in others:
+                for run in companions:
                     clients = ClientsAlone(ClientModels(models_of[run]))
                     run.history.append(run._make_point(step, clients))
             yield tick
-        for run in others:
+        for run in companions:
             parameters = (p for model in models_of[run] for p in model.parameters())
             if all_finite(parameters):
                 run.seconds[LOCAL] = self.seconds[LOCAL]

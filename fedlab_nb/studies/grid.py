@@ -82,18 +82,18 @@ class Study:
         for name in names:
             fields[name] = {FEATURES, *(knob.name for knob in METHODS[name].fields())}
         shared: dict[str, tuple[Any, ...]] = {}
-        own: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
+        fields_of_method: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
         for name, value in settings.items():
             values = parse_axis(name, value)
             method, dot, field = name.partition(".")
             if name in SHARED:
                 shared[name] = values
             elif dot and field in fields.get(method, ()):
-                own[method][field] = values
+                fields_of_method[method][field] = values
             else:
                 for owner in find_owners(name, fields):
-                    own[owner][name] = values
-        study = cls(tuple(names), parse_seeds(seeds, int(first_seed)), shared, own)
+                    fields_of_method[owner][name] = values
+        study = cls(tuple(names), parse_seeds(seeds, int(first_seed)), shared, fields_of_method)
         if len(study) > MOST_CELLS:
             raise UsageError(
                 f"The study has {len(study):,} cells, and at most {MOST_CELLS:,} are allowed; shorten an axis."
@@ -177,17 +177,17 @@ def find_owners(name: str, fields: Mapping[str, Iterable[str]]) -> list[str]:
     """The methods that have a field of this name; UsageError where none has. `fields`: those of each method."""
     owners = [method for method, own_fields in fields.items() if name in own_fields]
     if not owners:
-        known = [*SHARED, "seed", "seeds"]
+        shared_names = [*SHARED, "seed", "seeds"]
         for method, own_fields in fields.items():
-            known += [f"{method}.{field}" for field in own_fields]
-        choose("setting of a study", name, sorted(known))
+            shared_names += [f"{method}.{field}" for field in own_fields]
+        choose("setting of a study", name, sorted(shared_names))
     return owners
 
 
 def parse_axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
-    given = value if isinstance(value, list | tuple | range) else (value,)
-    values = tuple(parse_number(v) if isinstance(v, str) else v for v in given)
+    given_values = value if isinstance(value, list | tuple | range) else (value,)
+    values = tuple(parse_number(v) if isinstance(v, str) else v for v in given_values)
     if not values:
         raise UsageError(
             f"The axis {name} of the study is empty; give it at least one value, or leave it out."

@@ -200,7 +200,7 @@ class Results(Printable):
         over seeds), and the test accuracy of that choice alone."""
         choose("axis", axis, self.axes)
         chosen = []
-        for others, options in self._group_by_value(axis).items():
+        for other_values, options in self._group_by_value(axis).items():
             validation = {}
             for value, rows in options.items():
                 validation[value] = fmean(row["accuracy_validation"] for row in rows)
@@ -208,7 +208,7 @@ class Results(Printable):
             test = band([row["accuracy"] for row in options[best]])
             chosen.append(
                 {
-                    **dict(others),
+                    **dict(other_values),
                     axis: best,
                     "validation": validation[best],
                     "accuracy": test.mean,
@@ -232,8 +232,8 @@ class Results(Printable):
                 raise UsageError(
                     f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen."
                 )
-            others = tuple((name, row[name]) for name in names if row.get(name) is not None)
-            groups.setdefault(others, {}).setdefault(row[axis], []).append(row)
+            other_values = tuple((name, row[name]) for name in names if row.get(name) is not None)
+            groups.setdefault(other_values, {}).setdefault(row[axis], []).append(row)
         return groups
 
     # ------------------------------------------------------------------------------------------------ as text

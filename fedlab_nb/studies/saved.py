@@ -196,9 +196,9 @@ class SavedModel(Predictor):
 def walk_subclasses(base: type) -> Iterator[type]:
     """`base`, and all classes below it that this process knows."""
     yield base
-    known: type
-    for known in base.__subclasses__():
-        yield from walk_subclasses(known)
+    subclass: type
+    for subclass in base.__subclasses__():
+        yield from walk_subclasses(subclass)
 
 
 def find_loadable_classes() -> dict[str, type]:
@@ -209,10 +209,10 @@ def find_loadable_classes() -> dict[str, type]:
             classes.append(cls)
     classes += walk_subclasses(GlobalModel)
     classes += [ClientModels, Experts, Frozen, Scores]
-    known = {cls.__name__: cls for cls in classes}
+    classes_by_name = {cls.__name__: cls for cls in classes}
     for former, name in FORMER_NAMES.items():
-        known[former] = known[name]
-    return known
+        classes_by_name[former] = classes_by_name[name]
+    return classes_by_name
 
 
 # Classes that were renamed: {the name in older files: the name now}.
@@ -296,8 +296,10 @@ def pack_value(
         return {"is": name, "of": pack_parts(parts)}
     if not isinstance(value, nn.Module):
         raise UsageError(f"A {cls.__name__} names no parts, so that it cannot be saved.")
-    others = {key: part for key, part in vars(value).items() if key not in MODULE_ATTRIBUTES}
-    packed: dict[str, Any] = {"layer": name, "of": pack_parts(others)}
+    other_attributes = {
+        key: part for key, part in vars(value).items() if key not in MODULE_ATTRIBUTES
+    }
+    packed: dict[str, Any] = {"layer": name, "of": pack_parts(other_attributes)}
     for kind in MODULE_PARTS:
         packed[kind] = pack_parts(getattr(value, kind))
     return packed

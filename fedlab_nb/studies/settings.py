@@ -528,8 +528,8 @@ def make_plan(settings: Settings, method_class: type[Method], overrides: Mapping
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].needs for name, *_ in networks)
     declared = drop_sources(setup.select_lines(tuple(knobs), method_name))
-    given = choose_knob_values(method_name, knobs, overrides)
-    method = method_class.configure(convolutions=is_convolutional, **{**declared, **given})
+    knob_values = choose_knob_values(method_name, knobs, overrides)
+    method = method_class.configure(convolutions=is_convolutional, **{**declared, **knob_values})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are no local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]

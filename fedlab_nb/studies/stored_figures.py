@@ -49,9 +49,9 @@ def compute_figure(text: str, figures: Mapping[str, str], rows: Sequence[Row]) -
         return dict.fromkeys(seeds, float(text))
     for sign, calculate in ARITHMETIC.items():
         if sign in text:
-            first, second = text.rsplit(sign, 1)
-            left = compute_figure(first, figures, rows)
-            right = compute_figure(second, figures, rows)
+            minuend, subtrahend = text.rsplit(sign, 1)
+            left = compute_figure(minuend, figures, rows)
+            right = compute_figure(subtrahend, figures, rows)
             return {seed: calculate(left[seed], right[seed]) for seed in left if seed in right}
     series = SERIES.fullmatch(text)
     if series is None:

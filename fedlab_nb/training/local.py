@@ -96,10 +96,10 @@ def train_clients(
         last_shown = 0
         # Since Python 3.12 a generator that is closed does not close those that it reads.
         with closing(epochs):
-            for done in epochs:
-                fresh = done > last_shown and done in curve_epochs
-                last_shown = max(last_shown, done)
-                yield Tick(epochs_before + done, total, fresh)
+            for finished in epochs:
+                fresh = finished > last_shown and finished in curve_epochs
+                last_shown = max(last_shown, finished)
+                yield Tick(epochs_before + finished, total, fresh)
         epochs_before += recipe.epochs
 
 

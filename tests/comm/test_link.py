@@ -41,17 +41,17 @@ PAYLOADS = st.recursive(
 )
 
 
-def as_tensors(tree):
+def convert_to_tensors(tree):
     if isinstance(tree, np.ndarray):
         return torch.from_numpy(tree.copy())
     if isinstance(tree, dict):
-        return {name: as_tensors(part) for name, part in tree.items()}
+        return {name: convert_to_tensors(part) for name, part in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return type(tree)(map(as_tensors, tree))
+        return type(tree)(map(convert_to_tensors, tree))
     return tree
 
 
-def arrays_of(tree):
+def list_arrays(tree):
     if isinstance(tree, np.ndarray):
         return [tree]
     if isinstance(tree, dict):
@@ -62,7 +62,7 @@ def arrays_of(tree):
         items = []
     arrays = []
     for item in items:
-        arrays += arrays_of(item)
+        arrays += list_arrays(item)
     return arrays
 
 
@@ -81,9 +81,9 @@ def is_same(a, b):
 @settings(deadline=None, max_examples=200)
 @given(PAYLOADS)
 def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
-    payload = as_tensors(tree)
+    payload = convert_to_tensors(tree)
     link = Link(3)
-    body = b"".join(array.tobytes() for array in arrays_of(tree))
+    body = b"".join(array.tobytes() for array in list_arrays(tree))
     assert serialise(payload) == body
     assert count_bytes(payload) == len(body)
     assert is_same(link.up(1, payload, phase="a"), payload)

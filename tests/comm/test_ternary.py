@@ -19,11 +19,11 @@ from fedlab_nb.comm.codec import (
 from fedlab_nb.errors import UsageError
 
 
-def draw(d, seed=0, dtype=torch.float32):
+def draw_vector(d, seed=0, dtype=torch.float32):
     return torch.randn(d, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def expected(values, count, ternary):
+def sparsify_by_hand(values, count, ternary):
     """The largest `count` entries, by a plain sort."""
     order = sorted(range(len(values)), key=lambda i: -abs(values[i].item()))[:count]
     out = torch.zeros_like(values)
@@ -37,11 +37,11 @@ def expected(values, count, ternary):
 @pytest.mark.parametrize("keep", [1.0, 0.5, 0.3, 0.1, 0.01])
 @pytest.mark.parametrize("d", [1, 2, 7, 64, 1001])
 def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
-    values = draw(d)
+    values = draw_vector(d)
     message = Link(1).up(0, sparsify(values, keep, ternary=ternary), phase="test")
     torch.testing.assert_close(
         restore_sparsified(message),
-        expected(values, count_kept_entries(d, keep), ternary),
+        sparsify_by_hand(values, count_kept_entries(d, keep), ternary),
         rtol=1e-6,
         atol=0,
     )
@@ -74,7 +74,7 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
     assert [choose_remainder_bits(p) for p in (0.5, 0.25, 0.1, 0.04, 0.01)] == [0, 1, 3, 4, 6]
     d = 200_000
     for p in (0.5, 0.1, 0.04, 0.01):
-        message = sparsify(draw(d), p, ternary=True)
+        message = sparsify(draw_vector(d), p, ternary=True)
         position_bytes = message["quotients"].numel()
         if "remainders" in message:
             position_bytes += message["remainders"].numel()
@@ -89,7 +89,7 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("d", [1, 8, 1000, 6570])
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
-    message = sparsify(draw(d), keep, ternary=ternary)
+    message = sparsify(draw_vector(d), keep, ternary=ternary)
     formula = byte_formulas.sparse_bytes(d, count_kept_entries(d, keep), ternary)
     assert count_bytes(message) == len(serialise(message)) == formula
 
@@ -110,7 +110,7 @@ def test_what_is_left_out_comes_later(ternary):
     total = torch.zeros(50, dtype=torch.float64)
     arrived = torch.zeros(50, dtype=torch.float64)
     for i in range(20):
-        values = draw(50, i, torch.float64)
+        values = draw_vector(50, i, torch.float64)
         total += values
         arrived += restore_sparsified(send(values), torch.float64)
         torch.testing.assert_close(arrived + send.residual, total, rtol=0, atol=1e-12)

@@ -24,7 +24,7 @@ def make_picture(mode="RGB", size=(12, 10), value=None):
     return Image.fromarray(pixels.astype(np.uint16 if high > 256 else np.uint8))
 
 
-def fill(folder, classes=("cat", "dog"), count=10, ending=".png", **options):
+def fill_folder(folder, classes=("cat", "dog"), count=10, ending=".png", **options):
     for place, name in enumerate(classes):
         (folder / name).mkdir(parents=True, exist_ok=True)
         for i in range(count):
@@ -42,7 +42,7 @@ def read_refusal(path):
 
 
 def test_pictures_of_one_size_stay_as_they_are(tmp_path):
-    folder = fill(tmp_path / "pets")
+    folder = fill_folder(tmp_path / "pets")
     data = load(folder)
     assert data.class_names == ("cat", "dog")
     assert data.input_shape == (3, 10, 12)
@@ -59,15 +59,15 @@ def test_pictures_of_one_size_stay_as_they_are(tmp_path):
 
 
 def test_the_split_of_the_folders_stays(tmp_path):
-    fill(tmp_path / "Train", count=12)
-    fill(tmp_path / "test", count=3)
+    fill_folder(tmp_path / "Train", count=12)
+    fill_folder(tmp_path / "test", count=3)
     data = load(tmp_path)
     assert (len(data.x_train), len(data.x_test)) == (24, 6)
     assert "folder 'test'" in data.note
-    fill(tmp_path / "val", count=2)
+    fill_folder(tmp_path / "val", count=2)
     assert len(load(tmp_path).x_train) == 24
     assert "'val' is not read" in load(tmp_path).note
-    fill(tmp_path / "test", classes=("bird",), count=1)
+    fill_folder(tmp_path / "test", classes=("bird",), count=1)
     assert "class 'bird'" in read_refusal(tmp_path)
 
 
@@ -77,13 +77,13 @@ def test_the_split_of_the_folders_stays(tmp_path):
      ("L", 1, ".tif"), ("RGB", 3, ".BMP"), ("RGB", 3, ".webp"), ("L", 1, ".gif")],
 )  # fmt: skip
 def test_modes(tmp_path, mode, channels, ending):
-    data = load(fill(tmp_path, mode=mode, ending=ending))
+    data = load(fill_folder(tmp_path, mode=mode, ending=ending))
     assert data.input_shape == (channels, 10, 12)
     assert ("Transparent" in data.note) == (mode in ("RGBA", "LA"))
 
 
 def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
-    fill(tmp_path)
+    fill_folder(tmp_path)
     clear = make_picture("RGBA", value=0)
     clear.save(tmp_path / "cat" / "clear.png")
     make_picture("L").save(tmp_path / "dog" / "grey.png")
@@ -93,7 +93,7 @@ def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
 
 
 def test_sixteen_bits_are_not_cut_off(tmp_path):
-    data = load(fill(tmp_path, mode="I;16"))
+    data = load(fill_folder(tmp_path, mode="I;16"))
     assert data.input_shape == (1, 10, 12)
     assert 0.4 < float(data.x_train.mean()) < 0.6
     assert len(data.x_train.unique()) > 1000
@@ -103,7 +103,7 @@ def test_sixteen_bits_are_not_cut_off(tmp_path):
 
 
 def test_other_sizes_are_resized_and_it_is_said(tmp_path):
-    fill(tmp_path)
+    fill_folder(tmp_path)
     make_picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
     data = load(tmp_path)
     assert data.input_shape == (3, 32, 32)
@@ -117,7 +117,7 @@ def test_other_sizes_are_resized_and_it_is_said(tmp_path):
 
 
 def test_a_photograph_stands_upright(tmp_path):
-    fill(tmp_path)
+    fill_folder(tmp_path)
     upright = make_picture(size=(12, 10), value=0)
     upright.paste((255, 255, 255), (0, 0, 6, 10))  # the left half is white
     turned = upright.rotate(90, expand=True)
@@ -133,7 +133,7 @@ def test_a_photograph_stands_upright(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"no picture", None])
 def test_a_picture_that_cannot_be_read_is_named(tmp_path, content):
-    fill(tmp_path, ending=".jpg")
+    fill_folder(tmp_path, ending=".jpg")
     if content is None:  # cut off in the middle
         content = (tmp_path / "cat" / "0-1.jpg").read_bytes()[:400]
     (tmp_path / "dog" / "broken.jpg").write_bytes(content)
@@ -141,7 +141,7 @@ def test_a_picture_that_cannot_be_read_is_named(tmp_path, content):
 
 
 def test_files_of_programs_are_no_pictures(tmp_path):
-    fill(tmp_path)
+    fill_folder(tmp_path)
     (tmp_path / ".ipynb_checkpoints").mkdir()
     make_picture().save(tmp_path / ".ipynb_checkpoints" / "a.png")
     (tmp_path / "cat" / "._0-0.png").write_bytes(b"resource fork")
@@ -159,11 +159,11 @@ def test_folders_without_two_classes(tmp_path):
     (tmp_path / "flat").mkdir()
     make_picture().save(tmp_path / "flat" / "a.png")
     assert "a.png" in read_refusal(tmp_path / "flat")
-    assert "two classes" in read_refusal(fill(tmp_path / "one", classes=("cat",)))
+    assert "two classes" in read_refusal(fill_folder(tmp_path / "one", classes=("cat",)))
 
 
 def test_new_pictures_are_prepared_as_the_training_pictures(tmp_path):
-    folder = fill(tmp_path / "a", size=(40, 30))
+    folder = fill_folder(tmp_path / "a", size=(40, 30))
     make_picture(size=(60, 60)).save(folder / "cat" / "large.png")
     data = load(folder)
     schema = InputSchema.from_json(data.schema.to_json())
@@ -174,21 +174,21 @@ def test_new_pictures_are_prepared_as_the_training_pictures(tmp_path):
         assert tuple(tensor.ravel()) in rows
     assert np.array_equal(schema.encode(str(paths[0])), x[:1])
     assert np.array_equal(schema.encode(Image.open(paths[0])), x[:1])
-    exact = load(fill(tmp_path / "b"))
+    exact = load(fill_folder(tmp_path / "b"))
     with pytest.raises(UsageError, match="shape"):
         exact.schema.encode(paths[0])
 
 
 def test_the_same_picture_on_both_sides_is_said(tmp_path):
-    fill(tmp_path / "train")
-    fill(tmp_path / "test", count=2)
+    fill_folder(tmp_path / "train")
+    fill_folder(tmp_path / "test", count=2)
     first = (tmp_path / "train" / "cat" / "0-0.png").read_bytes()
     (tmp_path / "test" / "cat" / "copy.png").write_bytes(first)
     assert "1 test pictures are among the training pictures" in load(tmp_path).note
 
 
 def test_a_changed_folder_is_read_anew(tmp_path):
-    before = load(fill(tmp_path))
+    before = load(fill_folder(tmp_path))
     make_picture().save(tmp_path / "cat" / "more.png")
     after = load(tmp_path)
     assert len(after.y_train) + len(after.y_test) == 21

@@ -30,7 +30,7 @@ def stored():
         return {key: file[key] for key in file.files}
 
 
-def thin_out(every=20):
+def keep_every_nth(every=20):
     """A few windows of every person, as a person's own arrays."""
     data = load("watch")
     parts = {
@@ -87,7 +87,7 @@ def test_a_person_left_out_is_the_test_set(k, stored):
 
 
 def test_channels_of_ones_own_recordings_may_come_first_or_last():
-    source = thin_out(40)
+    source = keep_every_nth(40)
     first = from_arrays(source)
     last = from_arrays(
         {key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()}
@@ -125,7 +125,7 @@ def test_every_method_runs_on_recordings_or_says_why_not():
                 knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
     done = {}
     errors = {}
-    for event in fl.job("all", dataset=thin_out(), public=0.1, epochs=1, **knobs):
+    for event in fl.job("all", dataset=keep_every_nth(), public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
             done[event.method] = event.outcome
         if event.error is not None:

@@ -13,16 +13,16 @@ EXACT = torch.float64
 few = st.integers(1, 4)
 
 
-def last(x):
+def put_batch_last(x):
     """`[N, C, H, W]` as `[1, C, H, W, N]`."""
     return x.permute(1, 2, 3, 0).contiguous()[None]
 
 
-def first(x):
+def put_batch_first(x):
     return x[0].permute(3, 0, 1, 2)
 
 
-def drawn(stream, *shape):
+def draw_numbers(stream, *shape):
     return torch.randn(shape, generator=stream, dtype=EXACT).requires_grad_()
 
 
@@ -39,13 +39,23 @@ def assert_same(ours, theirs, leaves, stream):
 @settings(max_examples=40, deadline=None)
 def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, seed):
     stream = torch.Generator().manual_seed(seed)
-    x, weight = drawn(stream, n, channels, height, width), drawn(stream, outputs, channels, 3, 3)
-    bias = drawn(stream, outputs)
+    x, weight = (
+        draw_numbers(stream, n, channels, height, width),
+        draw_numbers(stream, outputs, channels, 3, 3),
+    )
+    bias = draw_numbers(stream, outputs)
     larger = torch.nn.functional.interpolate(x, scale_factor=2)
     theirs = torch.nn.functional.conv2d(larger, weight, padding=1)
-    assert_same(first(UpConvolution.apply(last(x), weight)), theirs, (x, weight), stream)
+    assert_same(
+        put_batch_first(UpConvolution.apply(put_batch_last(x), weight)), theirs, (x, weight), stream
+    )
     theirs = torch.nn.functional.conv2d(x, weight, bias, padding=1)
-    assert_same(first(Convolution.apply(last(x), weight, bias)), theirs, (x, weight, bias), stream)
+    assert_same(
+        put_batch_first(Convolution.apply(put_batch_last(x), weight, bias)),
+        theirs,
+        (x, weight, bias),
+        stream,
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +72,7 @@ def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
     )
     assert made.batch_last is so and (are_divisible_by_four(shape[1:]) or not so)
     stream = torch.Generator().manual_seed(1)
-    z = drawn(stream, 6, 5)
+    z = draw_numbers(stream, 6, 5)
     leaves = [*made.parameters(), z]
     ours = made(z)
     made.batch_last = False
@@ -78,13 +88,18 @@ def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
         UpConvolution, "apply", lambda x, weight: sizes.append(len(weight)) or apply(x, weight)
     )
     stream = torch.Generator().manual_seed(0)
-    x, weight = drawn(stream, 5, 3, 2, 2), drawn(stream, 7, 3, 3, 3)
+    x, weight = draw_numbers(stream, 5, 3, 2, 2), draw_numbers(stream, 7, 3, 3, 3)
     theirs = torch.nn.functional.conv2d(
         torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
     )
-    assert_same(first(batch_last.convolve_up(last(x), weight)), theirs, (x, weight), stream)
+    assert_same(
+        put_batch_first(batch_last.convolve_up(put_batch_last(x), weight)),
+        theirs,
+        (x, weight),
+        stream,
+    )
     assert sizes == [3, 3, 1]
-    batch_last.convolve_up(last(x)[:, :, :1, :1], weight)
+    batch_last.convolve_up(put_batch_last(x)[:, :, :1, :1], weight)
     assert sizes[3:] == [7]
 
 

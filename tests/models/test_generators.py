@@ -7,24 +7,29 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models.generators import build_generator, initialise_generator
 
 
-def made(shape, seed=0, **options):
+def make_seeded_generator(shape, seed=0, **options):
     return build_generator(shape, generator=torch.Generator().manual_seed(seed), **options)
 
 
 def test_the_papers_generator_has_2328899_parameters():
-    assert sum(p.numel() for p in made((3, 32, 32), width=64, latent=256).parameters()) == 2_328_899
+    assert (
+        sum(
+            p.numel() for p in make_seeded_generator((3, 32, 32), width=64, latent=256).parameters()
+        )
+        == 2_328_899
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 9, 14), (1, 17, 8)])
 def test_images_of_any_size_lie_in_0_to_1(shape):
-    x = made(shape, width=4, latent=16)(
+    x = make_seeded_generator(shape, width=4, latent=16)(
         torch.randn(6, 16, generator=torch.Generator().manual_seed(1))
     ).detach()
     assert x.shape == (6, *shape) and 0 <= float(x.min()) and float(x.max()) <= 1
 
 
 def test_rows_are_standardised_over_the_batch():
-    x = made((13,), width=4, latent=16)(
+    x = make_seeded_generator((13,), width=4, latent=16)(
         torch.randn(50, 16, generator=torch.Generator().manual_seed(1))
     )
     assert x.shape == (50, 13)
@@ -35,12 +40,12 @@ def test_rows_are_standardised_over_the_batch():
 @pytest.mark.parametrize("shape", [(1, 8, 8), (13,)])
 def test_weights_come_from_the_stream_alone(shape):
     state = torch.get_rng_state()
-    one, other = made(shape), made(shape, dtype=torch.float64)
+    one, other = make_seeded_generator(shape), make_seeded_generator(shape, dtype=torch.float64)
     assert torch.equal(state, torch.get_rng_state())
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.equal(a.double(), b)
     stream = torch.Generator().manual_seed(0)
-    again = made(shape, seed=7)
+    again = make_seeded_generator(shape, seed=7)
     again(torch.randn(8, 256))  # moves running statistics
     initialise_generator(again, stream)
     for (name, a), (_, b) in zip(one.state_dict().items(), again.state_dict().items(), strict=True):
@@ -50,7 +55,7 @@ def test_weights_come_from_the_stream_alone(shape):
 
 
 def test_initial_spread():
-    g = made((3, 32, 32))
+    g = make_seeded_generator((3, 32, 32))
     weights = {name: p for name, p in g.named_parameters() if name.endswith("weight")}
     flat = torch.cat([p.flatten() for p in weights.values() if p.dim() > 1]).detach()
     scales = torch.cat([p for p in weights.values() if p.dim() == 1]).detach()
@@ -63,4 +68,4 @@ def test_initial_spread():
 
 def test_sizes_are_checked():
     with pytest.raises(UsageError, match="width of the generator is 0"):
-        made((1, 8, 8), width=0)
+        make_seeded_generator((1, 8, 8), width=0)

@@ -10,7 +10,7 @@ from fedlab_nb.models import lite0, parameter_count
 from fedlab_nb.models.lite0 import Block, make_convolution_layers
 
 
-def images(n=5, channels=1, side=12, seed=0):
+def make_images(n=5, channels=1, side=12, seed=0):
     return torch.rand(n, channels, side, side, generator=torch.Generator().manual_seed(seed))
 
 
@@ -34,7 +34,10 @@ def test_it_has_the_numbers_of_the_papers_table():
 @pytest.mark.parametrize("stride", [1, 2])
 def test_padding_is_tensorflows(side, stride):
     """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
-    pad, x = nn.Sequential(*make_convolution_layers(1, 1, side, stride)), images(1, 1, 8).double()
+    pad, x = (
+        nn.Sequential(*make_convolution_layers(1, 1, side, stride)),
+        make_images(1, 1, 8).double(),
+    )
     pad.double().requires_grad_(False)
     whole = max((8 // stride - 1) * stride + side - 8, 0)
     wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
@@ -49,7 +52,7 @@ def test_padding_is_tensorflows(side, stride):
 def test_a_block_adds_its_input_where_the_shape_stays():
     for outputs, stride, added in [(4, 1, True), (4, 2, False), (6, 1, False)]:
         block = Block(4, outputs, 3, stride, 6).eval().requires_grad_(False)
-        x = images(2, 4, 8)
+        x = make_images(2, 4, 8)
         plain = nn.Sequential(*block)(x)
         assert torch.equal(block(x), x + plain if added else plain)
         assert block.adds_input == added
@@ -57,20 +60,20 @@ def test_a_block_adds_its_input_where_the_shape_stays():
 
 @torch.no_grad()
 def test_an_image_is_scaled_as_in_training():
-    body, x = lite0.load_lite0(), images(3, 1, 64)
+    body, x = lite0.load_lite0(), make_images(3, 1, 64)
     expected = body.body(((x * 255 - 127) / 128).repeat(1, 3, 1, 1))
     torch.testing.assert_close(body(x), expected)
-    large = F.interpolate(images(3), (64, 64), mode="bilinear")
-    torch.testing.assert_close(body(images(3)), body(large), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(body(images(3)), body(images(3).repeat(1, 3, 1, 1)))
+    large = F.interpolate(make_images(3), (64, 64), mode="bilinear")
+    torch.testing.assert_close(body(make_images(3)), body(large), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(body(make_images(3)), body(make_images(3).repeat(1, 3, 1, 1)))
 
 
 def test_an_image_is_read_once_whoever_asks(monkeypatch):
-    body, x = lite0.load_lite0(), images(6)
+    body, x = lite0.load_lite0(), make_images(6)
     first = body(x)
     assert first.shape == (6, 112) and len(lite0._cache) == 6
     torch.testing.assert_close(
-        body(images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(images(6, seed=1))[0]
+        body(make_images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(make_images(6, seed=1))[0]
     )
     monkeypatch.setattr(body, "scale_images", None)  # nothing is read any more
     order = torch.tensor([4, 0, 0, 3])
@@ -83,5 +86,5 @@ def test_an_image_is_read_once_whoever_asks(monkeypatch):
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(lite0, "MOST", 4)
-    body, x = lite0.load_lite0(), images(6)
+    body, x = lite0.load_lite0(), make_images(6)
     assert torch.equal(body(x), body(x)) and len(lite0._cache) == 4

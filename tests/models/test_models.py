@@ -28,7 +28,7 @@ SLIM = dict.fromkeys(
 )  # maps are as large
 
 
-def seeded(seed=0):
+def make_generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
@@ -103,8 +103,8 @@ def test_resnet18_state_has_the_published_buffers():
 )
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_every_model_takes_every_size(name, shape):
-    model = build(name, shape, 7, width=SLIM.get(name), generator=seeded())
-    x = torch.rand(3, *shape, generator=seeded(1))
+    model = build(name, shape, 7, width=SLIM.get(name), generator=make_generator())
+    x = torch.rand(3, *shape, generator=make_generator(1))
     features = model.features(x)
     assert features.shape == (3, model.classifier.in_features)
     assert torch.equal(model(x), model.classifier(features))
@@ -155,7 +155,7 @@ def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_first_weights_follow_the_generator_alone(name):
     before = torch.get_rng_state()
-    a, b, c = (build(name, (3, 16, 16), 5, width=8, generator=seeded(s)) for s in (1, 1, 2))
+    a, b, c = (build(name, (3, 16, 16), 5, width=8, generator=make_generator(s)) for s in (1, 1, 2))
     default, again = (build(name, (3, 16, 16), 5, width=8) for _ in range(2))
     assert torch.equal(torch.get_rng_state(), before)
     state_a, state_b, state_c = map(model_state, (a, b, c))
@@ -166,7 +166,7 @@ def test_first_weights_follow_the_generator_alone(name):
 
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_first_weights_have_pytorchs_distribution(name):
-    ours = build(name, (3, 32, 32), 10, generator=seeded())
+    ours = build(name, (3, 32, 32), 10, generator=make_generator())
     for layer in ours.modules():
         if isinstance(layer, nn.BatchNorm2d):
             fresh = nn.BatchNorm2d(layer.num_features).state_dict()
@@ -183,8 +183,10 @@ def test_first_weights_have_pytorchs_distribution(name):
 
 
 def test_double_precision_starts_from_the_same_weights():
-    single = model_state(build("cnn", (1, 28, 28), 10, generator=seeded()))
-    double = model_state(build("cnn", (1, 28, 28), 10, generator=seeded(), dtype=torch.float64))
+    single = model_state(build("cnn", (1, 28, 28), 10, generator=make_generator()))
+    double = model_state(
+        build("cnn", (1, 28, 28), 10, generator=make_generator(), dtype=torch.float64)
+    )
     assert all(
         double[key].dtype == torch.float64 and torch.equal(double[key].float(), single[key])
         for key in single
@@ -192,7 +194,10 @@ def test_double_precision_starts_from_the_same_weights():
 
 
 def test_architecture_says_whose_states_fit():
-    a, b = build("cnn", [1, 28, 28], 10), build("cnn", (1, 28, 28), 10, width=6, generator=seeded())
+    a, b = (
+        build("cnn", [1, 28, 28], 10),
+        build("cnn", (1, 28, 28), 10, width=6, generator=make_generator()),
+    )
     assert a.architecture == b.architecture == ("cnn", (1, 28, 28), 10, 6)
     assert (
         len({a.architecture, b.architecture, build("cnn", (1, 28, 28), 10, width=7).architecture})
@@ -216,7 +221,7 @@ def test_state_is_a_copy_and_load_state_copies():
 
 
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
-    model, other = build("mlp", (8,), 3), build("mlp", (9,), 3, generator=seeded(5))
+    model, other = build("mlp", (8,), 3), build("mlp", (9,), 3, generator=make_generator(5))
     before = model_state(model)
     with pytest.raises(
         UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"

@@ -14,7 +14,7 @@ from fedlab_nb.training import Recipe, train_to_end
 from fedlab_nb.training.stack import can_stack
 
 
-def image(*shape):
+def make_image(*shape):
     return torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
 
 
@@ -32,7 +32,7 @@ def test_on_large_images_it_is_torchvisions(name, theirs, width):
     ours = build(name, (3, 64, 64), 10, width=width).eval()
     values = list(ours.state_dict().values())
     other.load_state_dict(dict(zip(other.state_dict(), values, strict=True)))
-    x = image(3, 64, 64)
+    x = make_image(3, 64, 64)
     torch.testing.assert_close(ours(x), other(x), rtol=1e-5, atol=1e-6)
 
 
@@ -44,7 +44,7 @@ def test_the_first_strides_give_way_on_small_images(name, side, changed):
     sides = [side]
     for block in net.body[:-1]:
         block.register_forward_hook(lambda layer, args, out: sides.append(out.shape[-1]))
-    net(image(1, side, side))
+    net(make_image(1, side, side))
     assert sides[-1] == 2 and side / 2 ** (5 - changed) <= 2 < 2 * side / 2 ** (5 - changed)
 
 
@@ -104,7 +104,7 @@ def test_without_batch_norm(name):
         )
         convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
         assert kind != "nobn" or all(module.bias is not None for module in convolutions)
-        x = image(1, 8, 8)
+        x = make_image(1, 8, 8)
         torch.testing.assert_close(net(x)[:1], net.eval()(x[:1]))
         assert net.classifier.in_features == own.classifier.in_features and not list(net.buffers())
         assert net.architecture[0] == f"{name}-{kind}"
@@ -129,7 +129,9 @@ def test_they_run_from_the_settings():
 
 
 def test_factors_need_convolutions_without_groups():
-    model, x, y = build("shufflenet", (1, 8, 8), 3, width=2), image(1, 8, 8), torch.tensor([0, 1])
+    model = build("shufflenet", (1, 8, 8), 3, width=2)
+    x = make_image(1, 8, 8)
+    y = torch.tensor([0, 1])
     for factors in (
         lambda: find_factor_layers(model),
         lambda: compute_diagonal_fisher(model, x, y),

@@ -24,7 +24,7 @@ STUDY = {"clients": 4, "share": 0.3, "alpha": 0.5, "epochs": 2, "model": "mlp", 
 WHOLE = fl.federate("digits", clients=4, alpha=0.5, share=0.3)
 
 
-def without(*gone):
+def run_without(*gone):
     """The shards of WHOLE but those of some clients, as a federation of its own."""
     return fl.federate(
         "digits", indices=[shard for k, shard in enumerate(WHOLE.shards) if k not in gone]
@@ -96,7 +96,7 @@ def test_who_is_left_keeps_its_samples_its_held_out_part_and_its_number():
 @pytest.mark.parametrize("what", ["absent", "unseen"])
 def test_a_sum_is_that_of_a_federation_without_them(method, what):
     ours = fl.run(method, **STUDY, **{what: "1,2"})
-    theirs = fl.run(method, federation=without(1, 2), device="cpu", **{"holdout": 0})
+    theirs = fl.run(method, federation=run_without(1, 2), device="cpu", **{"holdout": 0})
     own = fl.run(method, **STUDY, **{what: "1,2"}, holdout=0)
     x = torch.rand(50, 1, 8, 8)
     assert torch.allclose(

@@ -32,7 +32,7 @@ def tree(tmp_path_factory):
 @pytest.fixture(scope="module")
 def before(tree):
     """The codes of the copy as it is."""
-    return of(tree)
+    return digest_codes(tree)
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def after(tree):
         assert edited != text, f"the edit of {file} changes nothing"
         path.write_text(edited, encoding="utf-8")
         try:
-            return of(tree)
+            return digest_codes(tree)
         finally:
             path.write_text(text, encoding="utf-8")
 
     return codes
 
 
-def of(root):
+def digest_codes(root):
     """(clients' code, FENS' code, FedLPA's code) of the package in `root`, read anew."""
     digest_core_code.cache_clear()
     digest_method_code.cache_clear()
@@ -64,7 +64,7 @@ def of(root):
     )
 
 
-def line(text):
+def add_line(text):
     """A line of code more."""
     return text + "\nANOTHER_LINE = 1\n"
 
@@ -75,7 +75,7 @@ def inner_docstring(text):
     return text[:place] + " More words." + text[place:]
 
 
-def comment(text):
+def add_comment(text):
     return text + "\n# A comment.\n"
 
 
@@ -84,7 +84,7 @@ def flip_rounding_sign(text):
 
 
 def test_a_copy_has_the_package_s_own_codes(before):
-    assert before == of(SOURCES)
+    assert before == digest_codes(SOURCES)
 
 
 NOTHING, CLIENTS, RUNS = (
@@ -96,14 +96,15 @@ NOTHING, CLIENTS, RUNS = (
 
 @pytest.mark.parametrize(
     ("file", "edit", "other"),
-    [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", comment, NOTHING),
-     ("plots/partition.py", line, NOTHING), (f"{HERE}/engine.py", line, NOTHING), ("methods/fedavg.py", line, NOTHING),
-     ("methods/fusefl/__init__.py", line, NOTHING), ("training/loop.py", line, CLIENTS),
-     ("data/partition.py", line, CLIENTS), ("data/partition.py", flip_rounding_sign, CLIENTS),
-     (f"{HERE}/store.py", line, CLIENTS), ("methods/context.py", line, (True, True, True)),
-     ("methods/fens/__init__.py", line, (False, True, False)),
-     ("methods/fedlpa/__init__.py", line, (False, False, True)), ("methods/base.py", line, RUNS),
-     (f"{HERE}/experiment.py", line, RUNS)],
+    [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", add_comment, NOTHING),
+     ("plots/partition.py", add_line, NOTHING), (f"{HERE}/engine.py", add_line, NOTHING),
+     ("methods/fedavg.py", add_line, NOTHING),
+     ("methods/fusefl/__init__.py", add_line, NOTHING), ("training/loop.py", add_line, CLIENTS),
+     ("data/partition.py", add_line, CLIENTS), ("data/partition.py", flip_rounding_sign, CLIENTS),
+     (f"{HERE}/store.py", add_line, CLIENTS), ("methods/context.py", add_line, (True, True, True)),
+     ("methods/fens/__init__.py", add_line, (False, True, False)),
+     ("methods/fedlpa/__init__.py", add_line, (False, False, True)), ("methods/base.py", add_line, RUNS),
+     (f"{HERE}/experiment.py", add_line, RUNS)],
 )  # fmt: skip
 def test_what_an_edit_makes_other(before, after, file, edit, other):
     """What decides nothing keeps everything; a method's edit makes other runs of it alone, and keeps the clients."""
@@ -122,7 +123,7 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
     before = digest_method_code(Mine, tree)
     path = tree / "methods/fens/__init__.py"
     text = path.read_text(encoding="utf-8")
-    path.write_text(line(text), encoding="utf-8")
+    path.write_text(add_line(text), encoding="utf-8")
     digest_method_code.cache_clear()
     assert digest_method_code(Mine, tree) != before
     path.write_text(text, encoding="utf-8")

@@ -24,7 +24,7 @@ EXACT = (
 ).split()
 
 
-def asked(methods, **more):
+def make_call(methods, **more):
     own = {name: value for name, value in SHORT.items() if name.split(".")[0] in methods}
     return methods, {**SMALL, **own, **more}
 
@@ -43,7 +43,7 @@ BY_LAYER = (
 )
 def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
-    methods, settings = asked([method], model=model)
+    methods, settings = make_call([method], model=model)
     told = cost.estimate_cost((methods, settings))
     (outcome,) = compare(methods, **settings)
     assert told.exact and told.bytes == outcome.bytes_up + outcome.bytes_down and told.seconds > 0
@@ -104,7 +104,7 @@ def test_the_recipes_epochs_count_where_the_method_itself_trains():
 
 def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
     monkeypatch.setattr(cost, "find_nearest_row", lambda table, plan: None)
-    told = cost.estimate_cost(asked(["fedavg"]))
+    told = cost.estimate_cost(make_call(["fedavg"]))
     assert told.seconds is None and told.bytes > 0
     assert describe_cost(told) == "How long is not known yet; 158 kB both ways."
 
@@ -112,10 +112,10 @@ def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypa
 @pytest.mark.gpu
 def test_arithmetic_and_many_clients_cost_a_card_little():
     assert (
-        cost.estimate_cost(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
+        cost.estimate_cost(make_call(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
     )  # a processor: half a minute
     few, many = (
-        cost.estimate_cost(asked(["dense"], clients=clients)).seconds for clients in (10, 50)
+        cost.estimate_cost(make_call(["dense"], clients=clients)).seconds for clients in (10, 50)
     )
     assert many < 2 * few
 
@@ -123,19 +123,19 @@ def test_arithmetic_and_many_clients_cost_a_card_little():
 def test_what_is_remembered_takes_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     both, one, other = (
-        cost.estimate_cost(asked(m, epochs=17)).seconds
+        cost.estimate_cost(make_call(m, epochs=17)).seconds
         for m in (["fedavg", "ensemble"], ["fedavg"], ["ensemble"])
     )
     assert max(one, other) < both < one + other
-    three = cost.estimate_cost(asked(["fedavg"], epochs=17, seeds=3))
+    three = cost.estimate_cost(make_call(["fedavg"], epochs=17, seeds=3))
     assert (
         three.seconds == pytest.approx(3 * one)
-        and three.bytes == 3 * cost.estimate_cost(asked(["fedavg"])).bytes
+        and three.bytes == 3 * cost.estimate_cost(make_call(["fedavg"])).bytes
     )
-    compare(["fedavg"], **asked(["fedavg"], epochs=17)[1])
-    assert cost.estimate_cost(asked(["fedavg"], epochs=17)).seconds == 0
-    assert 0 < cost.estimate_cost(asked(["ensemble"], epochs=17)).seconds < other
-    assert cost.estimate_cost(asked(["fedavg"], epochs=17, seeds=3)).seconds == pytest.approx(
+    compare(["fedavg"], **make_call(["fedavg"], epochs=17)[1])
+    assert cost.estimate_cost(make_call(["fedavg"], epochs=17)).seconds == 0
+    assert 0 < cost.estimate_cost(make_call(["ensemble"], epochs=17)).seconds < other
+    assert cost.estimate_cost(make_call(["fedavg"], epochs=17, seeds=3)).seconds == pytest.approx(
         2 * one
     )
 

@@ -38,7 +38,7 @@ EXACT = (
 )
 
 
-def exact(results: Results) -> list[tuple]:
+def list_exact_values(results: Results) -> list[tuple]:
     """What must not depend on how a study was carried out."""
     return [tuple(row[name] for name in EXACT) for row in results]
 
@@ -115,7 +115,10 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
     assert 2 <= len(Results.load(tmp_path / "out")) <= 3
     assert overview.estimate(declared).remembered == 3
     whole = study(declared, out=tmp_path / "out")
-    assert exact(Results.load(tmp_path / "out")) == exact(whole) and len(whole) == 8
+    assert (
+        list_exact_values(Results.load(tmp_path / "out")) == list_exact_values(whole)
+        and len(whole) == 8
+    )
 
 
 def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
@@ -222,7 +225,7 @@ study(**json.loads(sys.argv[2]), out=sys.argv[1], progress=False, watch=watch)
 """
 
 
-def started(grid: dict, store: Path, out: Path, cells: int) -> subprocess.Popen:
+def start_study(grid: dict, store: Path, out: Path, cells: int) -> subprocess.Popen:
     root = str(Path(__file__).parents[2])
     env = {**os.environ, "FEDLAB_NB_STORE": str(store), "PYTHONPATH": root}
     call = [sys.executable, "-c", SCRIPT, str(out), json.dumps(grid), str(cells)]
@@ -235,10 +238,12 @@ def whole(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("whole")))
         rows = list(study(**MANY))
-    return lambda grid: exact(Results(row for row in rows if row["seed"] < grid["seeds"]))
+    return lambda grid: list_exact_values(
+        Results(row for row in rows if row["seed"] < grid["seeds"])
+    )
 
 
-def stored_runs(store: Path) -> int:
+def count_stored_runs(store: Path) -> int:
     return len(list((store / "runs").glob("[!.]*"))) if (store / "runs").is_dir() else 0
 
 
@@ -252,13 +257,17 @@ def test_cells_killed_in_the_middle_end_as_if_never_killed(
     tmp_path, monkeypatch, whole, how, grid, cells
 ):
     store, out = tmp_path / "other", tmp_path / "out"
-    process = started(grid, store, out, cells // 3)
+    process = start_study(grid, store, out, cells // 3)
     limit = time.monotonic() + 300  # on a busy machine the import alone can take one minute
-    while stored_runs(store) < cells // 3 and process.poll() is None and time.monotonic() < limit:
+    while (
+        count_stored_runs(store) < cells // 3
+        and process.poll() is None
+        and time.monotonic() < limit
+    ):
         time.sleep(0.01)
     process.send_signal(how)
     process.communicate(timeout=300)
-    assert process.returncode != 0 and cells // 3 <= stored_runs(store) < cells
+    assert process.returncode != 0 and cells // 3 <= count_stored_runs(store) < cells
     if how == signal.SIGINT:
         assert 0 < len(Results.load(out)) < cells
     monkeypatch.setenv(
@@ -267,7 +276,7 @@ def test_cells_killed_in_the_middle_end_as_if_never_killed(
     study(**grid, out=out)
     again = Results.load(out)
     assert len(again) == cells and not again.failed
-    assert exact(again) == whole(grid)
+    assert list_exact_values(again) == whole(grid)
 
 
 # ------------------------------------------------------------------------------------------------ Dask
@@ -323,18 +332,18 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
     assert (
-        stored_runs(store.store_folder()) == 60
+        count_stored_runs(store.store_folder()) == 60
     )  # what the workers computed was sent back into our own store
-    assert sorted(exact(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
+    assert sorted(list_exact_values(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
 
 
 @pytest.mark.slow
 def test_workers_on_this_machine_give_the_same_table(tmp_path, monkeypatch, capsys):
     grid = {"alpha": [0.1, 1], "seeds": 3, **QUICK, "fedavg_multi.rounds": 3, "fens.rounds": 5}
-    theirs = exact(study(["fedavg", "fens", "fedavg_multi"], workers=2, **grid))
+    theirs = list_exact_values(study(["fedavg", "fens", "fedavg_multi"], workers=2, **grid))
     assert "Dask's dashboard: http" in capsys.readouterr().err
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "third"))
-    assert theirs == exact(study(["fedavg", "fens", "fedavg_multi"], **grid))
+    assert theirs == list_exact_values(study(["fedavg", "fens", "fedavg_multi"], **grid))
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def csv(tmp_path_factory):
     return f"{path}?label=stage&split=split"
 
 
-def pictures(kind: str) -> dict[str, np.ndarray]:
+def make_pictures(kind: str) -> dict[str, np.ndarray]:
     """Images in raw numbers: bright in one of three places, 8 x 8."""
     rng = np.random.default_rng(6)
     y = np.arange(120) % 3
@@ -66,13 +66,13 @@ def pictures(kind: str) -> dict[str, np.ndarray]:
     return {"x_train": x[:90], "y_train": y[:90], "x_test": x[90:], "y_test": y[90:]}
 
 
-def options_of(name: str, dataset) -> dict:
+def choose_options(name: str, dataset) -> dict:
     """How a method is run on small own data: with public samples where it needs some."""
     usual = {key: value for key, value in in_study(name).items() if key != "dataset"}
     return {"public": 0.1} | usual | SMALL | {"dataset": dataset}
 
 
-def same_answers(answers: pd.DataFrame, outcome, x: torch.Tensor) -> None:
+def check_same_answers(answers: pd.DataFrame, outcome, x: torch.Tensor) -> None:
     """That `answers` are what the outcome says of the prepared samples `x`: labels, and scores to rounding."""
     names = outcome.inputs.class_names
     assert answers["label"].tolist() == [names[c] for c in outcome.predict(x)]
@@ -86,7 +86,7 @@ def same_answers(answers: pd.DataFrame, outcome, x: torch.Tensor) -> None:
     np.testing.assert_allclose(answers.iloc[:, 1:].to_numpy(), scores, rtol=1e-4, atol=1e-6)
 
 
-def shuffled(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def shuffle_rows(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     order = np.random.default_rng(seed).permutation(len(rows.columns))
     return rows[[rows.columns[i] for i in order]]
 
@@ -95,42 +95,42 @@ def shuffled(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, csv, tmp_path):
     if "images" in METHODS[name].info.needs:
         pytest.skip("for images alone")
-    out = fl.run(name, **options_of(name, csv))
+    out = fl.run(name, **choose_options(name, csv))
     x = fl.load(csv).x_test
     assert len(x) == len(TEST_ROWS)
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
     assert model.model.score_kind == out.model.score_kind
     for who in (out, model):
-        same_answers(who.predict(TEST_ROWS), out, x)
-    same_answers(model.predict(shuffled(TEST_ROWS)), out, x)
-    surplus = shuffled(TEST_ROWS.assign(note="seen twice", stage="?"), 1)
-    same_answers(model.predict(surplus), out, x)
+        check_same_answers(who.predict(TEST_ROWS), out, x)
+    check_same_answers(model.predict(shuffle_rows(TEST_ROWS)), out, x)
+    surplus = shuffle_rows(TEST_ROWS.assign(note="seen twice", stage="?"), 1)
+    check_same_answers(model.predict(surplus), out, x)
     needed = TEST_ROWS[["sex", "ward", "blood", "age"]]
-    same_answers(model.predict(needed), out, x)
+    check_same_answers(model.predict(needed), out, x)
     needed.to_csv(tmp_path / "new.csv", index=False)
-    same_answers(model.predict(tmp_path / "new.csv"), out, x)
-    same_answers(model.predict(str(tmp_path / "new.csv")), out, x)
+    check_same_answers(model.predict(tmp_path / "new.csv"), out, x)
+    check_same_answers(model.predict(str(tmp_path / "new.csv")), out, x)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_raw_images_get_the_answers_of_the_test_set(name, tmp_path):
-    data = pictures("uint8")
-    out = fl.run(name, **options_of(name, data))
+    data = make_pictures("uint8")
+    out = fl.run(name, **choose_options(name, data))
     x = out.federation().dataset.x_test
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
     for who in (out, model):
-        same_answers(who.predict(data["x_test"]), out, x)
-    same_answers(model.predict(data["x_test"][0]), out, x[:1])
-    same_answers(model.predict(data["x_test"][:, :, :, None]), out, x)
+        check_same_answers(who.predict(data["x_test"]), out, x)
+    check_same_answers(model.predict(data["x_test"][0]), out, x[:1])
+    check_same_answers(model.predict(data["x_test"][:, :, :, None]), out, x)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float"])
 @pytest.mark.parametrize("way", [{}, {"transform": "standardise"}, {"transform": "lite0"}], ids=str)
 def test_the_scale_of_images_and_what_is_done_to_them_are_kept(kind, way, tmp_path):
-    data = pictures(kind)
+    data = make_pictures(kind)
     out = fl.run("fedavg", dataset=data, **SMALL, **way)
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
-    same_answers(model.predict(data["x_test"]), out, out.federation().dataset.x_test)
+    check_same_answers(model.predict(data["x_test"]), out, out.federation().dataset.x_test)
 
 
 @pytest.mark.parametrize("shape", [(120, 5), (120, 2, 32)])
@@ -141,8 +141,8 @@ def test_features_and_recordings_in_their_own_numbers(shape, tmp_path):
     data = {"x_train": x[:90], "y_train": y[:90], "x_test": x[90:], "y_test": y[90:]}
     out = fl.run("fedavg", dataset=data, **SMALL)
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
-    same_answers(model.predict(x[90:]), out, out.federation().dataset.x_test)
-    same_answers(model.predict(x[90].tolist()), out, out.federation().dataset.x_test[:1])
+    check_same_answers(model.predict(x[90:]), out, out.federation().dataset.x_test)
+    check_same_answers(model.predict(x[90].tolist()), out, out.federation().dataset.x_test[:1])
 
 
 def test_columns_of_a_numeric_frame_are_found_by_name_or_refused(tmp_path):
@@ -182,7 +182,7 @@ def test_pictures_of_a_folder_are_named_by_their_files(tmp_path):
     data = out.federation().dataset
     files = sorted((tmp_path / "photos" / "test").rglob("*.png"))
     answers = fl.load_model(path).predict(files)
-    same_answers(answers, out, data.x_test)
+    check_same_answers(answers, out, data.x_test)
     assert answers.index.tolist() == [str(file) for file in files]
     by_folder = fl.load_model(path).predict(tmp_path / "photos" / "test")
     assert by_folder.equals(answers)
@@ -234,7 +234,7 @@ def test_a_file_in_another_form_is_read_as_its_options_say(model, tmp_path):
 @settings(max_examples=25, deadline=None)
 def test_any_rows_in_any_order_of_rows_and_columns(model, seed, rows):
     whole = model.predict(TEST_ROWS)
-    part = model.predict(shuffled(TEST_ROWS.iloc[rows], seed))
+    part = model.predict(shuffle_rows(TEST_ROWS.iloc[rows], seed))
     assert part["label"].tolist() == whole["label"].iloc[rows].tolist()
     assert part.index.tolist() == rows
     np.testing.assert_allclose(
@@ -363,7 +363,7 @@ def test_the_command_line_writes_answers_and_replaces_nothing(csv, tmp_path, cap
     ],
 )
 def test_images_of_another_range_or_shape_are_refused(kind, change):
-    data = pictures(kind)
+    data = make_pictures(kind)
     out = fl.run("fedavg", dataset=data, **SMALL)
     with pytest.raises(UsageError):
         out.predict(change(data["x_test"]))

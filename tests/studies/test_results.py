@@ -10,7 +10,7 @@ from fedlab_nb.studies.results import COLUMNS, Results
 from fedlab_nb.studies.statistics import band, difference
 
 
-def row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **axes):
+def make_row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **axes):
     return {
         "method": method, "dataset": "digits", "alpha": alpha, "clients": 10, "seed": seed, "preset": "classroom",
         "accuracy": None if error else accuracy, "bytes_up": 100, "bytes_down": 50, "seconds_total": 1.0,
@@ -22,9 +22,11 @@ def row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **axes)
 def results():
     a = {0: 0.5, 1: 0.6, 2: 0.7}
     b = {0: 0.6, 1: 0.7, 2: 0.81}
-    rows = [row("fedavg", s, v) for s, v in a.items()] + [row("fens", s, v) for s, v in b.items()]
-    rows += [row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [
-        row("fens", 0, 0, alpha=1, error="diverged")
+    rows = [make_row("fedavg", s, v) for s, v in a.items()] + [
+        make_row("fens", s, v) for s, v in b.items()
+    ]
+    rows += [make_row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [
+        make_row("fens", 0, 0, alpha=1, error="diverged")
     ]
     return Results(rows, ["alpha"])
 
@@ -58,21 +60,24 @@ def test_a_choice_is_made_on_validation_images():
     """0.001 is best on the test images, 0.01 on the validation images: 0.01 is chosen, and its test value is shown."""
     rows = []
     for rate, test, held in ((0.001, 0.9, 0.5), (0.01, 0.7, 0.8)):
-        rows += [row("fens", s, test, validation=held, **{"fens.eta_s": rate}) for s in range(3)]
+        rows += [
+            make_row("fens", s, test, validation=held, **{"fens.eta_s": rate}) for s in range(3)
+        ]
     (chosen,) = Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
     assert chosen["fens.eta_s"] == 0.01
     assert chosen["accuracy"] == pytest.approx(0.7) and chosen["validation"] == pytest.approx(0.8)
     assert chosen["seeds"] == 3
     with pytest.raises(UsageError, match="axis"):
         Results(rows, ["fens.eta_s"]).choose("fens.eta")
-    rows = [row("fens", 0, 0.9, **{"fens.eta_s": 0.1}) | {"accuracy_validation": None}]
+    rows = [make_row("fens", 0, 0.9, **{"fens.eta_s": 0.1}) | {"accuracy_validation": None}]
     with pytest.raises(UsageError, match="no validation accuracy"):
         Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
 
 
 def test_own_axes_name_the_method():
     results = Results(
-        [row("fens", 0, 0.5, **{"fens.rounds": 10}), row("fedavg", 0, 0.4)], ["fens.rounds"]
+        [make_row("fens", 0, 0.5, **{"fens.rounds": 10}), make_row("fedavg", 0, 0.4)],
+        ["fens.rounds"],
     )
     assert list(results.points()[()]) == ["fens (rounds = 10)", "fedavg"]
 
@@ -116,6 +121,6 @@ def test_files_in_trouble(results, tmp_path):
 
 
 def test_one_seed_has_no_band():
-    (only,) = Results([row("fens", 0, 0.5)]).summary()
+    (only,) = Results([make_row("fens", 0, 0.5)]).summary()
     assert math.isnan(only["band"])
-    assert Results([row("fens", 0, 0.5)]).table("markdown").endswith("| fens | 50.0 |")
+    assert Results([make_row("fens", 0, 0.5)]).table("markdown").endswith("| fens | 50.0 |")

@@ -84,7 +84,7 @@ def test_a_file_that_was_changed_anywhere_is_refused_or_means_the_same(file, dat
         assert str(other) in str(error)
 
 
-def rewritten(file, change):
+def rewrite_file(file, change):
     """The file with other words in its header, whose digest fits them."""
     with safe_open(file, "pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}
@@ -112,7 +112,7 @@ def rewritten(file, change):
 )
 def test_what_this_version_does_not_know_is_refused(file, change):
     with pytest.raises(UsageError):
-        load_model(rewritten(file, change))
+        load_model(rewrite_file(file, change))
 
 
 def test_foreign_files_and_places_are_refused(file, tmp_path):

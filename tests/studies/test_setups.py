@@ -121,7 +121,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-def planned(preset, names=None, **settings):
+def make_plans_by_method(preset, names=None, **settings):
     names = names or list(KNOBS[preset])
     return {
         work.name: work
@@ -129,7 +129,7 @@ def planned(preset, names=None, **settings):
     }
 
 
-def has(work, wanted):
+def read_values(work, wanted):
     """Recipe fields among `wanted` that are no knobs of the method are its clients'."""
     own = {k.name for k in work.method.fields()}
     return {name: getattr(work.method if name in own else work.recipe, name) for name in wanted}
@@ -138,12 +138,12 @@ def has(work, wanted):
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_values_are_the_papers(preset):
     dataset, alpha, clients, model, recipe = CLIENTS[preset]
-    works = planned(preset)
+    works = make_plans_by_method(preset)
     assert tuple(KNOBS[preset]) and set(KNOBS[preset]) == set(SETUPS[preset].methods)
     for name, work in works.items():
         asked = work.settings
         assert (asked.dataset, asked.alpha, asked.clients) == (dataset, alpha, clients)
-        assert has(work, KNOBS[preset][name]) == KNOBS[preset][name], name
+        assert read_values(work, KNOBS[preset][name]) == KNOBS[preset][name], name
         if work.method.trains_locally:
             assert work.recipe == recipe
     line = SETUPS[preset].block.shared["model"]
@@ -193,16 +193,16 @@ def test_public_data_are_those_of_the_papers():
 
 @pytest.mark.parametrize(("preset", "dataset", "alpha", "expected"), ROWS)
 def test_data_sets_have_their_own_rows(preset, dataset, alpha, expected):
-    works = planned(preset, dataset=dataset, alpha=alpha)
+    works = make_plans_by_method(preset, dataset=dataset, alpha=alpha)
     for name, wanted in expected.items():
-        assert has(works[name] if name else works[preset], wanted) == wanted, name
+        assert read_values(works[name] if name else works[preset], wanted) == wanted, name
 
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_all_methods_stand_on_one_footing(preset):
     """One federation, one recipe, one architecture, or one mixture, for all; what a method has of its own besides is
     for methods of rounds and for those that train in a way of their own."""
-    works = planned(preset).values()
+    works = make_plans_by_method(preset).values()
     assert len({tuple(work.settings.make_federation_options().items()) for work in works}) == 1
     assert len({work.digest for work in works}) == 1
     shared = {work.recipe for work in works if work.method.trains_locally}
@@ -255,7 +255,9 @@ def test_what_is_given_wins():
         "public": 0.2,
         "holdout": 0.2,
     }
-    works = planned("fens", ["fens", "fedadam"], lr=0.5, rounds=7, **{"fens.k": 5}, **asked)
+    works = make_plans_by_method(
+        "fens", ["fens", "fedadam"], lr=0.5, rounds=7, **{"fens.k": 5}, **asked
+    )
     for work in works.values():
         assert {name: getattr(work.settings, name) for name in asked} == asked
         assert work.recipe.lr == 0.5 and work.method.rounds == 7
@@ -265,14 +267,14 @@ def test_what_is_given_wins():
 
 
 def test_other_methods_have_the_same_clients_and_the_classrooms_knobs():
-    works = planned("coboosting", ["coboosting", "fedov", "fens"])
+    works = make_plans_by_method("coboosting", ["coboosting", "fedov", "fens"])
     assert (
         len({work.architectures for work in works.values()})
         == len({work.recipe for work in works.values()})
         == 1
     )
     assert works["fens"].method == METHODS["fens"]() and works["fedov"].method == METHODS["fedov"]()
-    assert {w.model for w in planned("coboosting", dataset="mnist").values()} == {
+    assert {w.model for w in make_plans_by_method("coboosting", dataset="mnist").values()} == {
         "lenet5"
     }  # of grey images
 

@@ -16,7 +16,7 @@ STACKED = [
 SIZES = (1, 70, 33, 32, 5, 64)
 
 
-def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
+def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
     shape = (3, 16) if MODELS[name].needs == "recordings" else shape
     g = generator(0, "test data", name, shape)
     shards = [
@@ -33,7 +33,7 @@ def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None
     return models, shards
 
 
-def apart(models, shards, recipe):
+def measure_gap_of_backends(models, shards, recipe):
     """How far the stack and the loop end from each other; the `models` are left as the loop trains them."""
     twins = copy.deepcopy(models)
     train_to_end(models, shards, recipe, seed=3, backend="loop")
@@ -56,7 +56,7 @@ RECIPES = {
      ("lenet5", (1, 8, 8), None), ("resnet8", (3, 8, 8), 4), ("resnet18", (1, 8, 8), 4)],
 )  # fmt: skip
 def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
-    assert apart(*clients(name, shape, width=width), recipe) < 1e-9
+    assert measure_gap_of_backends(*make_clients(name, shape, width=width), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -66,8 +66,8 @@ def test_every_architecture(name, optimizer):
     recipe = Recipe(
         epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
-    few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    assert apart(*few, recipe) < 1e-9
+    few = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert measure_gap_of_backends(*few, recipe) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,16 @@ def test_every_distribution_of_sizes(name, width, optimizer, sizes):
     recipe = Recipe(
         epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
-    assert apart(*clients(name, (1, 8, 8), sizes=sizes, width=width), recipe) < 1e-9
+    assert (
+        measure_gap_of_backends(*make_clients(name, (1, 8, 8), sizes=sizes, width=width), recipe)
+        < 1e-9
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_float32_ten_steps(name, optimizer):
-    models, shards = clients(
+    models, shards = make_clients(
         name,
         (1, 8, 8),
         sizes=(160, 160, 37),
@@ -97,12 +100,14 @@ def test_float32_ten_steps(name, optimizer):
     recipe = Recipe(
         epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
-    assert apart(models, shards, recipe) < 1e-5 < largest_difference(models, start)
+    assert (
+        measure_gap_of_backends(models, shards, recipe) < 1e-5 < largest_difference(models, start)
+    )
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_order_of_the_clients_changes_nothing(backend):
-    models, shards = clients("mlp", (1, 8, 8))
+    models, shards = make_clients("mlp", (1, 8, 8))
     back = [copy.deepcopy(m) for m in reversed(models)]
     recipe = Recipe(epochs=2, batch_size=16)
     train_to_end(models, shards, recipe, seed=0, backend=backend)
@@ -114,7 +119,7 @@ def test_the_order_of_the_clients_changes_nothing(backend):
 def test_channels_last_is_the_same_training():
     from fedlab_nb.training.loop import train_loop
 
-    models, shards = clients("cnn", (3, 28, 28), sizes=(10, 7))
+    models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for kind, group in ((False, models), (True, twins)):
@@ -169,7 +174,7 @@ def test_auto_is_a_rule_not_a_race():
 
 
 def test_zero_epochs_leave_the_models_as_they_were():
-    models, shards = clients("mlp", (1, 8, 8))
+    models, shards = make_clients("mlp", (1, 8, 8))
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
         train_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
@@ -204,7 +209,7 @@ def test_a_hook_is_gone_after_counting():
 def test_bf16_is_near_float32_and_not_equal(backend):
     """Eight bits of mantissa: after ten steps within a few hundredths of the way that they went."""
     shape = (1, 8, 8)
-    models, shards = clients("cnn", shape, sizes=(80, 70), dtype=torch.float32)
+    models, shards = make_clients("cnn", shape, sizes=(80, 70), dtype=torch.float32)
     start, twins = copy.deepcopy(models), copy.deepcopy(models)
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)

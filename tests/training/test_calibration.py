@@ -19,7 +19,7 @@ from fedlab_nb.training.calibration import (
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
 
-def drawn(samples=400, classes=7, sharp=2.0, seed=0):
+def draw_probabilities(samples=400, classes=7, sharp=2.0, seed=0):
     stream = torch.Generator().manual_seed(seed)
     scores = sharp * torch.randn(samples, classes, generator=stream)
     return scores, torch.randint(classes, (samples,), generator=stream)
@@ -39,7 +39,7 @@ def slow_error(probabilities, labels):
 
 @pytest.mark.parametrize("sharp", [0.1, 2.0, 30.0])
 def test_against_log_loss_and_a_slow_loop(sharp):
-    scores, labels = drawn(sharp=sharp)
+    scores, labels = draw_probabilities(sharp=sharp)
     probabilities = scores.double().softmax(1).numpy()
     report = measure_calibration(scores, labels)
     if sharp < 30:  # scikit-learn cuts probabilities below 1e-16 off
@@ -72,7 +72,7 @@ def test_a_probability_too_small_for_its_numbers_counts_as_the_smallest():
 
 
 def test_several_models_are_judged_by_all_their_answers():
-    (one, labels), (other, _) = drawn(seed=0), drawn(seed=1)
+    (one, labels), (other, _) = draw_probabilities(seed=0), draw_probabilities(seed=1)
     both = measure_calibration(torch.stack([one, other]), labels)
     apart = [measure_calibration(scores, labels) for scores in (one, other)]
     assert both.nll == pytest.approx(sum(c.nll for c in apart) / 2)
@@ -95,7 +95,7 @@ def test_the_area_by_hand_and_against_scikit_learn():
         [[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]]
     )  # nobody is of class 2, which does not count
     assert compute_auc(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
-    scores, labels = drawn(sharp=0.5)
+    scores, labels = draw_probabilities(sharp=0.5)
     scores[:, 0] = scores[:, 0].round()
     report, shares = measure_calibration(scores, labels), scores.double().softmax(1)
     assert report.auc == pytest.approx(roc_auc_score(labels, shares, multi_class="ovr"), abs=1e-12)
@@ -103,7 +103,7 @@ def test_the_area_by_hand_and_against_scikit_learn():
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_that_are_no_probabilities_have_no_numbers(kind):
-    report = measure_calibration(*drawn(), kind)
+    report = measure_calibration(*draw_probabilities(), kind)
     assert (
         (report.nll is None)
         == (report.ece is None)

@@ -40,7 +40,7 @@ def exact():
     torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def on_card(models, shards):
+def copy_to_card(models, shards):
     return [model.cuda() for model in models], [
         tuple(part.cuda() for part in shard) for shard in shards
     ]
@@ -50,7 +50,7 @@ def on_card(models, shards):
 @pytest.mark.parametrize("name", STACKED)
 def test_stacked_equals_loop_in_float64(name, recipe):
     few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    assert apart(*on_card(*few), recipe) < 1e-9
+    assert apart(*copy_to_card(*few), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
@@ -64,7 +64,7 @@ def test_float32_ten_steps(name, shape, recipe):
         "dtype": torch.float32,
         "width": 4 if name == "resnet8" else None,
     }
-    models, shards = on_card(*clients(name, shape, **sizes))
+    models, shards = copy_to_card(*clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     far = apart(models, shards, recipe)
     train_to_end(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
@@ -73,7 +73,7 @@ def test_float32_ten_steps(name, shape, recipe):
 
 def test_the_card_and_the_processor_agree():
     models, shards = clients("cnn", (1, 8, 8))
-    twins, same = on_card(copy.deepcopy(models), shards)
+    twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
         train_to_end(group, data, MOMENTUM, seed=0)
     assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
@@ -127,10 +127,10 @@ def test_seeds_together_are_seeds_alone():
         assert abs(alone.test_features - there.test_features).max() < 1e-4
 
 
-def trained_on_card(name, width, recipe, change=None):
+def train_on_card(name, width, recipe, change=None):
     """Five clients of unlike sizes after `recipe` in float32 on the card, by `change(models, shards)` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
-    models, shards = on_card(*clients(name, (3, 32, 32), **sizes))
+    models, shards = copy_to_card(*clients(name, (3, 32, 32), **sizes))
     with configure_torch("cuda", (3, 32, 32)):
         if change is None:
             train_to_end(models, shards, recipe, seed=3)
@@ -153,17 +153,17 @@ RECORDED = {
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
 def test_recorded_gradients_on_streams_are_the_loop_bit_for_bit(name, width, recipe):
-    plain = trained_on_card(name, width, recipe, train_loop)
-    beside = trained_on_card(name, width, recipe, train_on_streams)
+    plain = train_on_card(name, width, recipe, train_loop)
+    beside = train_on_card(name, width, recipe, train_on_streams)
     assert largest_difference(plain, beside) == 0
 
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("resnet8", 8)])
 def test_a_recorded_stack_is_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
-    recorded = trained_on_card(name, width, recipe, train_stacked)
+    recorded = train_on_card(name, width, recipe, train_stacked)
     monkeypatch.setattr(stacked, "can_record", lambda device, model: False)
-    plain = trained_on_card(name, width, recipe, train_stacked)
+    plain = train_on_card(name, width, recipe, train_stacked)
     assert largest_difference(plain, recorded) == 0
 
 
@@ -176,24 +176,24 @@ def test_large_convolutions_train_on_streams_by_themselves(monkeypatch):
 
     monkeypatch.setattr(local, "train_on_streams", noted)
     recipe = Recipe(epochs=1, batch_size=16)
-    trained_on_card("resnet18", 32, recipe)
-    trained_on_card("cnn", None, recipe)
+    train_on_card("resnet18", 32, recipe)
+    train_on_card("cnn", None, recipe)
     assert calls == [5]
 
 
 def test_bf16_is_near_float32_on_the_card():
     recipe = Recipe(epochs=2, batch_size=16, lr=0.02)
-    start = trained_on_card("resnet18", 32, replace(recipe, epochs=0))
-    exact = trained_on_card("resnet18", 32, recipe)
-    short = trained_on_card("resnet18", 32, replace(recipe, precision="bf16"))
-    again = trained_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    start = train_on_card("resnet18", 32, replace(recipe, epochs=0))
+    exact = train_on_card("resnet18", 32, recipe)
+    short = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    again = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
     assert largest_difference(short, again) == 0
     assert 0 < largest_difference(exact, short) < largest_difference(exact, start)
 
 
 def test_streams_can_be_stopped_anywhere():
     sizes = {"sizes": (80, 64, 33), "dtype": torch.float32}
-    models, shards = on_card(*clients("cnn3", (3, 32, 32), **sizes))
+    models, shards = copy_to_card(*clients("cnn3", (3, 32, 32), **sizes))
     training = train_clients(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
     for _ in range(7):
         next(training)

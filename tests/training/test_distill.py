@@ -23,17 +23,17 @@ from fedlab_nb.training.distill import (
 N, C = 12, 4
 
 
-def seeded(seed=0):
+def make_generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+def draw_numbers(*shape, seed=0):
+    return torch.randn(*shape, generator=make_generator(seed), dtype=torch.float64)
 
 
 @pytest.fixture
 def student():
-    return build("mlp", (5,), C, width=6, generator=seeded(1), dtype=torch.float64)
+    return build("mlp", (5,), C, width=6, generator=make_generator(1), dtype=torch.float64)
 
 
 # ------------------------------------------------------------------------------------------------ losses
@@ -50,8 +50,8 @@ def test_kl_of_hand_made_distributions():
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
 def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temperature):
     """d/ds τ² KL(p‖q) = τ (q - p), p = softmax(t/τ), q = softmax(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
-    teacher = draw(N, C).requires_grad_()
-    student = draw(N, C, seed=1).requires_grad_()
+    teacher = draw_numbers(N, C).requires_grad_()
+    student = draw_numbers(N, C, seed=1).requires_grad_()
     divergence = compute_kl_losses(teacher, student, temperature).sum()
     to_teacher, to_student = torch.autograd.grad(divergence, (teacher, student))
     p = (teacher / temperature).softmax(1)
@@ -77,15 +77,15 @@ def test_l1_and_pseudo_labels():
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["kl", "l1", "ce"])
 def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
-    x = draw(N, 5)
-    targets = draw(N, C, seed=2)
+    x = draw_numbers(N, 5)
+    targets = draw_numbers(N, C, seed=2)
     recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
     mine = copy.deepcopy(student)
     loss = choose_distillation_loss(name, 2.0)
-    ticks = list(distil(mine, x, targets, recipe, loss, seeded(5), clip=0.5))
+    ticks = list(distil(mine, x, targets, recipe, loss, make_generator(5), clip=0.5))
     assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[-1].fresh
 
-    stream = seeded(5)
+    stream = make_generator(5)
     options = {"lr": 0.1, "weight_decay": 1e-3}
     if optimizer == "sgd":
         torch_optimizer = torch.optim.SGD(student.parameters(), momentum=0.9, **options)
@@ -113,8 +113,8 @@ def loss_by_torch(name, logits, target):
 
 
 def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
-    x = draw(N, 5)
-    weights = draw(5, C, seed=3)
+    x = draw_numbers(N, 5)
+    weights = draw_numbers(5, C, seed=3)
     recipe = Recipe(2, 4, lr=0.1)
     loss = choose_distillation_loss("kl")
     twin = copy.deepcopy(student)
@@ -122,8 +122,8 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     def teach(batch):
         return batch @ weights
 
-    list(distil(student, x, teach(x), recipe, loss, seeded()))
-    list(distil(twin, x, teach, recipe, loss, seeded()))
+    list(distil(student, x, teach(x), recipe, loss, make_generator()))
+    list(distil(twin, x, teach, recipe, loss, make_generator()))
     for parameter, twin_parameter in zip(student.parameters(), twin.parameters(), strict=True):
         assert torch.equal(parameter, twin_parameter)
 
@@ -134,17 +134,19 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
         return compute_kl_losses(target, logits)
 
     learner = Learner(twin, recipe, noted_loss)
-    list(learner.train_one_pass(x, teach, seeded(), epoch=0, prepare=lambda batch: 2 * batch))
-    order = torch.randperm(N, generator=seeded())
+    list(
+        learner.train_one_pass(x, teach, make_generator(), epoch=0, prepare=lambda batch: 2 * batch)
+    )
+    order = torch.randperm(N, generator=make_generator())
     torch.testing.assert_close(torch.cat(targets), 2 * teach(x)[order])
 
 
 def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
-    student = build("resnet8", (1, 8, 8), C, width=2, generator=seeded(1))
+    student = build("resnet8", (1, 8, 8), C, width=2, generator=make_generator(1))
     x = torch.rand(20, 1, 8, 8)
     targets = torch.randn(20, C)
     learner = Learner(student, Recipe(1, 4), choose_distillation_loss("kl"))
-    stream = seeded()
+    stream = make_generator()
     assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
     steps = learner.train_one_pass(x, targets, stream, epoch=0)
     next(steps)
@@ -157,7 +159,9 @@ def test_no_global_random_state_and_no_epochs(student):
     state = torch.get_rng_state()
     before = model_state(student)
     loss = choose_distillation_loss("kl")
-    ticks = distil(student, draw(N, 5), draw(N, C), Recipe(0, 4), loss, torch.Generator())
+    ticks = distil(
+        student, draw_numbers(N, 5), draw_numbers(N, C), Recipe(0, 4), loss, torch.Generator()
+    )
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())

@@ -85,24 +85,26 @@ def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatc
     assert network.calls == 5
 
 
-def clients(shape: tuple, count: int) -> ClientModels:
+def make_clients(shape: tuple, count: int) -> ClientModels:
     return ClientModels(
         [build("mlp", shape, 10, generator=generator(k, "init")) for k in range(count)]
     )
 
 
 def test_clients_read_in_turn():
-    models = clients((1, 8, 8), 3)
+    models = make_clients((1, 8, 8), 3)
     x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
     classes = models.predict_in_turn(x)
     of_every_client = models.logits(x).argmax(-1)
     assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
-    assert clients((1, 8, 8), 5).predict_in_turn(x[:3]).shape == (3,)  # fewer samples than clients
+    assert make_clients((1, 8, 8), 5).predict_in_turn(x[:3]).shape == (
+        3,
+    )  # fewer samples than clients
 
 
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
 def test_the_curve_shares_out_large_images_alone(side, turns):
-    models = clients((1, side, side), 3)
+    models = make_clients((1, side, side), 3)
     x = torch.rand(60, 1, side, side, generator=generator(0, "images"))
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked

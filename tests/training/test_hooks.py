@@ -20,7 +20,7 @@ RECIPES = [
 ]
 
 
-def clients(kinds, sizes=SIZES, classes=4):
+def make_clients(kinds, sizes=SIZES, classes=4):
     """Models and shards (x, y, two extra columns), client k of the kind `kinds[k % len(kinds)]`."""
     g = generator(0, "hook data")
     models = []
@@ -42,27 +42,27 @@ def train_copies(models, shards, recipe, backend, *, seed=3, **change):
     return train_to_end(copies, shards, recipe, seed=seed, backend=backend, **change)
 
 
-def both(models, shards, recipe, **change):
+def train_on_both_backends(models, shards, recipe, **change):
     """The models after training by the loop, and by the stack."""
     return [
         train_copies(models, shards, recipe, backend, **change) for backend in ("loop", "stacked")
     ]
 
 
-def align(numbers, gradient):
+def align_by_hand(numbers, gradient):
     """`numbers [a]` as `[a, 1, ..., 1]`, to multiply the rows of `gradient [a, ...]`."""
     return numbers.view(-1, *[1] * (gradient.dim() - 1))
 
 
-def drift(clients, parameters, gradients):
+def adjust_by_client(clients, parameters, gradients):
     """Depends on the client, on where it is and on the gradient."""
     rows = torch.tensor(clients, dtype=EXACT)
     for gradient, parameter in zip(gradients, parameters.values(), strict=True):
         assert gradient.shape == parameter.shape and len(gradient) == len(clients)
-        gradient.mul_(0.5).add_((parameter - 0.1) * (align(rows, gradient) + 1) * 0.05)
+        gradient.mul_(0.5).add_((parameter - 0.1) * (align_by_hand(rows, gradient) + 1) * 0.05)
 
 
-def pulled(features, logits, labels, column):
+def compute_pulled_losses(features, logits, labels, column):
     """Reads everything that a loss may read."""
     assert len(features) == len(logits) == len(labels) == len(column)
     near = (column.sum(2) * features[:, :2]).sum(1)
@@ -72,29 +72,33 @@ def pulled(features, logits, labels, column):
 @pytest.mark.parametrize("recipe", RECIPES, ids=["sgd", "adam"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
 def test_stacked_equals_loop_with_both_changes(kind, recipe):
-    models, shards = clients([kind])
-    loop, stack = both(models, shards, recipe, loss=pulled, adjust=drift)
+    models, shards = make_clients([kind])
+    loop, stack = train_on_both_backends(
+        models, shards, recipe, loss=compute_pulled_losses, adjust=adjust_by_client
+    )
     assert largest_difference(loop, stack) < 1e-9 < largest_difference(loop, models)
 
 
 def test_several_architectures_keep_their_places():
-    models, shards = clients([KINDS[1], KINDS[2]])
-    loop, stack = both(models, shards, RECIPES[0], loss=pulled, adjust=drift)
+    models, shards = make_clients([KINDS[1], KINDS[2]])
+    loop, stack = train_on_both_backends(
+        models, shards, RECIPES[0], loss=compute_pulled_losses, adjust=adjust_by_client
+    )
     assert largest_difference(loop, stack) < 1e-9
 
 
 @pytest.mark.parametrize("kinds", [[KINDS[0]], [KINDS[1], KINDS[2]]], ids=["one", "mixed"])
 def test_every_gradient_reaches_its_own_client(kinds):
     """Gradients that are the client's number instead: it moves by lr * steps * number, whatever it learns from."""
-    models, shards = clients(kinds)
+    models, shards = make_clients(kinds)
 
     def numbered(clients, parameters, gradients):
         for gradient in gradients:
             numbers = torch.tensor(clients, dtype=EXACT)
-            gradient.copy_(align(numbers, gradient).expand_as(gradient))
+            gradient.copy_(align_by_hand(numbers, gradient).expand_as(gradient))
 
     recipe = Recipe(epochs=2, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
-    for ends in both(models, shards, recipe, adjust=numbered):
+    for ends in train_on_both_backends(models, shards, recipe, adjust=numbered):
         for k, (start, end) in enumerate(zip(models, ends, strict=True)):
             far = 0.01 * 2 * -(-SIZES[k] // 16) * k
             for before, after in zip(start.parameters(), end.parameters(), strict=True):
@@ -103,7 +107,7 @@ def test_every_gradient_reaches_its_own_client(kinds):
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
-    models, shards = clients([KINDS[2]])
+    models, shards = make_clients([KINDS[2]])
     labelled = [shard[:2] for shard in shards]
     plain = train_copies(models, labelled, RECIPES[0], backend, seed=0)
 
@@ -116,7 +120,7 @@ def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_one_hot_soft_labels_are_labels(backend):
-    models, shards = clients([KINDS[0]])
+    models, shards = make_clients([KINDS[0]])
     hard_shards = [(x, y) for x, y, _ in shards]
     soft_shards = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
     hard = train_copies(models, hard_shards, RECIPES[0], backend, seed=0)
@@ -127,7 +131,7 @@ def test_one_hot_soft_labels_are_labels(backend):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_adjust_comes_before_decay_and_momentum(backend):
     """Two steps with all gradients set to 1, momentum 0.5, decay 0.1, lr 0.2, by hand."""
-    (model,), (shard,) = clients([KINDS[0]], sizes=(8,))
+    (model,), (shard,) = make_clients([KINDS[0]], sizes=(8,))
 
     def ones(clients, parameters, gradients):
         for gradient in gradients:

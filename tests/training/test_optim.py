@@ -9,7 +9,7 @@ from fedlab_nb.training.optim import Adam, Sgd, make_optimizer
 SHAPES = [(5, 3, 4), (5, 3), (5, 2, 3, 2, 2)]
 
 
-def draw(seed, dtype=torch.float64):
+def draw_numbers(seed, dtype=torch.float64):
     g = torch.Generator().manual_seed(seed)
     return [torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype) for shape in SHAPES]
 
@@ -22,7 +22,7 @@ def are_close(these, those, tolerance=1e-14):
 def agree_with_torch(optimizer, torch_optimizer, parameters, steps=6):
     """Take the same steps with ours on copies and with torch's on `parameters`; whether both end alike."""
     for t in range(steps):
-        gradients = draw(100 + t)
+        gradients = draw_numbers(100 + t)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient.clone()
         lr = 0.1 / (t + 1)
@@ -36,18 +36,18 @@ def agree_with_torch(optimizer, torch_optimizer, parameters, steps=6):
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_sgd_is_torchs(momentum, decay):
-    parameters = draw(0)
+    parameters = draw_numbers(0)
     options = {"momentum": momentum, "weight_decay": decay}
     theirs = torch.optim.SGD(parameters, 0.1, **options)
-    assert agree_with_torch(Sgd(draw(0), 0.1, **options), theirs, parameters)
+    assert agree_with_torch(Sgd(draw_numbers(0), 0.1, **options), theirs, parameters)
 
 
 @pytest.mark.parametrize("options", [{}, {"rows": 5}])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
 def test_adam_is_torchs(betas, decay, options):
-    parameters = draw(0)
-    mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, **options)
+    parameters = draw_numbers(0)
+    mine = Adam(draw_numbers(0), 0.1, betas=betas, weight_decay=decay, **options)
     theirs = torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay)
     assert agree_with_torch(mine, theirs, parameters)
 
@@ -57,18 +57,18 @@ def test_adam_is_torchs(betas, decay, options):
 )
 def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
-    everyone = draw(0)
-    first_rows = [parameter[:2].clone() for parameter in draw(0)]
-    last_rows = [parameter[2:].clone() for parameter in draw(0)]
+    everyone = draw_numbers(0)
+    first_rows = [parameter[:2].clone() for parameter in draw_numbers(0)]
+    last_rows = [parameter[2:].clone() for parameter in draw_numbers(0)]
     optimizer = make_optimizer(everyone, recipe, rows=5)
-    optimizer.step(draw(10))
+    optimizer.step(draw_numbers(10))
     for t in (1, 2):
-        gradients = [gradient[:2] for gradient in draw(10 + t)]
+        gradients = [gradient[:2] for gradient in draw_numbers(10 + t)]
         optimizer.for_first_rows(2).step(gradients)
     first_optimizer = make_optimizer(first_rows, recipe, rows=2)
     for t in range(3):
-        first_optimizer.step([gradient[:2] for gradient in draw(10 + t)])
-    make_optimizer(last_rows, recipe, rows=3).step([gradient[2:] for gradient in draw(10)])
+        first_optimizer.step([gradient[:2] for gradient in draw_numbers(10 + t)])
+    make_optimizer(last_rows, recipe, rows=3).step([gradient[2:] for gradient in draw_numbers(10)])
     assert are_close([parameter[:2] for parameter in everyone], first_rows)
     assert are_close([parameter[2:] for parameter in everyone], last_rows)
 
@@ -77,12 +77,12 @@ def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     "make", [lambda p: Sgd(p, 0.1, momentum=0.9), lambda p: Adam(p, 0.1)], ids=["sgd", "adam"]
 )
 def test_a_gradient_may_lie_otherwise_in_memory(make):
-    gradients = draw(1)
+    gradients = draw_numbers(1)
     transposed = [g.transpose(0, 1).contiguous().transpose(0, 1) for g in gradients]
     assert transposed[0].stride() != gradients[0].stride()
-    optimizer = make(draw(0))
-    other_optimizer = make(draw(0))
+    optimizer = make(draw_numbers(0))
+    other_optimizer = make(draw_numbers(0))
     optimizer.step(transposed)
     other_optimizer.step(gradients)
     assert are_close(optimizer.parameters, other_optimizer.parameters, 0)
-    assert not are_close(optimizer.parameters, draw(0))
+    assert not are_close(optimizer.parameters, draw_numbers(0))

@@ -49,14 +49,14 @@ def test_stacked_equals_loop(name, width, change, optimizer):
     assert largest_difference(loop, stack) < 1e-9 < 1e-6 < largest_difference(loop, off)
 
 
-def one_step(model, x, y, **change):
+def take_one_step(model, x, y, **change):
     """The weights after a step of rate 1 on the whole shard, the decay and momentum off."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
     train_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
     return model_state(model)
 
 
-def slope(model, x, y):
+def compute_gradients_by_torch(model, x, y):
     return torch.autograd.grad(F.cross_entropy(model(x), y), list(model.parameters()))
 
 
@@ -65,7 +65,7 @@ def test_sam_is_the_gradient_at_the_worst_place_nearby():
     (model,), ((x, y),) = clients("mlp", (1, 8, 8), (30,), width=8)
     rho = 0.2
     start = model_state(model)
-    gradients = slope(model, x, y)
+    gradients = compute_gradients_by_torch(model, x, y)
     norm = sum(float((gradient**2).sum()) for gradient in gradients) ** 0.5
     names = [name for name, _ in model.named_parameters()]
     worst = {}
@@ -73,8 +73,8 @@ def test_sam_is_the_gradient_at_the_worst_place_nearby():
         worst[name] = start[name] + rho / norm * gradient
     probe = copy.deepcopy(model)
     load_state(probe, worst)
-    worst_gradients = slope(probe, x, y)
-    after = one_step(model, x, y, sam_rho=rho)
+    worst_gradients = compute_gradients_by_torch(probe, x, y)
+    after = take_one_step(model, x, y, sam_rho=rho)
     for name, gradient in zip(names, worst_gradients, strict=True):
         assert float((after[name] - (start[name] - gradient)).abs().max()) < 1e-12
     assert largest_gap(gradients, worst_gradients) > 1e-4
@@ -92,11 +92,11 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
         trained = train_to_end(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
-        statistics.append(running_statistics(trained))
+        statistics.append(list_running_statistics(trained))
     assert all(torch.equal(a, b) for a, b in zip(*statistics, strict=True))
 
 
-def running_statistics(models):
+def list_running_statistics(models):
     buffers = []
     for model in models:
         for name, buffer in model.named_buffers():
@@ -111,7 +111,7 @@ def test_clipping_is_that_of_torch(largest):
     twin, start = copy.deepcopy(model), model_state(model)
     F.cross_entropy(twin(x), y).backward()
     torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
-    after = one_step(model, x, y, clip_norm=largest)
+    after = take_one_step(model, x, y, clip_norm=largest)
     for name, parameter in twin.named_parameters():
         assert float((after[name] - (start[name] - parameter.grad)).abs().max()) < 1e-12
 
