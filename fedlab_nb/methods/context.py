@@ -127,7 +127,7 @@ class Context:
         if public is None:
             public = federation.dataset.x_train[:0]  # no samples
         self.public = public.to(self.device, dtype)
-        self.poison = Poison.read(poison, self.clients_count)
+        self.poison = Poison.parse(poison, self.clients_count)
         self.poisoned = self.poison.choose_clients(self.clients_count, seed)
         self.private = PrivateData(
             federation,

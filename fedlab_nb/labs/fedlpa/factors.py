@@ -116,7 +116,7 @@ def read_layer(
     input_shape: tuple[int, ...] = ()
     if index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
+        input_shape = choose_image_shape(outcome.settings.dataset, tuple(weight.shape))
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
     is_last = index == len(layers) - 1
@@ -147,7 +147,7 @@ def read_sent_factors(
     return a, b
 
 
-def image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Channels, height and width of what the first layer reads: the image, or the patch of a
     convolution. Empty if that is no image.
     """
@@ -159,7 +159,7 @@ def image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     return ()
 
 
-def rank(matrix: np.ndarray) -> int:
+def compute_rank(matrix: np.ndarray) -> int:
     """How many directions a factor excites: eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
@@ -221,7 +221,7 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
     """What the client holds, and how much of it the factors show."""
-    shown = f"they vary in {rank(layer.a)} of {len(layer.a)} directions"
+    shown = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
     if layer.input_name:
         shown = f"the last column of A is its mean {layer.input_name}"
     return (
@@ -237,6 +237,6 @@ def describe_ranks(layer: LayerFactors) -> str:
     else:
         version = "as sent, with λ_damp on the diagonals"
     return (
-        f"Its inputs to {layer.layer} vary in {rank(layer.a)} of {len(layer.a)} directions, its "
-        f"errors in {rank(layer.b)} of {len(layer.b)}. Shown {version}."
+        f"Its inputs to {layer.layer} vary in {compute_rank(layer.a)} of {len(layer.a)} directions, its "
+        f"errors in {compute_rank(layer.b)} of {len(layer.b)}. Shown {version}."
     )

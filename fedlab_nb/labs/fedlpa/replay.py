@@ -47,15 +47,15 @@ def replay_server(outcome: Any, samples: Samples | None = None) -> ServerReplay:
     return ServerReplay(outcome.model, x, y, outcome.options["weights"])
 
 
-def nearest_damping(damping: float) -> float:
+def find_nearest_damping(damping: float) -> float:
     """The one of DAMPINGS that is nearest to `damping`, on a logarithmic scale."""
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def damping_menu(damping: float = 1e-3) -> dict[str, Any]:
+def make_damping_menu(damping: float = 1e-3) -> dict[str, Any]:
     """Options and value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
-    return {"options": options, "value": nearest_damping(damping)}
+    return {"options": options, "value": find_nearest_damping(damping)}
 
 
 def format_power_of_ten(value: float) -> str:

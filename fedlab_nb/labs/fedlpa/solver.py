@@ -16,7 +16,7 @@ from ...plots import Picture, capitalize, describe_picture, drawing, dress, lege
 from ...plots.style import SERIES, set_log_axis
 from ...plots.words import Setting
 from ..runs import Steps, describe_setting
-from .replay import damping_menu, format_number, format_power_of_ten, replay_server
+from .replay import format_number, format_power_of_ten, make_damping_menu, replay_server
 
 
 class Look(NamedTuple):
@@ -56,7 +56,7 @@ class Solver(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **damping_menu(),
+            **make_damping_menu(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -175,7 +175,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     table = []
     descriptions = []
     for name in solutions.curves:
-        rows = make_rows(solutions, name)
+        rows = make_solver_rows(solutions, name)
         table += rows
         descriptions.append(describe_end(rows[-1]))
     sentence = f"{capitalize('; '.join(descriptions))}."
@@ -187,7 +187,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
+def make_solver_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
     """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the last accuracy that is known by then.
     """
