@@ -12,6 +12,7 @@ import numpy as np
 from ipywidgets import Dropdown, SelectionSlider
 
 from ...errors import RunError
+from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
 from ...panels import LabView, PanelState, make_widget
@@ -28,6 +29,7 @@ from ...plots.style import (
     set_percent_axis,
 )
 from ...plots.words import Setting
+from ...studies import Outcome
 from ...studies.experiment import load_validation_samples
 from ...studies.outcome import VALIDATION_SETS
 from ..runs import describe_setting
@@ -136,7 +138,7 @@ class DampingSweep(NamedTuple):
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
+def sweep_dampings(outcome: Outcome) -> Generator[None, None, DampingSweep]:
     """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
     test accuracy of the λ_damp that is best there. RunError where the run has no validation images.
     """
@@ -174,12 +176,12 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     return sweep._replace(test_accuracies=measure_best_dampings(outcome, sweep))
 
 
-def compute_mean_diagonals(posterior: Any) -> list[float]:
+def compute_mean_diagonals(posterior: LocalPosterior) -> list[float]:
     """The mean diagonal of B of each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
-def measure_best_dampings(outcome: Any, sweep: DampingSweep) -> dict[str, float]:
+def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
     """{rule for π: test accuracy with the λ_damp that is best on validation images}."""
     server = replay_server(outcome)
     accuracies = {}

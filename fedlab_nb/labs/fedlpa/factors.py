@@ -4,7 +4,7 @@ input in A.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown
@@ -12,12 +12,14 @@ from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...data import load
+from ...methods.fedlpa.client import LocalPosterior
 from ...panels import LabView, PanelState, make_widget, offer
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
 from ...plots.style import draw_colour_bar, limit_ticks, mark_place, set_class_ticks
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
+from ...studies import Outcome
 from ..runs import describe_classes, describe_setting
 from .replay import format_number, get_posteriors
 
@@ -106,7 +108,7 @@ class LayerFactors(NamedTuple):
 
 
 def read_layer(
-    outcome: Any, posterior: Any, client: int, index: int, as_sent: bool = True
+    outcome: Outcome, posterior: LocalPosterior, client: int, index: int, as_sent: bool = True
 ) -> LayerFactors:
     """Layer number `index` of a client, as it was sent or before damping."""
     layers = outcome.report.layers
@@ -135,7 +137,7 @@ def read_layer(
 
 
 def read_sent_factors(
-    outcome: Any, posterior: Any, client: int, layer: str
+    outcome: Outcome, posterior: LocalPosterior, client: int, layer: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options

@@ -9,7 +9,9 @@ import torch
 
 from ...data import load
 from ...errors import RunError
+from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import LIMIT, ServerReplay
+from ...studies import Outcome
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 LARGE_POSTERIOR = 400_000  # bytes of one client, beyond which fewer test images are looked at
@@ -18,7 +20,7 @@ DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # λ_damp
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def get_posteriors(outcome: Any) -> list:
+def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
     """What the clients of a run had measured; RunError where it was too large to keep."""
     if not outcome.model.posteriors:
         raise RunError(
@@ -28,7 +30,7 @@ def get_posteriors(outcome: Any) -> list:
     return outcome.model.posteriors
 
 
-def replay_server(outcome: Any, samples: Samples | None = None) -> ServerReplay:
+def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerReplay:
     """The run's server, ready to do its part again.
 
     samples: x and y on which accuracies are reported; the default is the test images

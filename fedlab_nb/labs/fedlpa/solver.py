@@ -15,6 +15,7 @@ from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, capitalize, describe_picture, drawing, dress, legend, percent, plural
 from ...plots.style import SERIES, set_log_axis
 from ...plots.words import Setting
+from ...studies import Outcome
 from ..runs import Steps, describe_setting
 from .replay import format_number, format_power_of_ten, make_damping_menu, replay_server
 
@@ -104,7 +105,7 @@ class Solutions(NamedTuple):
 
 
 def solve_in_three_ways(
-    outcome: Any, damping: float, steps: int
+    outcome: Outcome, damping: float, steps: int
 ) -> Generator[tuple[int, int, str], None, Solutions]:
     """The three solvers on the run's uploads; `steps` of gradient descent."""
     server = replay_server(outcome)
@@ -126,7 +127,7 @@ def solve_in_three_ways(
     return Solutions(curves, points, describe_setting(outcome, f"λ_damp = {damping:g}"))
 
 
-def read_solution(outcome: Any) -> Solutions:
+def read_solution(outcome: Outcome) -> Solutions:
     """How the run's own solver went. Its accuracy is known at MARKED_STEPS and at the end."""
     options = outcome.options
     report = outcome.report

@@ -3,7 +3,7 @@ side by side. `TwoClients` is what the views of two clients have in common.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -21,6 +21,7 @@ from ...models.state import copy_model
 from ...panels import LabView, PanelState, make_widget, offer
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
+from ...studies import Outcome
 from ...training import ClientModels
 from ..runs import describe_setting, list_clients
 
@@ -30,7 +31,7 @@ NOISE_SAMPLES = 500  # on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 
-def get_clients(outcome: Any) -> ClientModels:
+def get_clients(outcome: Outcome) -> ClientModels:
     """The clients' networks of a run; RunError where they were too large to keep."""
     if outcome.model.clients is None:
         raise RunError(
@@ -117,7 +118,7 @@ class Pair(NamedTuple):
         return [plain_client_name(k, self.setting) for k in (self.a, self.b)]
 
 
-def match_clients(outcome: Any, first_client: int, second_client: int, rule: str) -> Pair:
+def match_clients(outcome: Outcome, first_client: int, second_client: int, rule: str) -> Pair:
     """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
     clients = get_clients(outcome)
     data = load(outcome.settings.dataset)
