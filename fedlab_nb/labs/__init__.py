@@ -15,7 +15,7 @@ from ..methods import METHODS
 from ..panels import LabSpec, Panel
 from .coboosting.images import DATA_FREE, make_data_free_spec
 
-__all__ = ["lab", "spec_of"]
+__all__ = ["find_lab_spec", "lab"]
 
 
 def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) -> Panel:
@@ -28,10 +28,10 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 
     Raises UsageError for a name or value that no control takes.
     """
-    return Panel(spec_of(choose("method", method, METHODS)), methods=methods, **options)
+    return Panel(find_lab_spec(choose("method", method, METHODS)), methods=methods, **options)
 
 
-def spec_of(method: str) -> LabSpec:
+def find_lab_spec(method: str) -> LabSpec:
     """What the lab of `method` (a registered one) consists of."""
     folders = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
     if method in folders:

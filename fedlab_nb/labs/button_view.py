@@ -72,12 +72,12 @@ def read_stored_runs(name: str) -> tuple[str, list[Row]]:
     return f"Stored {about['date']}: {make_setting(first['at'], seeds)}", rows
 
 
-def values_by_seed(row: Row, column: str = "accuracy") -> dict[int, float]:
+def group_values_by_seed(row: Row, column: str = "accuracy") -> dict[int, float]:
     """{seed: value} of one column of a stored row."""
     return dict(zip(row["seeds"], row[column], strict=True))
 
 
-def accuracies_by_seed(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
+def group_accuracies_by_seed(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
     """{seed: test accuracy} of {seed: Outcome}."""
     return {seed: outcome.accuracy for seed, outcome in outcomes.items()}
 
@@ -85,4 +85,4 @@ def accuracies_by_seed(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
 def make_series(name: str, outcomes: Mapping[int, Outcome], method: str = "") -> Series:
     """A row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
     bytes_up = mean(outcome.bytes_up / len(outcome.label_counts) for outcome in outcomes.values())
-    return Series(name, method=method, accuracies=accuracies_by_seed(outcomes), up=bytes_up)
+    return Series(name, method=method, accuracies=group_accuracies_by_seed(outcomes), up=bytes_up)

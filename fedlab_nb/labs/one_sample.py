@@ -79,7 +79,7 @@ class OneSample(NamedTuple):
             return None
         return self.members.index(self.client)
 
-    def top_class(self, scores: np.ndarray) -> str:
+    def format_top_class(self, scores: np.ndarray) -> str:
         """The class with the largest of the scores `[C]`, in quotes."""
         return f"“{self.names[int(scores.argmax())]}”"
 
@@ -91,7 +91,7 @@ class OneSample(NamedTuple):
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
             row = {
                 "who": f"client {plain_client_name(k, self.setting)}",
-                "says": self.top_class(scores),
+                "says": self.format_top_class(scores),
             }
             for title, values in self.client_numbers.items():
                 row[title] = f"{values[i]:.3g}"
@@ -99,7 +99,7 @@ class OneSample(NamedTuple):
                 row[column] = f"{score:.2g}"
             rows.append(row)
         for name, answer in self.answers.items():
-            row = {"who": name, "says": self.top_class(answer)}
+            row = {"who": name, "says": self.format_top_class(answer)}
             for column, share in zip(columns, answer, strict=True):
                 row[column] = percent(share)
             rows.append(row)

@@ -21,7 +21,7 @@ from ..methods import METHODS
 from ..panels import PanelState, PlannedRuns
 from ..plots import join_words, percent
 from ..plots.words import Setting, make_setting, plain_client_name
-from ..studies import job
+from ..studies import Outcome, job
 from ..studies.settings import RECIPE_FIELDS, Settings
 
 Steps = Generator[tuple[int, int, str], None, Any]
@@ -98,7 +98,7 @@ def run_method(
 
 
 def rerun(
-    outcome: Any, method: str, changes: Mapping[str, Any] | None = None, name: str = ""
+    outcome: Outcome, method: str, changes: Mapping[str, Any] | None = None, name: str = ""
 ) -> Steps:
     """Run `method` with the settings and the seed of `outcome`, except for `changes`.
 

@@ -290,8 +290,8 @@ class AFL(FrozenMethod):
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Every client's moments, as it has them and as the server has received them."""
-        own = SquareMatrices(2 * ctx.clients_count, self.compute_feature_size(ctx) + 1)
-        return [*super().square_matrices(ctx), own]
+        client_matrices = SquareMatrices(2 * ctx.clients_count, self.compute_feature_size(ctx) + 1)
+        return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features of each client and of test samples; the noise that the promise needs.

@@ -16,6 +16,7 @@ from ..data import Federation, find_normalisation
 from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import choose_default_width
+from ..models.network import Architecture
 from ..models.state import all_finite, copy_model
 from ..rng import draw_laplace_noise, generator
 from ..training import ClientModels, Recipe, Tick, train_clients
@@ -95,7 +96,7 @@ class Context:
         self,
         federation: Federation,
         *,
-        architectures: Sequence[tuple],
+        architectures: Sequence[Architecture],
         recipe: Recipe,
         seed: int,
         holdout: float = 0.1,
@@ -127,7 +128,7 @@ class Context:
         if public is None:
             public = federation.dataset.x_train[:0]  # no samples
         self.public = public.to(self.device, dtype)
-        self.poison = Poison.read(poison, self.clients_count)
+        self.poison = Poison.parse(poison, self.clients_count)
         self.poisoned = self.poison.choose_clients(self.clients_count, seed)
         self.private = PrivateData(
             federation,
@@ -184,7 +185,9 @@ class Context:
             self.private.locked = False
 
     # ------------------------------------------------------------------ models
-    def initial_model(self, k: int = 0, architecture: tuple | None = None, *names: str) -> Network:
+    def initial_model(
+        self, k: int = 0, architecture: Architecture | None = None, *names: str
+    ) -> Network:
         """The untrained model of client k: the server's common one, or, with init="different", the client's own.
 
         `architecture`: instead of the client's; `names`: of the random stream, before "init".
@@ -197,7 +200,7 @@ class Context:
             self._initial_models[key] = self.build(architecture, stream)
         return copy_model(self._initial_models[key])
 
-    def build(self, architecture: tuple, stream: torch.Generator) -> Network:
+    def build(self, architecture: Architecture, stream: torch.Generator) -> Network:
         """A network for images in [0, 1], which its first layer brings to the run's scale."""
         name, input_shape, classes, width = architecture
         model = build(
@@ -213,7 +216,7 @@ class Context:
             model = normalise_inputs(model, *self._scale)
         return model
 
-    def server_architecture(self, model: str = "auto") -> tuple:
+    def server_architecture(self, model: str = "auto") -> Architecture:
         """(name, input_shape, classes, width) of the server's own network: `model`, or for "auto" the first client's.
 
         UsageError if there is no such network or it cannot take these samples.
@@ -236,7 +239,7 @@ class Context:
         return model
 
     def send_initial_models(
-        self, architectures: Sequence[tuple] = (), *names: str
+        self, architectures: Sequence[Architecture] = (), *names: str
     ) -> list[Network]:
         """Every client gets the initial model (phase "initial model"); returns the clients' models.
 

@@ -182,8 +182,8 @@ class FedPFT(FrozenMethod):
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """With full covariances those of a class's components, while its mixture is fitted."""
         count = self.components if self.covariance == "full" else 0
-        own = SquareMatrices(count, self.compute_feature_size(ctx))
-        return [*super().square_matrices(ctx), own]
+        client_matrices = SquareMatrices(count, self.compute_feature_size(ctx))
+        return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         client_features, frozen = yield from self.make_features(ctx)

@@ -325,8 +325,8 @@ class Gauss(FrozenMethod):
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Second moments as the server has received them: one a client, or one for each of its classes."""
         groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
-        own = SquareMatrices(groups * ctx.clients_count, self.compute_feature_size(ctx))
-        return [*super().square_matrices(ctx), own]
+        client_matrices = SquareMatrices(groups * ctx.clients_count, self.compute_feature_size(ctx))
+        return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS.get(self.head, "full")  # trained heads need what qda sends

@@ -2,23 +2,22 @@
 
     poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"  |  "lie:COUNT:LOGIT"
 
-- `labels`: its labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security 2020). This
-  includes what it holds out: where validation images are the clients' held-out ones, the validation accuracy of a
-  poisoned run is measured on flipped labels, too. The test labels are right;
-- `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
-- `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
-  et al., AISTATS 2020, have f = M/η);
-- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/byzantine.py`): to a rule
-  that reads probabilities with probability 1 for one class, to a rule that reads logits with a logit as large as the
-  largest of the honest clients' for the same sample. LOGIT is another size, for both: logits are not bounded by
-  themselves, and what a liar can do to such a rule depends on the size that it accepts.
+- `labels`: the client's labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security
+  2020). Its held-out samples are flipped, too. Where these are the validation images, validation accuracy is measured
+  on flipped labels. The test labels are right.
+- `sign`: the client trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign.
+- `scaled`: the client trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large. FACTOR is f; without
+  it f is 10 (Bagdasaryan et al., AISTATS 2020, have f = M/η).
+- `lie`: the client trains and sends honestly. When an ensemble asks it, it answers falsely (`parts/byzantine.py`).
+  A rule that reads probabilities gets probability 1 for one class. A rule that reads logits gets a logit as large as
+  the largest of the honest clients' for the same sample. LOGIT sets another size for both rules. Logits have no bound
+  of their own, so what a liar can do to such a rule depends on the size that the rule accepts.
 
-θ_0 is the model that the client received. Parameters are changed, batch norm's statistics are not: a variance may not
-be negative. Who is poisoned is drawn from the run's seed; those of COUNT = 1 are among those of COUNT = 2.
+θ_0 is the model that the client received. Only parameters are changed. Batch norm's statistics stay as they are,
+because a variance may not be negative. Who is poisoned is drawn from the run's seed. The client of COUNT = 1 is among
+those of COUNT = 2.
 
-Sums have no defence. On the digits (alpha = 0.1, M = 10, seeds 0-9), with flipped labels: the ensemble goes from
-54 ± 7 % to 50 ± 9 with one of them and 32 ± 7 with four, QDA (`gauss`) from 98 ± 0 to 93 ± 4 and 60 ± 6, AFL from
-94 ± 0 to 85 ± 4 and 54 ± 7.
+Methods that add up what clients send have no defence against any of this.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Poison:
     logit: float = 0.0
 
     @classmethod
-    def read(cls, text: str, clients: int) -> Poison:
+    def parse(cls, text: str, clients: int) -> Poison:
         """What a setting means; UsageError, in one sentence, for another text or more than `clients` clients."""
         if str(text).strip() == "none":
             return cls()

@@ -20,6 +20,8 @@ from torch import nn
 
 # The blocks of a network, and D, the length of the feature vector that they end in.
 Layout = tuple[Sequence[nn.Module], int]
+# (name, input_shape, classes, width); with a fifth element for the upper part of a network that was cut.
+Architecture = tuple
 
 
 class Network(nn.Module):
@@ -29,7 +31,9 @@ class Network(nn.Module):
     `architecture` is (name, input_shape, classes, width): equal for exactly those models whose states fit each other.
     """
 
-    def __init__(self, blocks: Sequence[nn.Module], features: int, architecture: tuple) -> None:
+    def __init__(
+        self, blocks: Sequence[nn.Module], features: int, architecture: Architecture
+    ) -> None:
         super().__init__()
         self.body = nn.Sequential(*blocks)
         self.classifier = nn.Linear(features, architecture[2])

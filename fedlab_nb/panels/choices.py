@@ -234,7 +234,7 @@ class PoisonRow:
 
     def put(self, value: object, clients: int) -> None:
         """Show a setting; UsageError for one that is none."""
-        poison = Poison.read(str(value), clients)
+        poison = Poison.parse(str(value), clients)
         self.fit(clients)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1

@@ -17,11 +17,11 @@ def probes(outcome) -> dict[str, float]:
     (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
     client's first layer or block.
     """
-    from ..labs.fusefl.probes import block_outputs, layer_outputs, probe_layers
+    from ..labs.fusefl.probes import compute_block_outputs, compute_layer_outputs, probe_layers
 
     data = outcome.settings.data()
     network = outcome.model.module
-    outputs = block_outputs if outcome.options["blocks"] > 1 else layer_outputs
+    outputs = compute_block_outputs if outcome.options["blocks"] > 1 else compute_layer_outputs
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)
     features = outputs(network, data.x_train)
@@ -68,11 +68,11 @@ def trusted(outcome) -> dict[str, float]:
     """FENS: the share of weights `below` zero; for how many classes the client with the largest
     weight holds most samples (`owners`); which share of the commonest single digit the clients hold
     that have it `alone`, and the weight that they get for it (`theirs`), 0 where there are none."""
-    from ..labs.fens.trust import likeness
+    from ..labs.fens.trust import compare_weights_with_counts
 
     counts = np.asarray(outcome.label_counts)
     weights = outcome.report.weights
-    like = likeness(counts, weights)
+    like = compare_weights_with_counts(counts, weights)
     has_one_digit = (counts > 0).sum(1) == 1
     alone = counts[has_one_digit].sum(0)
     digit = int(alone.argmax())
@@ -174,11 +174,11 @@ def members(outcome) -> dict[str, float]:
     """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
     consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
     before a head is copied, mean of the last four rounds."""
-    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
+    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent
 
     report = outcome.report
     samples = measure_dissent(outcome)
-    least, _, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    least, _, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
@@ -188,19 +188,19 @@ def voted(outcome) -> dict[str, float]:
     run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
     `middle` and `most` dissent.
     """
-    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
-    from ..labs.fedet.votes import consensus_accuracy, vote_on_test_samples, voting_rule
+    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent
+    from ..labs.fedet.votes import compute_consensus_accuracy, get_voting_rule, vote_on_test_samples
 
     rules = {
         "paper": ("softmax", 1.0),
-        "own": voting_rule(outcome.options),
+        "own": get_voting_rule(outcome.options),
         "equal": ("uniform", 1.0),
     }
     shares = {}
     for name, rule in rules.items():
-        shares[name] = consensus_accuracy(*vote_on_test_samples(outcome, *rule))
+        shares[name] = compute_consensus_accuracy(*vote_on_test_samples(outcome, *rule))
     samples = measure_dissent(outcome)
-    least, middle, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    least, middle, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     return {**shares, "least": least, "middle": middle, "most": most}
 
 

@@ -244,7 +244,7 @@ class Settings:
             minimum=minimum,
             size_sigma=size_sigma,
             poison=str(
-                Poison.read(self.poison, len(data.list_present_clients(count, absent, unseen)))
+                Poison.parse(self.poison, len(data.list_present_clients(count, absent, unseen)))
             ),
             absent=data.format_clients(absent),
             unseen=data.format_clients(unseen),

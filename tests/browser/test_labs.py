@@ -10,7 +10,7 @@ from collisions import collisions
 from lab_steps import notebook, open_notebook, run_all
 from playwright.sync_api import expect
 
-from fedlab_nb.labs import spec_of
+from fedlab_nb.labs import find_lab_spec
 from fedlab_nb.panels.figures import COMMON, COMPARE
 from fedlab_nb.panels.race import RACE
 
@@ -36,7 +36,7 @@ OVERFLOW = """panel => {
 
 def titles(name: str) -> dict[str, str]:
     """Title of each view of a panel."""
-    spec = {"compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
+    spec = {"compare": COMPARE, "race": RACE}.get(name) or find_lab_spec(name)
     return {view.name: view.title for view in (*spec.views, *COMMON)}
 
 

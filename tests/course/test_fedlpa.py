@@ -8,7 +8,7 @@ from lessons import LESSONS
 
 from fedlab_nb.comm import count_bytes
 from fedlab_nb.course.fedlpa import lesson
-from fedlab_nb.labs.fedlpa.two_weights import two_weights
+from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
 from fedlab_nb.methods.fedlpa.client import LocalPosterior
 
 
@@ -37,7 +37,7 @@ def test_the_place_of_two_weights():
 
 @pytest.mark.parametrize("angle", [90, 45])
 def test_it_is_what_the_picture_of_two_weights_shows(angle):
-    shown = two_weights(angle, 9)
+    shown = make_two_weights(angle, 9)
     np.testing.assert_allclose(
         lesson.product_mean(np.array(shown.means), np.array(shown.precisions)), shown.aggregate
     )

@@ -79,9 +79,9 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
     """Neither from the federation nor from what a client took of it before."""
     ctx = context()
     private, real = ctx.private, Context.server
-    rows = private._rows
+    rows = private._select_rows
     monkeypatch.setattr(
-        private, "_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted))
+        private, "_select_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted))
     )
 
     @contextmanager

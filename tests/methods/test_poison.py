@@ -33,8 +33,8 @@ def test_forms():
         (" sign : 2 ", "sign:2"),
         ("scaled:1", "scaled:1:10"),
     ):
-        assert str(Poison.read(text, 5)) == form and Poison.read(form, 5) == Poison.read(text, 5)
-    assert Poison.read("scaled:2:-3.5", 5) == Poison("scaled", 2, -3.5)
+        assert str(Poison.parse(text, 5)) == form and Poison.parse(form, 5) == Poison.parse(text, 5)
+    assert Poison.parse("scaled:2:-3.5", 5) == Poison("scaled", 2, -3.5)
     for wrong in (
         "labels",
         "flip:2",
@@ -46,7 +46,7 @@ def test_forms():
         "",
     ):
         with pytest.raises(UsageError) as error:
-            Poison.read(wrong, 5)
+            Poison.parse(wrong, 5)
         assert ". " not in str(error.value).removesuffix(".") and "poison" in str(error.value)
 
 

@@ -71,7 +71,7 @@ def test_the_expectation_of_dare_is_the_change():
     method, mean = Ties(drop=0.75), torch.zeros_like(change)
     for seed in range(2000):
         ctx.seed = seed
-        drawn = method._drop(change, ctx, 1)
+        drawn = method._drop_entries(change, ctx, 1)
         assert bool(((drawn == 0) | (drawn == 4 * change)).all())
         mean += drawn / 2000
     # Of one entry t the standard deviation over 2000 draws is |t| (3 / 2000)^½.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-from ...labs.afl.forget import refit_without
+from ...labs.afl.forget import solve_without_client
 from ...labs.afl.image import recover_class_means
 from ...methods.afl import forget_client
 from ...methods.gauss import ClassSums, make_message, measure_class_sums, read_message
@@ -72,7 +72,7 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     """
     outcome = first(outcomes)
     from_sums = forget_client(outcome.report, client)
-    from_images = refit_without(outcome, client)
+    from_images = solve_without_client(outcome, client)
     return RESENT[0] if apart(from_sums, from_images) < 1e-6 else RESENT[2]
 
 

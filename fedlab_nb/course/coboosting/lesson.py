@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.special import softmax
 
-from ...labs.coboosting.votes import class_accuracies, client_logits
+from ...labs.coboosting.votes import compute_class_accuracies, compute_client_logits
 from ...plots.words import format_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
@@ -39,7 +39,7 @@ def worst(o: Outcome) -> tuple[int, float]:
     """The class that the ensemble recognises worst, and its accuracy."""
     is_right = o.test_predictions == o.test_labels
     classes = o.label_counts.shape[1]
-    accuracies = class_accuracies(is_right, o.test_labels, classes)
+    accuracies = compute_class_accuracies(is_right, o.test_labels, classes)
     return int(np.nanargmin(accuracies)), float(np.nanmin(accuracies))
 
 
@@ -55,7 +55,7 @@ def one_class(o: Outcome) -> Card:
     """
     c, accuracy = worst(o)
     held = o.label_counts[:, c]
-    logits = client_logits(o)[o.test_labels == c]  # [n, M, C]
+    logits = compute_client_logits(o)[o.test_labels == c]  # [n, M, C]
     alone = []
     for k in np.argsort(-held):
         if held[k] > 0.1 * held.sum():

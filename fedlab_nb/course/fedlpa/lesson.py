@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from ...labs.fedlpa.two_weights import two_weights
+from ...labs.fedlpa.two_weights import make_two_weights
 from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
@@ -21,7 +21,7 @@ def place(ratio: float = 9) -> str:
     """Which of PLACES the product of the two Gaussians is, where their axes are those of the
     plane.
     """
-    x, y = two_weights(90, ratio).aggregate
+    x, y = make_two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
 
 

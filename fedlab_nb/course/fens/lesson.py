@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ...comm import formulas
-from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
+from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, count_bytes_by_part
 from ...methods.fens import Fens
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
@@ -61,7 +61,7 @@ def ratio(panel: Panel, clients: int) -> float:
     number for each of them).
     """
     outcome = first(panel)
-    counted = bytes_by_part(outcome.ledger, 0)
+    counted = count_bytes_by_part(outcome.ledger, 0)
     grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
     return round(1 + clients * grows / counted[OWN], 2)
 
@@ -71,7 +71,7 @@ def bill(panel: Panel) -> Card:
     the paper.
     """
     outcome = first(panel)
-    counted = bytes_by_part(outcome.ledger, 0)
+    counted = count_bytes_by_part(outcome.ledger, 0)
     clients, classes = outcome.label_counts.shape
     lines = []
     for many, remark in ((clients, ", as the ledger counted"), (2 * clients, "")):

@@ -12,7 +12,7 @@ from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
 from ...plots.words import Setting, join_words
-from ..button_view import ButtonView, accuracies_by_seed
+from ..button_view import ButtonView, group_accuracies_by_seed
 from ..runs import Steps, plan_runs, run_all
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -41,7 +41,7 @@ class Budget(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
-        for label, options in kinds_of_features(state).items():
+        for label, options in list_feature_kinds(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
                 changes[name_run(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
@@ -50,12 +50,12 @@ class Budget(ButtonView):
         """{features: accuracies by budget}, the setting in words, and δ."""
         runs = yield from run_all(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}
-        for label in kinds_of_features(state):
+        for label in list_feature_kinds(state):
             by_features[label] = {}
             for epsilon in BUDGETS:
                 outcomes = runs[name_run(label, epsilon)]
-                by_features[label][epsilon] = accuracies_by_seed(outcomes)
-            by_features[label][None] = accuracies_by_seed(runs[name_run(label, NO_NOISE)])
+                by_features[label][epsilon] = group_accuracies_by_seed(outcomes)
+            by_features[label][None] = group_accuracies_by_seed(runs[name_run(label, NO_NOISE)])
         return by_features, describe_settings(state.settings), state.knobs["delta"]
 
     def draw_result(self, state: PanelState) -> Picture:
@@ -63,7 +63,7 @@ class Budget(ButtonView):
         return draw_budgets(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def kinds_of_features(state: PanelState) -> dict[str, dict[str, object]]:
+def list_feature_kinds(state: PanelState) -> dict[str, dict[str, object]]:
     """{label: options} of the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {

@@ -98,22 +98,22 @@ def remove_client(outcome: Outcome, client: int) -> Removal:
     """
     report = outcome.report
     weights = forget_client(report, client)
-    right_before = classify_rightly(outcome, report.weights)
-    right_after = classify_rightly(outcome, weights)
-    refitted = refit_without(outcome, client)
+    right_before = find_right_answers(outcome, report.weights)
+    right_after = find_right_answers(outcome, weights)
+    refitted = solve_without_client(outcome, client)
     distance = np.abs(weights - refitted).max() / np.abs(refitted).max()
     return Removal(
         outcome=outcome,
         client=client,
-        before=class_accuracies(outcome, right_before),
-        after=class_accuracies(outcome, right_after),
+        before=compute_class_accuracies(outcome, right_before),
+        after=compute_class_accuracies(outcome, right_after),
         accuracy=(float(right_before.mean()), float(right_after.mean())),
         samples=report.classes[client, -1].round().astype(int),
         distance=float(distance),
     )
 
 
-def classify_rightly(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
+def find_right_answers(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
     """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
     rightly.
     """
@@ -122,7 +122,7 @@ def classify_rightly(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
     return logits.argmax(1) == outcome.test_labels
 
 
-def class_accuracies(outcome: Outcome, is_right: np.ndarray) -> np.ndarray:
+def compute_class_accuracies(outcome: Outcome, is_right: np.ndarray) -> np.ndarray:
     """`[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
@@ -133,7 +133,7 @@ def class_accuracies(outcome: Outcome, is_right: np.ndarray) -> np.ndarray:
     return accuracies
 
 
-def refit_without(outcome: Outcome, client: int) -> np.ndarray:
+def solve_without_client(outcome: Outcome, client: int) -> np.ndarray:
     """The weights `[d, C]` fitted to the other clients' training samples, summed in one place."""
     federation = outcome.federation()
     report = outcome.report

@@ -38,7 +38,7 @@ class Image(LabView):
         means = recover_class_means(state.outcome)
         client = state.client
         if client is None or client >= len(means):
-            client = first_with_single_image(means)
+            client = find_first_with_single_image(means)
         who = client_name(client, setting)
         return draw_pairs(
             means[client],
@@ -68,7 +68,7 @@ def recover_class_means(outcome: Outcome) -> list[Neighbours]:
     return attack_clients(outcome, class_means)
 
 
-def first_with_single_image(means: Sequence[Neighbours]) -> int:
+def find_first_with_single_image(means: Sequence[Neighbours]) -> int:
     """The first client that has a class with a single image; client 0 where there is none."""
     for client, neighbours in enumerate(means):
         if (neighbours.counts == 1).any():

@@ -22,7 +22,7 @@ class Size(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
-        for kind in kinds_of_features(state):
+        for kind in list_feature_kinds(state):
             for size in SIZES:
                 changes[name_run(kind, size)] = {"afl.features": kind, "afl.size": size}
         changes[PIXELS] = {"afl.features": PIXELS}
@@ -32,7 +32,7 @@ class Size(ButtonView):
         """{kind: {size: Series}}, the Series of the pixels, and the setting in words."""
         runs = yield from run_all(self.planned_runs(state))
         by_kind: dict[str, dict[int, Series]] = {}
-        for kind in kinds_of_features(state):
+        for kind in list_feature_kinds(state):
             by_kind[kind] = {size: make_series(kind, runs[name_run(kind, size)]) for size in SIZES}
         pixels = make_series(PIXELS, runs[PIXELS])
         return by_kind, pixels, describe_settings(state.settings)
@@ -42,7 +42,7 @@ class Size(ButtonView):
         return draw_sizes(by_kind, pixels, setting)
 
 
-def kinds_of_features(state: PanelState) -> tuple[str, ...]:
+def list_feature_kinds(state: PanelState) -> tuple[str, ...]:
     """The kinds of random features that the data allow: convolutions need images."""
     has_images = state.federation.dataset.x_train.dim() == 4
     return ("relu", "conv") if has_images else ("relu",)

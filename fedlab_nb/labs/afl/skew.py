@@ -8,7 +8,7 @@ from ...panels.nearest_results import collect_accuracies
 from ...plots import Picture, plural
 from ...plots.study import against
 from ...studies.stored_results import DIGITS, list_stored_sets, load
-from ..button_view import ButtonView, accuracies_by_seed
+from ..button_view import ButtonView, group_accuracies_by_seed
 from ..runs import Steps, run_all, select_settings
 
 ALPHAS = (0.05, 0.1, 0.3, 1.0, 10.0)
@@ -40,7 +40,7 @@ class Skew(ButtonView):
         for method in METHODS:
             label = label_of(method, state.settings)
             by_method[label] = {
-                alpha: accuracies_by_seed(runs[name_run(method, alpha)]) for alpha in ALPHAS
+                alpha: group_accuracies_by_seed(runs[name_run(method, alpha)]) for alpha in ALPHAS
             }
         return describe_settings(state.settings), by_method, 1 / len(state.class_names)
 

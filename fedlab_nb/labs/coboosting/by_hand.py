@@ -33,8 +33,8 @@ from ...plots.words import Setting, describe_significance, format_points, plain_
 from ...studies.statistics import Band, band
 from ..runs import Steps, describe_setting, get_ensemble, rerun
 from .votes import (
-    class_accuracies,
-    client_logits,
+    compute_class_accuracies,
+    compute_client_logits,
     normalise_weights,
     predict_classes,
     split_in_halves,
@@ -123,7 +123,7 @@ class WeightsByHand(LabView):
             LEARNT: np.asarray(state.report.ensemble_weights),
             REAL: state.worked,
         }
-        self._presets = without_missing(weights)
+        self._presets = drop_missing_weights(weights)
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
     def _apply_preset(self, change: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ class WeightsByHand(LabView):
     def _note_change(self, change: Mapping[str, Any]) -> None:
         """Weights that are not the preset's are the learner's own, and tuned on what is shown."""
         preset = self._presets.get(self.start.value)
-        if preset is None or change["new"] != slider_levels(preset):
+        if preset is None or change["new"] != compute_slider_levels(preset):
             self.start.value = OWN
             if self.judge.value:
                 self._is_spoilt = True
@@ -158,7 +158,7 @@ class WeightsByHand(LabView):
             LEARNT: state.report.ensemble_weights if self.learnt.value else None,
             REAL: state.worked,
         }
-        scores = score_weights(state.prepared, without_missing(weights), self.judge.value)
+        scores = score_weights(state.prepared, drop_missing_weights(weights), self.judge.value)
         return self._picture.show(
             scores,
             state.class_names,
@@ -169,13 +169,13 @@ class WeightsByHand(LabView):
         )
 
 
-def without_missing(weights: Mapping[str, Any]) -> dict[str, Any]:
+def drop_missing_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
     """The weights that are known."""
     return {name: values for name, values in weights.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def slider_levels(weights: Any) -> tuple[float, ...]:
+def compute_slider_levels(weights: Any) -> tuple[float, ...]:
     """Where the sliders stand for `weights [M]`: the largest at 1, all at START_LEVEL if they are
     alike.
     """
@@ -205,7 +205,7 @@ class Sliders(widgets.Box):
 
     def set_weights(self, weights: Any) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
-        self.value = slider_levels(weights)
+        self.value = compute_slider_levels(weights)
         names = [plain_client_name(k, self.setting) for k in range(len(self.value))]
         if names != self._names:
             self._names = names
@@ -274,7 +274,7 @@ def score_weights(
     labels = ensemble.test_labels
     counts = ensemble.label_counts
     classes = counts.shape[1]
-    logits = client_logits(ensemble)
+    logits = compute_client_logits(ensemble)
     is_right = {name: predict_classes(logits, w) == labels for name, w in weights.items()}
     tune, judge = split_in_halves(len(labels))
     judge_scores = None
@@ -287,7 +287,7 @@ def score_weights(
         counts=counts,
         shares={name: normalise_weights(w) for name, w in weights.items()},
         by_class={
-            name: class_accuracies(is_right[name][tune], labels[tune], classes)
+            name: compute_class_accuracies(is_right[name][tune], labels[tune], classes)
             for name in (EQUAL, YOURS)
         },
         tune={name: float(right[tune].mean()) for name, right in is_right.items()},

@@ -67,13 +67,13 @@ class Images(LabView):
             state.class_names,
             setting=describe_setting(state),
             frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            epochs=planned_epochs(state),
+            epochs=count_planned_epochs(state),
             real=find_examples(dataset) if has_same_shape else None,
             class_index=state.class_index,
         )
 
 
-def planned_epochs(state: PanelState) -> int:
+def count_planned_epochs(state: PanelState) -> int:
     """The epochs of the run that is going on; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 

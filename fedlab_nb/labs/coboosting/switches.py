@@ -21,7 +21,12 @@ from ...plots import (
 from ...plots.kit import Bars
 from ...plots.words import Setting, describe_difference, join_words
 from ...studies.statistics import difference
-from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
+from ..button_view import (
+    ButtonView,
+    group_accuracies_by_seed,
+    group_values_by_seed,
+    read_stored_runs,
+)
 from ..runs import Steps, plan_runs, run_all
 
 Ideas = tuple[str, ...]
@@ -48,7 +53,7 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        return name_variant(self.on)
+        return format_variant_name(self.on)
 
     @property
     def words(self) -> str:
@@ -56,7 +61,7 @@ class Variant(NamedTuple):
         return "none of them" if not self.on else self.name
 
 
-def name_variant(on: Ideas) -> str:
+def format_variant_name(on: Ideas) -> str:
     """ "all three", "no GHS", "GHS alone" or "none"."""
     if len(on) == 3:
         return "all three"
@@ -68,7 +73,7 @@ def name_variant(on: Ideas) -> str:
     return "none"
 
 
-def knob_of(idea: str) -> str:
+def find_knob(idea: str) -> str:
     """The knob that switches an idea."""
     return f"coboosting.{idea.lower()}"
 
@@ -96,7 +101,7 @@ class Switches(ButtonView):
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for on in VARIANT_SETS[self.which.value]:
-            changes[name_variant(on)] = {knob_of(idea): idea in on for idea in IDEAS}
+            changes[format_variant_name(on)] = {find_knob(idea): idea in on for idea in IDEAS}
         return plan_runs("coboosting", settings, changes)
 
     def work(self, state: PanelState) -> Steps:
@@ -105,24 +110,24 @@ class Switches(ButtonView):
         runs = yield from run_all(self.planned_runs(state))
         variants = []
         for on in VARIANT_SETS[chosen_set]:
-            outcomes = runs[name_variant(on)]
+            outcomes = runs[format_variant_name(on)]
             ensemble = {
                 seed: outcome.report.ensemble_curve[-1] for seed, outcome in outcomes.items()
             }
-            variants.append(Variant(on, ensemble, accuracies_by_seed(outcomes)))
+            variants.append(Variant(on, ensemble, group_accuracies_by_seed(outcomes)))
         return describe_settings(state.settings), variants, chosen_set
 
     def stored_result(self, state: PanelState) -> Any:
         setting, rows = read_stored_runs("switches")
         row_by_ideas = {}
         for row in rows:
-            on = tuple(idea for idea in IDEAS if row["at"][knob_of(idea)])
+            on = tuple(idea for idea in IDEAS if row["at"][find_knob(idea)])
             row_by_ideas[on] = row
         variants = []
         for on in VARIANT_SETS[self.which.value]:
             row = row_by_ideas[on]
-            ensemble = values_by_seed(row, "report.ensemble_curve.-1")
-            variants.append(Variant(on, ensemble, values_by_seed(row)))
+            ensemble = group_values_by_seed(row, "report.ensemble_curve.-1")
+            variants.append(Variant(on, ensemble, group_values_by_seed(row)))
         return setting, variants
 
     def draw_result(self, state: PanelState) -> Picture:
@@ -150,11 +155,11 @@ def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Pictur
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
         describe_differences(whole, others),
-        build_table(columns, [table_row(variant, whole) for variant in variants]),
+        build_table(columns, [make_table_row(variant, whole) for variant in variants]),
     )
 
 
-def table_row(variant: Variant, whole: Variant) -> list[str]:
+def make_table_row(variant: Variant, whole: Variant) -> list[str]:
     """A variant's row of the table."""
     row = [variant.name]
     row += ["on" if idea in variant.on else "off" for idea in IDEAS]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def client_logits(ensemble: Any) -> np.ndarray:
+def compute_client_logits(ensemble: Any) -> np.ndarray:
     """Every client's logits `[N, M, C]` for the shown test images: they are the features of an
     outcome of `ensemble`.
     """
@@ -33,7 +33,7 @@ def predict_classes(logits: np.ndarray, weights: Sequence[float]) -> np.ndarray:
     return np.einsum("m,nmc->nc", weights, logits).argmax(1)
 
 
-def class_accuracies(is_right: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+def compute_class_accuracies(is_right: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
     without images.
     """

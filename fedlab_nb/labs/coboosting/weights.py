@@ -23,7 +23,7 @@ from ...plots.style import (
 )
 from ...plots.words import Setting, plain_client_name, row_name, shorten
 from ..runs import describe_classes, describe_setting
-from .images import planned_epochs
+from .images import count_planned_epochs
 
 MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
 MAX_EPOCHS = 6  # columns of the table
@@ -49,7 +49,7 @@ class Trajectories(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            epochs=planned_epochs(state),
+            epochs=count_planned_epochs(state),
             client=state.client,
             class_index=state.class_index,
         )

@@ -12,7 +12,7 @@ from ...plots.study import against
 from ...plots.style import INK, Look, look
 from ...plots.words import Setting
 from ...studies.outcome import Outcome
-from ..button_view import ButtonView, accuracies_by_seed
+from ..button_view import ButtonView, group_accuracies_by_seed
 from ..runs import Steps, plan_runs, run_all
 from .sent_images import IMAGE_KINDS
 
@@ -82,7 +82,7 @@ def make_budget(outcomes: Mapping[int, Outcome]) -> Budget:
             validation[seed] = outcome.accuracy_validation
     first = next(iter(outcomes.values()))
     most_bytes = max(up for up, _ in first.ledger.by_client().values())
-    return Budget(most_bytes, validation, accuracies_by_seed(outcomes))
+    return Budget(most_bytes, validation, group_accuracies_by_seed(outcomes))
 
 
 def draw_budgets(

@@ -23,7 +23,7 @@ from ...plots import (
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import Setting
 from ...studies import Outcome
-from .votes import vote_on_test_samples, voting_rule
+from .votes import get_voting_rule, vote_on_test_samples
 
 THIRDS = ("least dissent", "middle", "most dissent")
 BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # place beside the tick, colour
@@ -70,7 +70,7 @@ class Dissent(LabView):
 # ------------------------------------------------------------------------------------------ numbers
 def measure_dissent(outcome: Outcome, class_index: int | None = None) -> DissentSamples:
     """Dissent and right answers on the test samples; on those of one class if there are any."""
-    vote, truth = vote_on_test_samples(outcome, *voting_rule(outcome.options))
+    vote, truth = vote_on_test_samples(outcome, *get_voting_rule(outcome.options))
     is_selected = torch.ones_like(truth, dtype=torch.bool)
     if class_index is not None and (truth == class_index).any():
         is_selected = truth == class_index
@@ -82,7 +82,7 @@ def measure_dissent(outcome: Outcome, class_index: int | None = None) -> Dissent
     )
 
 
-def accuracy_by_thirds(dissent: np.ndarray, is_right: np.ndarray) -> list[float]:
+def compute_accuracy_by_thirds(dissent: np.ndarray, is_right: np.ndarray) -> list[float]:
     """Share of right answers in the thirds with the least, middle and most dissent. An empty third
     counts as the one before it.
     """
@@ -93,7 +93,7 @@ def accuracy_by_thirds(dissent: np.ndarray, is_right: np.ndarray) -> list[float]
     return shares
 
 
-def area_under_curve(dissent: np.ndarray, is_right: np.ndarray) -> float | None:
+def compute_area_under_curve(dissent: np.ndarray, is_right: np.ndarray) -> float | None:
     """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
     where all answers are right, or all are wrong.
     """
@@ -104,12 +104,14 @@ def area_under_curve(dissent: np.ndarray, is_right: np.ndarray) -> float | None:
     return float(np.heaviside(differences, 0.5).mean())
 
 
-def mean_by_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[float]:
-    """`accuracy_by_thirds`, mean over the runs.
+def average_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[float]:
+    """`compute_accuracy_by_thirds`, mean over the runs.
 
     column: "consensus_right" or "server_right"
     """
-    shares = [accuracy_by_thirds(run.dissent, getattr(run, column)) for run in runs.values()]
+    shares = [
+        compute_accuracy_by_thirds(run.dissent, getattr(run, column)) for run in runs.values()
+    ]
     return np.mean(shares, 0).tolist()
 
 
@@ -132,7 +134,7 @@ def draw_dissent(
         column = f"{name}_right"
         is_right = np.concatenate([getattr(run, column) for run in runs.values()])
         answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
-        shares[name] = [*mean_by_thirds(runs, column), answered]
+        shares[name] = [*average_thirds(runs, column), answered]
     columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
@@ -145,7 +147,7 @@ def draw_dissent(
         set_percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncols=2)
 
-    areas = [area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
+    areas = [compute_area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
     known_areas = [area for area in areas if area is not None]
     area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""
     least, _, most, answered = shares["consensus"]

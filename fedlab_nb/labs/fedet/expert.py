@@ -16,7 +16,7 @@ from ...plots import Picture, capitalize, describe_seeds, percent, plural
 from ...plots.words import plain_client_name, shorten
 from ..one_sample import OneSample, draw_one_sample
 from ..runs import describe_setting
-from .votes import consensus_accuracy, vote_on_logits, vote_on_test_samples, voting_rule
+from .votes import compute_consensus_accuracy, get_voting_rule, vote_on_logits, vote_on_test_samples
 
 KINDS = (
     ("test, all", "all"),
@@ -131,7 +131,7 @@ class Expert(LabView):
         """A new outcome brings its own rule and temperature, and its own samples."""
         if state.outcome is not None and state.outcome is not self._outcome:
             self._outcome = state.outcome
-            rule, temperature = voting_rule(state.outcome.options)
+            rule, temperature = get_voting_rule(state.outcome.options)
             self.rule.value = rule
             self.heat.value = min(max(temperature, LEAST_TEMPERATURE), LARGEST_TEMPERATURE)
         self.heat.disabled = self.rule.value != "softmax"
@@ -207,7 +207,7 @@ class Expert(LabView):
         effective_clients = []
         for outcome in state.outcomes.values():
             vote, truth = vote_on_test_samples(outcome, self.rule.value, self.heat.value)
-            accuracies.append(consensus_accuracy(vote, truth))
+            accuracies.append(compute_consensus_accuracy(vote, truth))
             effective_clients.append(float(vote.effective_clients.mean()))
         return (
             f" On all test samples ({describe_seeds(state.outcomes)}) the consensus of these weights "
@@ -220,14 +220,14 @@ def describe_sample(sample: OneSample) -> str:
     """What the consensus and the server say."""
     consensus = sample.answers["consensus"]
     text = (
-        f"{capitalize(sample.name)}: the consensus is {sample.top_class(consensus)} "
+        f"{capitalize(sample.name)}: the consensus is {sample.format_top_class(consensus)} "
         f"({percent(consensus.max())})"
     )
     if sample.truth is not None and sample.truth == consensus.argmax():
         text += ", and it is right"
     elif sample.truth is not None:
         text += f", wrong, it is “{sample.names[sample.truth]}”"
-    return f"{text}; the server says {sample.top_class(sample.answers['server'])}."
+    return f"{text}; the server says {sample.format_top_class(sample.answers['server'])}."
 
 
 def describe_clients(sample: OneSample) -> str:
@@ -240,5 +240,5 @@ def describe_clients(sample: OneSample) -> str:
     return (
         f"The dissent is ω_div = {weights[sample.disagrees].sum():.2f}. "
         f"Client {plain_client_name(sample.members[row], sample.setting)} says "
-        f"{sample.top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}."
+        f"{sample.format_top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}."
     )

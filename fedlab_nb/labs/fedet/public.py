@@ -17,7 +17,12 @@ from ...plots import Picture, Series, build_table, describe_picture, drawing, pe
 from ...plots.kit import Bars, keep_photo_colours, make_tile
 from ...plots.words import Setting, describe_difference, describe_each_seed
 from ...studies import Outcome
-from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
+from ..button_view import (
+    ButtonView,
+    group_accuracies_by_seed,
+    group_values_by_seed,
+    read_stored_runs,
+)
 from ..runs import Steps, plan_runs, run_all
 
 PUBLIC_SIZES = (20, 50, 100, 0)  # numbers of public samples; 0: all
@@ -57,16 +62,16 @@ class Public(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         if self.vary.value == "size":
-            changes = size_changes(state)
+            changes = make_size_changes(state)
         else:
-            changes = source_changes(state)
+            changes = make_source_changes(state)
         return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
         """The setting in words, the choices, and what was varied."""
         varied = self.vary.value
         runs = yield from run_all(self.planned_runs(state))
-        choices = [choice_of_outcomes(name, outcomes) for name, outcomes in runs.items()]
+        choices = [make_choice(name, outcomes) for name, outcomes in runs.items()]
         return describe_settings(state.settings), choices, varied
 
     def stored_result(self, state: PanelState) -> Any:
@@ -74,8 +79,8 @@ class Public(ButtonView):
         choices = []
         for row in rows:
             count = row["report.public_samples"][0]
-            name = name_source(row["at"].get("fedet.public", f"{count} samples"))
-            series = make_choice_series(name, values_by_seed(row), count)
+            name = format_source_name(row["at"].get("fedet.public", f"{count} samples"))
+            series = make_choice_series(name, group_values_by_seed(row), count)
             choices.append(Choice(series, count, mean(row["report.dissent"]), None))
         return setting, choices
 
@@ -91,7 +96,7 @@ def has_public_samples(state: PanelState) -> bool:
     return x_public is not None and len(x_public) > 0
 
 
-def size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
     """{name: changed settings} for several numbers of public samples."""
     changes = {}
     if not has_public_samples(state):
@@ -111,7 +116,7 @@ def size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def source_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_source_changes(state: PanelState) -> dict[str, dict[str, Any]]:
     """{name: changed settings} for several sources of public samples."""
     sources = []
     if has_public_samples(state):
@@ -122,11 +127,12 @@ def source_changes(state: PanelState) -> dict[str, dict[str, Any]]:
         sources += [dataset for dataset in FOREIGN if dataset != present]
     sources.append("noise")
     return {
-        name_source(source): {"fedet.public": source, "fedet.public_size": 0} for source in sources
+        format_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
+        for source in sources
     }
 
 
-def name_source(source: str) -> str:
+def format_source_name(source: str) -> str:
     """A source of public data in words."""
     if source in SOURCE_NAMES:
         return SOURCE_NAMES[source]
@@ -141,12 +147,12 @@ def make_choice_series(name: str, accuracies: Mapping[int, float], count: int) -
     return Series(name, detail, accuracies=accuracies, method="fedet")
 
 
-def choice_of_outcomes(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
+def make_choice(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
     """The choice that runs were made with; the samples are those of the first seed."""
     reports = [outcome.report for outcome in outcomes.values()]
     first = reports[0]
     return Choice(
-        series=make_choice_series(name, accuracies_by_seed(outcomes), first.public_samples),
+        series=make_choice_series(name, group_accuracies_by_seed(outcomes), first.public_samples),
         count=first.public_samples,
         dissent=mean(report.dissent for report in reports),
         samples=first.samples[:SAMPLES_A_ROW],

@@ -26,7 +26,7 @@ from ...plots.style import (
 )
 from ...plots.words import Setting
 from ..runs import describe_setting
-from .votes import current_options
+from .votes import get_current_options
 
 Points = Sequence[Mapping[str, Any]]  # of a run: dicts with phase, progress, accuracy, bytes
 Curves = dict[str, dict[int, float]]  # {one of the labels below: {round from 1: share 0–1}}
@@ -86,7 +86,7 @@ class Rounds(LabView):
 
     def adapt(self, state: PanelState) -> None:
         """While it runs the newest round is marked; a new outcome is shown at its end."""
-        total = current_options(state)["rounds"]
+        total = get_current_options(state)["rounds"]
         for widget in (self.round, self.play):
             widget.max = max(total, 1)
             widget.disabled = total == 1
@@ -97,13 +97,13 @@ class Rounds(LabView):
             self.round.value = total
 
     def draw(self, state: PanelState) -> Picture:
-        options = current_options(state)
+        options = get_current_options(state)
         total = options["rounds"]
         histories = read_histories(state)
         if total == 1:
             return draw_one_shot(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
-        curves = loop_curves(state.report, first_history, total)
+        curves = make_loop_curves(state.report, first_history, total)
         marked = min(self.round.value, total)
         return draw_rounds(curves, describe_setting(state), marked, f"Round {marked} of {total}")
 
@@ -120,15 +120,15 @@ def read_histories(state: PanelState) -> dict[int, Points]:
 
 def draw_one_shot(state: PanelState, histories: Mapping[int, Points], steps: int) -> Picture:
     """The student by steps of the server, at the last of them that all seeds have."""
-    student = {seed: student_points(points, steps) for seed, points in histories.items()}
+    student = {seed: list_student_points(points, steps) for seed, points in histories.items()}
     reports = [outcome.report for outcome in state.outcomes.values()]
-    curves = one_shot_curves(student, reports)
+    curves = make_one_shot_curves(student, reports)
     last = max(curves[AFTER])
     return draw_rounds(curves, state.setting, last, f"After {last} steps of the server", "step")
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
+def make_loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
     """What is known of a run of `total` rounds: the server before and after distillation from its
     points, and the rest from the report.
     """
@@ -155,7 +155,7 @@ def loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
     return curves
 
 
-def student_points(points: Points, steps: int) -> list[tuple[int, float]]:
+def list_student_points(points: Points, steps: int) -> list[tuple[int, float]]:
     """(server steps, accuracy) in one shot. The first half of its progress is local training."""
     student = []
     for point in points:
@@ -165,7 +165,7 @@ def student_points(points: Points, steps: int) -> list[tuple[int, float]]:
     return student or [(0, 0.0)]
 
 
-def one_shot_curves(
+def make_one_shot_curves(
     student: Mapping[int, Sequence[tuple[int, float]]], reports: Sequence[FedETReport]
 ) -> Curves:
     """The student's accuracy, mean over the seeds. Flat, for the seeds that are done: its teachers'
@@ -191,7 +191,10 @@ def draw_rounds(
 
     marked: the round that the sentence describes;   when: this round in words
     """
-    rounds = sorted({number for curve in curves.values() for number in curve})
+    numbers: set[int] = set()
+    for curve in curves.values():
+        numbers.update(curve)
+    rounds = sorted(numbers)
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy on test samples", x=unit, grid="y")
         draw_zigzag(ax, curves)
@@ -210,9 +213,10 @@ def draw_rounds(
             if number in curve:
                 row[label] = percent(curve[number])
         table.append(row)
-    descriptions = [
-        f"{label} {percent(curve[marked])}" for label, curve in curves.items() if marked in curve
-    ]
+    descriptions = []
+    for label, curve in curves.items():
+        if marked in curve:
+            descriptions.append(f"{label} {percent(curve[marked])}")
     return describe_picture(
         figure,
         f"Accuracy of the large model and of the small ones by {unit}",

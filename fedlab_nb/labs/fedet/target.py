@@ -15,7 +15,7 @@ from ...plots.kit import draw_stacked_bars
 from ...plots.style import FIFTHS, INK, SECOND, mark_place, set_class_ticks, set_percent_axis
 from ...plots.words import Setting
 from ..runs import describe_setting
-from .votes import current_options, vote_on_logits, voting_rule
+from .votes import get_current_options, get_voting_rule, vote_on_logits
 
 NARROWEST_NAMED = 0.15  # share of the bar in which a name has room
 COLOURS = {"consensus": "#9aa4ae", "dissenters": SECOND}
@@ -53,11 +53,11 @@ class Target(LabView):
         self.at.max = state.report.logits.shape[1] - 1
         if state.number != self._run:
             self._run = state.number
-            self.strength.value = current_options(state)["diversity"]
+            self.strength.value = get_current_options(state)["diversity"]
 
     def draw(self, state: PanelState) -> Picture:
-        options = current_options(state)
-        vote = vote_on_logits(state.report.logits, *voting_rule(options))
+        options = get_current_options(state)
+        vote = vote_on_logits(state.report.logits, *get_voting_rule(options))
         voices = (vote.dissent * vote.weights)[..., None] * vote.outputs
         if options["normalise"] != "all":
             dissent = torch.where(vote.mass > 0, vote.mass, 1)

@@ -69,9 +69,9 @@ class Traffic(LabView):
         return (yield from run_all(self.planned_runs(state)))
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
-        rounds, epochs = comparable_rounds(state.outcome)
+        rounds, epochs = choose_comparable_rounds(state.outcome)
         changes = {}
-        for name, model in compared_models(state.outcome).items():
+        for name, model in name_compared_models(state.outcome).items():
             changes[f"{name} ({model})"] = {
                 "model": model,
                 "fedavg_multi.rounds": rounds,
@@ -88,7 +88,7 @@ class Traffic(LabView):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def comparable_rounds(outcome: Outcome) -> tuple[int, int]:
+def choose_comparable_rounds(outcome: Outcome) -> tuple[int, int]:
     """Rounds and local epochs of FedAvg that make about as many local steps as a run of Fed-ET."""
     options = outcome.options
     if options["rounds"] == 1:
@@ -99,7 +99,7 @@ def comparable_rounds(outcome: Outcome) -> tuple[int, int]:
     return options["rounds"], max(1, round(epochs))
 
 
-def compared_models(outcome: Outcome) -> dict[str, str]:
+def name_compared_models(outcome: Outcome) -> dict[str, str]:
     """The networks that FedAvg is run with: the server's, and the clients' smallest one."""
     report = outcome.report
     kinds = dict.fromkeys(report.architectures)
@@ -121,7 +121,7 @@ def read_points(outcome: Outcome) -> list[Point]:
     return points
 
 
-def first_above(points: Sequence[Point], goal: float) -> Point | None:
+def find_first_above(points: Sequence[Point], goal: float) -> Point | None:
     """The first point with an accuracy of at least `goal`."""
     for point in points:
         if point.accuracy >= goal:
@@ -129,13 +129,13 @@ def first_above(points: Sequence[Point], goal: float) -> Point | None:
     return None
 
 
-def traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None:
+def measure_traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None:
     """(rounds, numbers sent) until the goal is first reached, means over the seeds; None unless
     every seed gets there.
     """
     firsts = []
     for points in runs.values():
-        first = first_above(points, goal)
+        first = find_first_above(points, goal)
         if first is None:
             return None
         firsts.append(first)
@@ -160,7 +160,7 @@ def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: f
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
-            traffic = traffic_to_goal(runs[name], goal)
+            traffic = measure_traffic_to_goal(runs[name], goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
                 ax.plot([traffic[1]], [goal], marker, **style)
@@ -172,7 +172,9 @@ def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: f
     descriptions = []
     for name, by_seed in runs.items():
         numbers, rounds = describe_traffic(by_seed, goal)
-        rows.append((name, numbers, rounds, best_accuracy(by_seed), total_sent(by_seed)))
+        rows.append(
+            (name, numbers, rounds, format_best_accuracy(by_seed), format_total_sent(by_seed))
+        )
         if rounds:
             unit = "round" if rounds == "1" else "rounds"
             descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
@@ -188,20 +190,20 @@ def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: f
 
 def describe_traffic(runs: RunsBySeed, goal: float) -> tuple[str, str]:
     """The numbers and rounds until the goal is reached; else how many seeds reach it, and ''."""
-    traffic = traffic_to_goal(runs, goal)
+    traffic = measure_traffic_to_goal(runs, goal)
     if traffic is None:
-        reached = [first_above(points, goal) is not None for points in runs.values()]
+        reached = [find_first_above(points, goal) is not None for points in runs.values()]
         return f"only {sum(reached)} of {len(runs)} seeds", ""
     rounds, sent = traffic
     return format_count(sent), f"{rounds:.1f}".removesuffix(".0")
 
 
-def best_accuracy(runs: RunsBySeed) -> str:
+def format_best_accuracy(runs: RunsBySeed) -> str:
     """The best accuracy of all points of all seeds."""
     return percent(max(point.accuracy for points in runs.values() for point in points))
 
 
-def total_sent(runs: RunsBySeed) -> str:
+def format_total_sent(runs: RunsBySeed) -> str:
     """The numbers that a whole run sends, mean over the seeds."""
     return format_count(mean(points[-1].sent for points in runs.values()))
 

@@ -32,16 +32,16 @@ def vote_on_test_samples(
     return vote, torch.as_tensor(report.test_truth)
 
 
-def voting_rule(options: Mapping[str, Any]) -> tuple[str, float]:
+def get_voting_rule(options: Mapping[str, Any]) -> tuple[str, float]:
     """Weighting and temperature of a run."""
     return options["weighting"], options["temperature"]
 
 
-def current_options(state: PanelState) -> Mapping[str, Any]:
+def get_current_options(state: PanelState) -> Mapping[str, Any]:
     """The method's knobs in the finished run, or in the one that is going on."""
     return state.knobs if state.outcome is None else state.outcome.options
 
 
-def consensus_accuracy(vote: Consensus, truth: Tensor) -> float:
+def compute_consensus_accuracy(vote: Consensus, truth: Tensor) -> float:
     """Share of the samples on which the consensus is right, 0–1."""
     return float((vote.labels == truth).double().mean())

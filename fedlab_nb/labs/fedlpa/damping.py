@@ -12,6 +12,7 @@ import numpy as np
 from ipywidgets import Dropdown, SelectionSlider
 
 from ...errors import RunError
+from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
 from ...panels import LabView, PanelState, make_widget
@@ -28,15 +29,16 @@ from ...plots.style import (
     set_percent_axis,
 )
 from ...plots.words import Setting
+from ...studies import Outcome
 from ...studies.experiment import load_validation_samples
 from ...studies.outcome import VALIDATION_SETS
 from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
-    damping_menu,
+    find_nearest_damping,
     format_number,
     format_power_of_ten,
-    nearest_damping,
+    make_damping_menu,
     replay_server,
 )
 
@@ -73,7 +75,7 @@ class Damping(LabView):
             help="The λ_damp that is marked in the picture",
             width=366,
             label_width=56,
-            **damping_menu(),
+            **make_damping_menu(),
         )
         self.pi = make_widget(
             Dropdown,
@@ -89,7 +91,7 @@ class Damping(LabView):
             return
         self._outcome = state.outcome
         options = state.outcome.options
-        self.damping.value = nearest_damping(options["damping"])
+        self.damping.value = find_nearest_damping(options["damping"])
         self.pi.value = options["pi"]
 
     def prepare(self, state: PanelState) -> Generator[None, None, "DampingSweep"]:
@@ -136,7 +138,7 @@ class DampingSweep(NamedTuple):
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
+def sweep_dampings(outcome: Outcome) -> Generator[None, None, DampingSweep]:
     """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
     test accuracy of the λ_damp that is best there. RunError where the run has no validation images.
     """
@@ -162,7 +164,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     sweep = DampingSweep(
         dampings=DAMPINGS,
         accuracies=accuracies,
-        measured=np.array([mean_diagonals(posterior) for posterior in posteriors]),
+        measured=np.array([compute_mean_diagonals(posterior) for posterior in posteriors]),
         damping_ratios={
             rule: np.array([posterior.damping_ratios(rule) for posterior in posteriors])
             for rule in PI_RULES
@@ -171,15 +173,15 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
         setting=describe_setting(outcome),
         judged_on=judged_on,
     )
-    return sweep._replace(test_accuracies=test_best_dampings(outcome, sweep))
+    return sweep._replace(test_accuracies=measure_best_dampings(outcome, sweep))
 
 
-def mean_diagonals(posterior: Any) -> list[float]:
+def compute_mean_diagonals(posterior: LocalPosterior) -> list[float]:
     """The mean diagonal of B of each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
-def test_best_dampings(outcome: Any, sweep: DampingSweep) -> dict[str, float]:
+def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
     """{rule for π: test accuracy with the λ_damp that is best on validation images}."""
     server = replay_server(outcome)
     accuracies = {}

@@ -4,7 +4,7 @@ input in A.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown
@@ -12,12 +12,14 @@ from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...data import load
+from ...methods.fedlpa.client import LocalPosterior
 from ...panels import LabView, PanelState, make_widget, offer
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
 from ...plots.style import draw_colour_bar, limit_ticks, mark_place, set_class_ticks
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
+from ...studies import Outcome
 from ..runs import describe_classes, describe_setting
 from .replay import format_number, get_posteriors
 
@@ -106,7 +108,7 @@ class LayerFactors(NamedTuple):
 
 
 def read_layer(
-    outcome: Any, posterior: Any, client: int, index: int, as_sent: bool = True
+    outcome: Outcome, posterior: LocalPosterior, client: int, index: int, as_sent: bool = True
 ) -> LayerFactors:
     """Layer number `index` of a client, as it was sent or before damping."""
     layers = outcome.report.layers
@@ -116,7 +118,7 @@ def read_layer(
     input_shape: tuple[int, ...] = ()
     if index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
+        input_shape = choose_image_shape(outcome.settings.dataset, tuple(weight.shape))
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
     is_last = index == len(layers) - 1
@@ -135,7 +137,7 @@ def read_layer(
 
 
 def read_sent_factors(
-    outcome: Any, posterior: Any, client: int, layer: str
+    outcome: Outcome, posterior: LocalPosterior, client: int, layer: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options
@@ -147,7 +149,7 @@ def read_sent_factors(
     return a, b
 
 
-def image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Channels, height and width of what the first layer reads: the image, or the patch of a
     convolution. Empty if that is no image.
     """
@@ -159,7 +161,7 @@ def image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     return ()
 
 
-def rank(matrix: np.ndarray) -> int:
+def compute_rank(matrix: np.ndarray) -> int:
     """How many directions a factor excites: eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
@@ -221,7 +223,7 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
     """What the client holds, and how much of it the factors show."""
-    shown = f"they vary in {rank(layer.a)} of {len(layer.a)} directions"
+    shown = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
     if layer.input_name:
         shown = f"the last column of A is its mean {layer.input_name}"
     return (
@@ -237,6 +239,6 @@ def describe_ranks(layer: LayerFactors) -> str:
     else:
         version = "as sent, with λ_damp on the diagonals"
     return (
-        f"Its inputs to {layer.layer} vary in {rank(layer.a)} of {len(layer.a)} directions, its "
-        f"errors in {rank(layer.b)} of {len(layer.b)}. Shown {version}."
+        f"Its inputs to {layer.layer} vary in {compute_rank(layer.a)} of {len(layer.a)} directions, its "
+        f"errors in {compute_rank(layer.b)} of {len(layer.b)}. Shown {version}."
     )

@@ -4,7 +4,7 @@ classes, and noise on it.
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ...comm import from_upper_triangle
-from ...methods.fedlpa.client import guess_classes, measure_label_leak
+from ...methods.fedlpa.client import LocalPosterior, guess_classes, measure_label_leak
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, heading, join_words, percent
 from ...plots.kit import draw_heat_map
@@ -28,6 +28,7 @@ from ...plots.style import (
     set_client_axis,
 )
 from ...plots.words import Setting, plain_client_name
+from ...studies import Outcome
 from ..runs import describe_setting
 from .replay import replay_server
 
@@ -106,7 +107,7 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
+def sweep_noises(outcome: Outcome) -> Generator[None, None, NoiseSweep]:
     """Every noise, in three draws. `NoiseSweep.sent` has the numbers of the first draw."""
     server = replay_server(outcome)
     damping = outcome.options["damping"]
@@ -140,7 +141,9 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
     )
 
 
-def make_readers(outcome: Any, posterior: Any) -> dict[str, Callable[[Mapping], Tensor]]:
+def make_readers(
+    outcome: Outcome, posterior: LocalPosterior
+) -> dict[str, Callable[[Mapping], Tensor]]:
     """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
     layer = outcome.report.layers[-1]
     bias = f"{layer}.bias"

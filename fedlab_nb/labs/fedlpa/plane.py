@@ -14,7 +14,7 @@ from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.style import INK, SERIES, is_narrow, look, set_row_axis
 from ...plots.words import format_letters
-from .two_weights import TwoWeights, two_weights
+from .two_weights import TwoWeights, make_two_weights
 
 # Places of the plane and of the distances beside it (in a narrow frame: below it).
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
@@ -87,7 +87,7 @@ class Plane(LabView):
 
 def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
     """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
-    weights = two_weights(angle, ratio, damping)
+    weights = make_two_weights(angle, ratio, damping)
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):

@@ -9,7 +9,9 @@ import torch
 
 from ...data import load
 from ...errors import RunError
+from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import LIMIT, ServerReplay
+from ...studies import Outcome
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 LARGE_POSTERIOR = 400_000  # bytes of one client, beyond which fewer test images are looked at
@@ -18,7 +20,7 @@ DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # λ_damp
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def get_posteriors(outcome: Any) -> list:
+def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
     """What the clients of a run had measured; RunError where it was too large to keep."""
     if not outcome.model.posteriors:
         raise RunError(
@@ -28,7 +30,7 @@ def get_posteriors(outcome: Any) -> list:
     return outcome.model.posteriors
 
 
-def replay_server(outcome: Any, samples: Samples | None = None) -> ServerReplay:
+def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerReplay:
     """The run's server, ready to do its part again.
 
     samples: x and y on which accuracies are reported; the default is the test images
@@ -47,15 +49,15 @@ def replay_server(outcome: Any, samples: Samples | None = None) -> ServerReplay:
     return ServerReplay(outcome.model, x, y, outcome.options["weights"])
 
 
-def nearest_damping(damping: float) -> float:
+def find_nearest_damping(damping: float) -> float:
     """The one of DAMPINGS that is nearest to `damping`, on a logarithmic scale."""
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def damping_menu(damping: float = 1e-3) -> dict[str, Any]:
+def make_damping_menu(damping: float = 1e-3) -> dict[str, Any]:
     """Options and value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
-    return {"options": options, "value": nearest_damping(damping)}
+    return {"options": options, "value": find_nearest_damping(damping)}
 
 
 def format_power_of_ten(value: float) -> str:

@@ -15,8 +15,9 @@ from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, capitalize, describe_picture, drawing, dress, legend, percent, plural
 from ...plots.style import SERIES, set_log_axis
 from ...plots.words import Setting
+from ...studies import Outcome
 from ..runs import Steps, describe_setting
-from .replay import damping_menu, format_number, format_power_of_ten, replay_server
+from .replay import format_number, format_power_of_ten, make_damping_menu, replay_server
 
 
 class Look(NamedTuple):
@@ -56,7 +57,7 @@ class Solver(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **damping_menu(),
+            **make_damping_menu(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -104,7 +105,7 @@ class Solutions(NamedTuple):
 
 
 def solve_in_three_ways(
-    outcome: Any, damping: float, steps: int
+    outcome: Outcome, damping: float, steps: int
 ) -> Generator[tuple[int, int, str], None, Solutions]:
     """The three solvers on the run's uploads; `steps` of gradient descent."""
     server = replay_server(outcome)
@@ -126,7 +127,7 @@ def solve_in_three_ways(
     return Solutions(curves, points, describe_setting(outcome, f"λ_damp = {damping:g}"))
 
 
-def read_solution(outcome: Any) -> Solutions:
+def read_solution(outcome: Outcome) -> Solutions:
     """How the run's own solver went. Its accuracy is known at MARKED_STEPS and at the end."""
     options = outcome.options
     report = outcome.report
@@ -175,7 +176,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     table = []
     descriptions = []
     for name in solutions.curves:
-        rows = make_rows(solutions, name)
+        rows = make_solver_rows(solutions, name)
         table += rows
         descriptions.append(describe_end(rows[-1]))
     sentence = f"{capitalize('; '.join(descriptions))}."
@@ -187,7 +188,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
+def make_solver_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
     """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the last accuracy that is known by then.
     """

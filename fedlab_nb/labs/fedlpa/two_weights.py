@@ -37,13 +37,13 @@ class TwoWeights(NamedTuple):
     pooled: np.ndarray
 
 
-def two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -> TwoWeights:
+def make_two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -> TwoWeights:
     """The numbers of the picture.
 
     angle: in degrees;   ratio: of precisions, 1 or more;   damping: λ_damp
     """
     means = torch.tensor(MEANS, dtype=torch.float64)
-    inputs = [rotated_precision(0.0, ratio), rotated_precision(angle, ratio)]
+    inputs = [make_rotated_precision(0.0, ratio), make_rotated_precision(angle, ratio)]
     errors = torch.ones(1, 1, dtype=torch.float64)
     sent = [add_damping(Factors(a, errors), damping) for a in inputs]
     posterior = Posterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
@@ -58,7 +58,7 @@ def two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -
     )
 
 
-def rotated_precision(angle: float, ratio: float) -> Tensor:
+def make_rotated_precision(angle: float, ratio: float) -> Tensor:
     """`[2, 2]`: eigenvalue `ratio` along the direction at `angle` degrees, 1 across it."""
     cosine = math.cos(math.radians(angle))
     sine = math.sin(math.radians(angle))

@@ -53,7 +53,7 @@ PAPER_RATIO = formulas.compute_fens_ratio(PAPER_D, PAPER["clients"], PAPER["q"],
 Bars = Mapping[str, Mapping[str, float]]
 
 
-def bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
+def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
     """One client's bytes, down and up together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
     parts: Counter[str] = Counter()
     for row in ledger.rows():
@@ -64,7 +64,7 @@ def bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=32)
-def network_size(model: str, input_shape: tuple[int, ...], classes: int) -> Size:
+def measure_network_size(model: str, input_shape: tuple[int, ...], classes: int) -> Size:
     """The size of the clients' network; of several kinds of network, the first."""
     return Size.measure(model_state(build_from_text(model, input_shape, classes)))
 
@@ -120,7 +120,7 @@ class Cost(LabView):
         else:
             clients = state.federation.clients
             terms = Fens(**state.knobs).count_byte_terms(clients, classes, shape)
-        size = network_size(state.settings.get("model", "auto"), shape, classes)
+        size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
         return draw_cost(
             compute_bars(size, terms, rounds),
@@ -131,11 +131,21 @@ class Cost(LabView):
         )
 
 
-def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting | str) -> Picture:
-    """One client's bytes in multiples of one-shot learning, with this network of `d` numbers and
+def draw_cost(
+    our_bars: Bars,
+    paper_bars: Bars,
+    client_parameters: int,
+    *,
+    clients: int,
+    setting: Setting | str,
+) -> Picture:
+    """One client's bytes in multiples of one-shot learning, with this network of `client_parameters` numbers and
     with the paper's.
     """
-    bars_by_network = {f"{d:,} numbers".replace(",", "\u202f"): own, "4.9 million": paper}
+    bars_by_network = {
+        f"{client_parameters:,} numbers".replace(",", "\u202f"): our_bars,
+        "4.9 million": paper_bars,
+    }
     rows: list[tuple] = []
     multiples: dict[str, dict[str, float]] = {}
     for network, bars in bars_by_network.items():
@@ -146,7 +156,7 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
             }
             sizes = [round(parts.get(part, 0)) for part in COLOURS]
             total = round(sum(parts.values()))
-            rows.append((network, name, *sizes, total, ratio_to_first(bars, name)))
+            rows.append((network, name, *sizes, total, compute_ratio_to_first(bars, name)))
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
         ends = draw_stacked_bars(ax, multiples, COLOURS)
@@ -154,14 +164,14 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
             text = f" {end:.3g}× · {data_size(row[-2])}"
             ax.text(end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")
         legend(figure, loc="outside lower center", ncols=5)
-    *_, fedavg = own
+    *_, fedavg = our_bars
     sentence = (
-        f"FENS costs a client {ratio_to_first(own, 'FENS'):g} times a single message, and "
-        f"{fedavg} cost {ratio_to_first(own, fedavg):.0f} times as much."
+        f"FENS costs a client {compute_ratio_to_first(our_bars, 'FENS'):g} times a single message, and "
+        f"{fedavg} cost {compute_ratio_to_first(our_bars, fedavg):.0f} times as much."
     )
     detail = (
-        f"With {plural(clients, 'client')}: {ratio_to_first(own, 'FENS'):g}× here, "
-        f"{ratio_to_first(paper, 'FENS'):g}× with the paper's network, {PAPER_RATIO:.3g}× in the "
+        f"With {plural(clients, 'client')}: {compute_ratio_to_first(our_bars, 'FENS'):g}× here, "
+        f"{compute_ratio_to_first(paper_bars, 'FENS'):g}× with the paper's network, {PAPER_RATIO:.3g}× in the "
         "paper's own setting."
     )
     columns = ["network", "what", *COLOURS, "bytes of one client", "× one-shot"]
@@ -170,7 +180,7 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def ratio_to_first(bars: Bars, name: str) -> float:
+def compute_ratio_to_first(bars: Bars, name: str) -> float:
     """The total of bar `name` over that of the first bar, in three figures."""
     first = next(iter(bars.values()))
     return float(f"{sum(bars[name].values()) / sum(first.values()):.3g}")

@@ -13,7 +13,7 @@ from ...plots import Picture, build_table, describe_picture, make_blank_picture,
 from ...plots.words import Setting, plain_client_name
 from ...studies import Outcome
 from ..runs import Steps, describe_setting, list_clients, plan_runs, run_all
-from .trust import class_shares, draw_beside_samples
+from .trust import compute_class_shares, draw_beside_samples
 
 NOBODY = -1  # value of the knob `without`
 LARGE_LOSS = 0.2  # of the accuracy of a class
@@ -29,13 +29,13 @@ class Removals(NamedTuple):
     def change(self) -> np.ndarray:
         """`[M, C]`: accuracy of class c without client k minus the one with all; nan: not known."""
         change = np.full(self.whole.label_counts.shape, np.nan)
-        before = class_accuracies(self.whole)
+        before = compute_class_accuracies(self.whole)
         for k, outcome in self.without.items():
-            change[k] = class_accuracies(outcome) - before
+            change[k] = compute_class_accuracies(outcome) - before
         return change
 
 
-def class_accuracies(outcome: Outcome) -> np.ndarray:
+def compute_class_accuracies(outcome: Outcome) -> np.ndarray:
     """`[C]`; nan for a class without test samples."""
     return np.array(outcome.per_class, dtype=float)
 
@@ -116,7 +116,7 @@ def draw_removals(
         ring=False,
     )
     whole = percent(removals.whole.accuracy)
-    before = class_accuracies(removals.whole)
+    before = compute_class_accuracies(removals.whole)
     rows = [("nobody", whole, *("" if np.isnan(share) else percent(share) for share in before))]
     for k, outcome in removals.without.items():
         points = ["" if np.isnan(value) else f"{100 * value:+.0f} points" for value in change[k]]
@@ -139,7 +139,7 @@ def draw_removals(
 def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Setting | str) -> str:
     """Which class loses most, and without which client."""
     change = removals.change
-    shares = class_shares(removals.whole.label_counts)
+    shares = compute_class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
         f"Class {names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
@@ -152,7 +152,7 @@ def count_losses(removals: Removals) -> str:
     change = removals.change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS
-    is_lost_by_owner = is_lost & (class_shares(removals.whole.label_counts) > 0.5)
+    is_lost_by_owner = is_lost & (compute_class_shares(removals.whole.label_counts) > 0.5)
     return (
         f"{is_lost.sum()} of {is_known.sum()} cells lose more than 20 points, "
         f"{is_lost_by_owner.sum()} of them where the client holds more than half of the class."

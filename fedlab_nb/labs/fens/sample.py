@@ -1,6 +1,7 @@
-"""FENS on one test sample: every client's logits, the answers of the plain average and of FENS, and
-the sample itself. Or on a digit that a person draws: then the methods that ran beside FENS answer,
-too.
+"""FENS on one test sample: the sample, every client's logits, and two answers, of the plain average
+and of FENS.
+
+A person can draw a digit instead. Then the methods that ran beside FENS answer, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,18 +23,18 @@ from ..one_sample import OneSample, draw_one_sample
 from ..runs import describe_setting
 
 DIGIT_SHAPE = (1, 8, 8)  # what a drawing is turned into
-ALL, FENS_BETTER, FENS_WRONG, CLIENTS_WRONG = (
-    "all",
-    "FENS right, average wrong",
-    "FENS wrong",
-    "every client wrong",
-)
+# Which test samples the slider goes through.
+ALL = "all"
+FENS_BETTER = "FENS right, average wrong"
+FENS_WRONG = "FENS wrong"
+CLIENTS_WRONG = "every client wrong"
 
 
 class Sample(LabView):
     """One test sample, or a drawing. The test samples are shown here and used for nothing else."""
 
-    name, title = "sample", "One sample"
+    name = "sample"
+    title = "One sample"
     summary = (
         "Then this shows one test sample: every client's logits, and the answers of the average "
         "and of FENS."
@@ -72,14 +73,18 @@ class Sample(LabView):
         self.ink.observe(lambda change: self._describe_drawing(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> Iterator[None]:
-        """The test samples `x`, `y` (numbers `points`), their `logits`, `answers` {name: scores},
-        and all `models` {name: model} for drawings.
+        """What `draw` and a drawing need, by name:
+
+        x, y:    the test samples and their labels;   points: their numbers in the test set
+        logits:  of the clients
+        answers: {name: scores}, of the average and of each model of the run
+        models:  {name: model}, all that answer a drawing
         """
         outcome = state.outcome
         data = load(outcome.settings.dataset)
         points = choose_test_points(len(data.y_test))
         x = data.x_test[points]
-        models = models_of(outcome)
+        models = get_models(outcome)
         logits, answers = compute_answers(models, x.to(outcome.settings.device))
         if accepts_drawing(state):
             for method, others in state.others.items():
@@ -96,8 +101,10 @@ class Sample(LabView):
         }
 
     def _select_rows(self, state: PanelState) -> np.ndarray:
-        """Which of the prepared samples the slider goes through: those of the chosen kind, of the
-        chosen class if there are any. All, where no sample is of that kind.
+        """The prepared samples that the slider goes through: those of the chosen kind.
+
+        If any of them are of the selected class, those alone. All samples, where none is of that
+        kind.
         """
         y = state.prepared["y"]
         fens_right = state.prepared["answers"]["FENS"].argmax(1) == y
@@ -160,7 +167,7 @@ class Sample(LabView):
             name=f"test sample {prepared['points'][row]}",
             truth=truth,
             logits=prepared["logits"][row],
-            answers={name: probabilities(values[row]) for name, values in scores},
+            answers={name: compute_probabilities(values[row]) for name, values in scores},
             reference=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
@@ -186,7 +193,7 @@ def accepts_drawing(state: PanelState) -> bool:
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def models_of(outcome: Outcome) -> dict[str, Any]:
+def get_models(outcome: Outcome) -> dict[str, Any]:
     """{name: model}: FENS, and the student if the run has made one."""
     model = outcome.model
     if hasattr(model, "teacher"):
@@ -195,15 +202,15 @@ def models_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def compute_answers(
-    models: Mapping[str, Any], x: torch.Tensor
+    models: Mapping[str, Any], samples: torch.Tensor
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """For samples `x [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
+    """For samples `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
     average and of each of the `models`.
     """
-    logits = models["FENS"].experts(x)
+    logits = models["FENS"].experts(samples)
     scores = {"average": logits.mean(1).cpu().numpy()}
     for name, model in models.items():
-        scores[name] = model.logits(x).cpu().numpy()
+        scores[name] = model.logits(samples).cpu().numpy()
     return logits.cpu().numpy(), scores
 
 
@@ -213,10 +220,10 @@ def answer_drawing(
     """The clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of all models."""
     x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT_SHAPE)
     logits, scores = compute_answers(state.prepared["models"], x.to(state.outcome.settings.device))
-    return logits[0], {name: probabilities(values[0]) for name, values in scores.items()}
+    return logits[0], {name: compute_probabilities(values[0]) for name, values in scores.items()}
 
 
-def probabilities(scores: np.ndarray) -> np.ndarray:
+def compute_probabilities(scores: np.ndarray) -> np.ndarray:
     """Softmax of scores `[C]`. A rule may forbid classes with minus infinity, even all of them."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
@@ -275,7 +282,9 @@ def describe_sample(sample: OneSample) -> str:
     """What the sample is, and what the models say."""
     answers = []
     for name, shares in sample.answers.items():
-        answers.append(f"{name} says {sample.top_class(shares)} ({percent(shares.max())} sure)")
+        answers.append(
+            f"{name} says {sample.format_top_class(shares)} ({percent(shares.max())} sure)"
+        )
     return f"{capitalize(sample.name)} is a “{sample.names[sample.truth]}”: {join_words(answers)}."
 
 
@@ -292,7 +301,7 @@ def describe_clients(sample: OneSample) -> str:
     (held,) = sample.client_numbers.values()
     return (
         f"{sample.disagrees.sum()} of {plural(len(sample.outputs), 'client')} say something else than "
-        f"“{truth}”. Client {client} says {sample.top_class(sample.outputs[row])} with a logit of "
+        f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} with a logit of "
         f"{largest_logits[row]:.0f} after training on {plural(int(held[row]), 'sample')} of "
         f"“{truth}”."
     )

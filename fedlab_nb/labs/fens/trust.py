@@ -54,12 +54,12 @@ class Likeness(NamedTuple):
     negative: float
 
 
-def likeness(counts: np.ndarray, weights: np.ndarray) -> Likeness:
+def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> Likeness:
     """Compare `weights [M, C]` (a row of nan: forgotten) with label `counts [M, C]`."""
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
     counts = np.asarray(counts, dtype=float)[is_member]
-    shares = class_shares(counts)
+    shares = compute_class_shares(counts)
     correlation = 0.0
     if np.ptp(shares) >= TINY and np.ptp(weights) >= TINY:
         correlation = float(np.corrcoef(shares.ravel(), weights.ravel())[0, 1])
@@ -75,7 +75,7 @@ def likeness(counts: np.ndarray, weights: np.ndarray) -> Likeness:
     )
 
 
-def class_shares(counts: np.ndarray) -> np.ndarray:
+def compute_class_shares(counts: np.ndarray) -> np.ndarray:
     """Each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
@@ -292,7 +292,7 @@ def describe_weights(
     """How like both tables are. Before it, for a selected client its heaviest class, or for a
     selected class its heaviest client.
     """
-    like = likeness(counts, weights)
+    like = compare_weights_with_counts(counts, weights)
     if not like.classes:
         return "every client counts the same for every class"
     selected = ""
@@ -313,7 +313,7 @@ def describe_weights(
 
 def describe_likeness(counts: np.ndarray, weights: np.ndarray) -> str:
     """How far the weights resemble the partition, in numbers."""
-    like = likeness(counts, weights)
+    like = compare_weights_with_counts(counts, weights)
     if not like.classes:
         return ""
     return (

@@ -5,12 +5,12 @@ classifier.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ...panels import LabView, PanelState, PlannedRuns
 from ...plots import Picture, Series, build_table, describe_picture, drawing, mean_percent
 from ...plots.kit import Bars
 from ...plots.words import Setting, describe_band, describe_difference, describe_each_seed
+from ...studies import Outcome
 from ..runs import Steps, plan_runs, run_all
 
 HEADS = {
@@ -66,7 +66,7 @@ class FusionCalibration(LabView):
         )
 
 
-def group_by_blocks(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, float]]]:
+def group_by_blocks(outcomes: Iterable[Outcome]) -> dict[int, dict[str, dict[int, float]]]:
     """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
     `FuseFLReport.heads`.
     """

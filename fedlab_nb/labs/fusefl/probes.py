@@ -1,8 +1,8 @@
 """What a layer's features are worth: what linear decoders read from them (FuseFL, section 3.3,
 appendix D.3 and D.4).
 
-    for clients, mean in probe_layers(layer_outputs(isolated, x), ...): ...  # nobody fused (K = 1)
-    for clients, mean in probe_layers(block_outputs(fused, x), ...): ...     # each fused block
+    for clients, mean in probe_layers(compute_layer_outputs(isolated, x), ...): ...  # nobody fused (K = 1)
+    for clients, mean in probe_layers(compute_block_outputs(fused, x), ...): ...     # each fused block
 
 A probe is a fresh linear classifier on frozen, flattened features; a second decoder makes the
 images from them. Both are fitted to the *whole* training set, and judged on test samples: a
@@ -160,7 +160,10 @@ class Probes(LabView):
         isolated_network = isolated.model.module
         fused_network = outcome.model.module
         curves = []
-        for outputs, network in ((layer_outputs, isolated_network), (block_outputs, fused_network)):
+        for outputs, network in (
+            (compute_layer_outputs, isolated_network),
+            (compute_block_outputs, fused_network),
+        ):
             features = outputs(network, x)
             features_test = outputs(network, x_test)
             readings = []
@@ -173,7 +176,9 @@ class Probes(LabView):
         return ProbeResults(
             isolated=curves[0],
             fused=curves[1],
-            places=last_layers(fused_network, has_adaptor=outcome.options["adaptor"] == "conv"),
+            places=list_last_layers(
+                fused_network, has_adaptor=outcome.options["adaptor"] == "conv"
+            ),
             setting=describe_setting(outcome),
             samples=len(y),
         )
@@ -183,58 +188,68 @@ class Probes(LabView):
 
 
 # ------------------------------------------------------------------------------------------- probes
-def probe_features(h: Tensor, h_test: Tensor, train: Samples, test: Samples) -> Reading:
+def probe_features(
+    features: Tensor, test_features: Tensor, train: Samples, test: Samples
+) -> Reading:
     """What linear decoders read from features.
 
-    h `[N, ...]`: features of `train`, to which the decoders are fitted;   h_test `[T, ...]`: of
-        `test`
+    features `[N, ...]`:      of `train`, to which the decoders are fitted
+    test_features `[T, ...]`: of `test`
     """
-    h = h.flatten(1)
-    h_test = h_test.flatten(1)
-    centre = h.mean(0)
-    scale = h.std(0)
+    features = features.flatten(1)
+    test_features = test_features.flatten(1)
+    centre = features.mean(0)
+    scale = features.std(0)
     scale = torch.where(scale > 0, scale, 1)
-    h = (h - centre) / scale
-    h_test = (h_test - centre) / scale
+    features = (features - centre) / scale
+    test_features = (test_features - centre) / scale
     x, y = train
     x_test, y_test = test
-    label_accuracy, label_bits = read_labels(h, h_test, y, y_test)
-    return Reading(label_accuracy, label_bits, read_images(h, h_test, x, x_test))
+    label_accuracy, label_bits = probe_labels(features, test_features, y, y_test)
+    return Reading(label_accuracy, label_bits, probe_images(features, test_features, x, x_test))
 
 
-def read_labels(h: Tensor, h_test: Tensor, y: Tensor, y_test: Tensor) -> tuple[float, float]:
+def probe_labels(
+    features: Tensor, test_features: Tensor, labels: Tensor, test_labels: Tensor
+) -> tuple[float, float]:
     """Test accuracy, 0–1, of a linear classifier on features `[N, D]` of mean 0 and variance 1; and
     H(Y) - its cross-entropy in bits, 0 if that is negative.
     """
-    classes = int(max(y.max(), y_test.max())) + 1
-    probe = make_layer(nn.Linear, h.shape[1], classes, generator=generator(0, "probe"), like=h)
+    classes = int(max(labels.max(), test_labels.max())) + 1
+    probe = make_layer(
+        nn.Linear, features.shape[1], classes, generator=generator(0, "probe"), like=features
+    )
     batches = generator(0, "probe", "batches")
-    for _ in train_loop([probe], [(h, y)], PROBE_RECIPE, [batches]):
+    for _ in train_loop([probe], [(features, labels)], PROBE_RECIPE, [batches]):
         pass
     with torch.no_grad():
-        logits = probe(h_test)
-    shares = torch.bincount(y_test).double() / len(y_test)
+        logits = probe(test_features)
+    shares = torch.bincount(test_labels).double() / len(test_labels)
     entropy = torch.special.entr(shares).sum()
-    bits = (entropy - F.cross_entropy(logits.double(), y_test)) / math.log(2)
-    return compute_accuracy(logits.argmax(1), y_test), max(0.0, float(bits))
+    bits = (entropy - F.cross_entropy(logits.double(), test_labels)) / math.log(2)
+    return compute_accuracy(logits.argmax(1), test_labels), max(0.0, float(bits))
 
 
-def read_images(h: Tensor, h_test: Tensor, x: Tensor, x_test: Tensor) -> float:
-    """Σ_j ½ log2 (λ_j / e_j): bits about Gaussian `x [N, ...]` that ridge regression on features
+def probe_images(
+    features: Tensor, test_features: Tensor, images: Tensor, test_images: Tensor
+) -> float:
+    """Σ_j ½ log2 (λ_j / e_j): bits about Gaussian `images [N, ...]` that ridge regression on features
     `[N, D]` reads, 0 if that is negative.
     """
-    h = h.flatten(1).double()
-    h_test = h_test.flatten(1).double()
-    x = x.flatten(1).double()
-    x_test = x_test.flatten(1).double()
-    centre = x.mean(0)
-    axes = torch.linalg.svd(x - centre, full_matrices=False).Vh[:AXES].T
-    targets = (x - centre) @ axes
-    targets_test = (x_test - centre) @ axes
-    identity = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
-    weight = torch.linalg.solve(h.T @ h + RIDGE * len(h) * identity, h.T @ targets)
+    features = features.flatten(1).double()
+    test_features = test_features.flatten(1).double()
+    images = images.flatten(1).double()
+    test_images = test_images.flatten(1).double()
+    centre = images.mean(0)
+    axes = torch.linalg.svd(images - centre, full_matrices=False).Vh[:AXES].T
+    targets = (images - centre) @ axes
+    targets_test = (test_images - centre) @ axes
+    identity = torch.eye(features.shape[1], dtype=features.dtype, device=features.device)
+    weight = torch.linalg.solve(
+        features.T @ features + RIDGE * len(features) * identity, features.T @ targets
+    )
     variance = targets_test.var(0, correction=0)
-    error = (targets_test - h_test @ weight).square().mean(0)
+    error = (targets_test - test_features @ weight).square().mean(0)
     ratios = (variance / error)[variance > 0]
     return max(0.0, float(ratios.log2().sum() / 2))
 
@@ -263,7 +278,7 @@ def probe_layers(
 
 # ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
-def layer_outputs(isolated: FusedNetwork, x: Tensor) -> Outputs:
+def compute_layer_outputs(isolated: FusedNetwork, samples: Tensor) -> Outputs:
     """Output of every layer of every client's own network, bottom to top.
 
     isolated: fused with K = 1. UsageError where blocks are fused, or the networks differ in depth
@@ -277,7 +292,7 @@ def layer_outputs(isolated: FusedNetwork, x: Tensor) -> Outputs:
     (stage,) = isolated.eval().stages
     by_client = []
     for branch in stage.branches:
-        h = x
+        h = samples
         outputs = []
         for layer in branch:
             h = run_in_chunks(layer, h)
@@ -289,25 +304,31 @@ def layer_outputs(isolated: FusedNetwork, x: Tensor) -> Outputs:
 
 
 @torch.no_grad()
-def block_outputs(fused: FusedNetwork, x: Tensor) -> Outputs:
+def compute_block_outputs(fused: FusedNetwork, inputs: Tensor) -> Outputs:
     """The M outputs of every fused block, flat `[N, D]` each, bottom to top."""
     fused.eval()
 
     def flatten_outputs(samples: Tensor) -> Tensor:
         """All outputs of all blocks side by side, `[n, ΣD]`: `run_in_chunks` takes one tensor."""
-        outputs = [h.flatten(1) for stage in fused.compute_outputs(samples) for h in stage]
+        outputs = []
+        for stage in fused.compute_outputs(samples):
+            for client_output in stage:
+                outputs.append(client_output.flatten(1))
         return torch.cat(outputs, 1)
 
     sizes = []
     clients_by_block = []
-    for stage in fused.compute_outputs(x[:1]):
+    for stage in fused.compute_outputs(inputs[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
-    outputs = iter(run_in_chunks(flatten_outputs, x).split(sizes, 1))
-    return [[next(outputs) for _ in range(clients)] for clients in clients_by_block]
+    outputs = iter(run_in_chunks(flatten_outputs, inputs).split(sizes, 1))
+    blocks = []
+    for clients in clients_by_block:
+        blocks.append([next(outputs) for _ in range(clients)])
+    return blocks
 
 
-def last_layers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
+def list_last_layers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
     """For each block the number of its last layer, from 1; adaptors are not counted."""
     sizes = []
     for k, stage in enumerate(fused.stages):

@@ -293,7 +293,7 @@ def add_classifier_steps(steps: StepList, replay: Replay) -> None:
         )
 
 
-def step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: int) -> int:
+def find_step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: int) -> int:
     """The step at which a running method is: the last one that fits the block of its report."""
     if report.block > blocks:
         kinds = (AVERAGE, CALIBRATE)
@@ -312,7 +312,7 @@ def draw_step(replay: Replay, index: int | None = None, *, client: int | None = 
     """
     steps = list_steps(replay)
     if index is None:
-        index = step_in_training(steps, replay.report, replay.blocks)
+        index = find_step_in_training(steps, replay.report, replay.blocks)
         up, down = replay.report.sent
         steps[index] = steps[index]._replace(up=up, down=down)
     index = min(index, len(steps) - 1)
@@ -365,7 +365,7 @@ def list_shown_clients(clients: int, client: int | None) -> list[int]:
     return [*shown, client]
 
 
-def block_state(step: Step, row: int, blocks: int) -> str:
+def choose_block_state(step: Step, row: int, blocks: int) -> str:
     """Which of STATES block `row` (from 1; K + 1: the classifier) is in at a step."""
     is_classifier = row == blocks + 1
     if row <= step.frozen_blocks:
@@ -396,7 +396,7 @@ def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> No
     for row in range(1, blocks + 2):
         bottom = row - 1.22  # where lines from below start
         top = row - 0.78  # where the block begins
-        style = STATES[block_state(step, row, blocks)]
+        style = STATES[choose_block_state(step, row, blocks)]
         is_joined = is_fused and row == blocks + 1  # one classifier for all
         columns = [middle] if is_joined else places
         # From here on all outputs below go to every client.

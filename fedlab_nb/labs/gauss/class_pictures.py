@@ -54,14 +54,14 @@ class ClassPictures(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            shape=image_shape(state),
+            shape=choose_image_shape(state),
             setting=describe_setting(state),
             class_index=state.class_index,
             seed=self.draws.value,
         )
 
 
-def image_shape(state: PanelState) -> tuple[int, ...] | None:
+def choose_image_shape(state: PanelState) -> tuple[int, ...] | None:
     """The shape of an image if the run's features are its pixels."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
@@ -88,7 +88,7 @@ def draw_classes(
     counts = report.counts.sum(0)
     rows = []
     if shape:
-        rows = make_rows(report, shape, seed, fitting_draws(len(names)))
+        rows = make_rows(report, shape, seed, count_fitting_draws(len(names)))
     with drawing() as (figure, ax):
         if rows:
             draw_tiles(ax, rows, names, counts, class_index)
@@ -107,7 +107,7 @@ def draw_classes(
     return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
-def fitting_draws(classes: int) -> int:
+def count_fitting_draws(classes: int) -> int:
     """How many rows of draws have room in the frame."""
     width, height = current_size()
     if width <= height:

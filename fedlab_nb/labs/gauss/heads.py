@@ -43,8 +43,8 @@ class Heads(ButtonView):
         heads = {head: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
-            **plan_runs("gauss", shared_settings(state.settings, "gauss"), heads),
-            **plan_runs("fedpft", shared_settings(state.settings, "fedpft"), mixtures),
+            **plan_runs("gauss", keep_shared_settings(state.settings, "gauss"), heads),
+            **plan_runs("fedpft", keep_shared_settings(state.settings, "fedpft"), mixtures),
         }
 
     def work(self, state: PanelState) -> Steps:
@@ -62,7 +62,7 @@ class Heads(ButtonView):
         return draw_heads(series, setting)
 
 
-def shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
+def keep_shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but
     with the same features.
     """

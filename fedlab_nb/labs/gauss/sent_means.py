@@ -11,7 +11,7 @@ from ...plots import Picture, capitalize, join_words, make_blank_picture, plural
 from ...plots.words import client_name
 from ..nearest import attack_clients, draw_pairs
 from ..runs import describe_setting
-from .class_pictures import image_shape
+from .class_pictures import choose_image_shape
 
 
 class SentMeans(LabView):
@@ -24,7 +24,7 @@ class SentMeans(LabView):
         outcome = state.outcome
         report = state.report
         setting = describe_setting(outcome)
-        if image_shape(state) is None:
+        if choose_image_shape(state) is None:
             text = (
                 "Here features are no pixels, so a mean is no image. The view of the classes shows "
                 "all means."

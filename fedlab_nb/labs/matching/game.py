@@ -40,7 +40,7 @@ class Puzzle(NamedTuple):
         """
         t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
         between = (1 - t) * self.a + t * self.b[list(order)]
-        errors = network_outputs(between) - network_outputs(self.a[None])
+        errors = compute_network_outputs(between) - compute_network_outputs(self.a[None])
         return (errors**2).mean(1)
 
     def barrier(self, order: Sequence[int]) -> float:
@@ -49,7 +49,7 @@ class Puzzle(NamedTuple):
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
-    def best_order(self) -> tuple[int, ...]:
+    def find_best_order(self) -> tuple[int, ...]:
         """The one of all 24 orders that has the lowest barrier."""
         return min(itertools.permutations(range(UNITS)), key=self.barrier)
 
@@ -70,15 +70,17 @@ def make_puzzle(number: int) -> Puzzle:
     return Puzzle(network_a, network_b)
 
 
-def network_outputs(networks: np.ndarray) -> np.ndarray:
+def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
     """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
-    return unit_outputs(w, b, v).sum(1)
+    return compute_unit_outputs(w, b, v).sum(1)
 
 
-def unit_outputs(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v · max(0, w x + b) at INPUTS."""
-    return v * np.maximum(0, w * INPUTS + b)
+def compute_unit_outputs(
+    weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
+) -> np.ndarray:
+    """output_weights · max(0, weights x + biases) at each x of INPUTS."""
+    return output_weights * np.maximum(0, weights * INPUTS + biases)
 
 
 def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
@@ -103,8 +105,10 @@ def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
         for i, j in enumerate(order):
             ax = axes[str(i)]
             dress(ax, title=f"A {i + 1} with B {j + 1}")
-            ax.plot(INPUTS, unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
-            ax.plot(INPUTS, unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
+            ax.plot(INPUTS, compute_unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
+            ax.plot(
+                INPUTS, compute_unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8
+            )
             ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
         draw_losses(axes["l"], puzzle, order)
         text = "What each unit adds to the answer,\nagainst x: A plain, B blue and dashed"
@@ -138,7 +142,7 @@ def describe_game(puzzle: Puzzle, order: Sequence[int]) -> str:
     """The barrier of this order beside that of B's own order and the best one."""
     pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order)]
     barrier = puzzle.barrier(order)
-    best = puzzle.barrier(puzzle.best_order())
+    best = puzzle.barrier(puzzle.find_best_order())
     sentence = (
         f"With {', '.join(pairs)} the barrier is {barrier:.2f}; in B's own order it is "
         f"{puzzle.barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."

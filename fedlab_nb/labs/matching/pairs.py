@@ -3,7 +3,7 @@ side by side. `TwoClients` is what the views of two clients have in common.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -21,6 +21,7 @@ from ...models.state import copy_model
 from ...panels import LabView, PanelState, make_widget, offer
 from ...plots.words import Setting, plain_client_name
 from ...rng import generator
+from ...studies import Outcome
 from ...training import ClientModels
 from ..runs import describe_setting, list_clients
 
@@ -30,7 +31,7 @@ NOISE_SAMPLES = 500  # on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 
-def get_clients(outcome: Any) -> ClientModels:
+def get_clients(outcome: Outcome) -> ClientModels:
     """The clients' networks of a run; RunError where they were too large to keep."""
     if outcome.model.clients is None:
         raise RunError(
@@ -69,17 +70,22 @@ class Line(NamedTuple):
 
 @torch.no_grad()
 def measure_line(
-    network: Network, start: State, end: State, x: Tensor, y: Tensor, points: int = LINE_POINTS
+    network: Network,
+    start: State,
+    end: State,
+    samples: Tensor,
+    labels: Tensor,
+    points: int = LINE_POINTS,
 ) -> Line:
-    """The line between two states of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
+    """The line between two states of networks like `network`, on samples `samples [N, ...]`, `labels [N]`."""
     between = copy_model(network).eval()
     losses = []
     accuracies = []
     for t in np.linspace(0, 1, points).tolist():
         load_state(between, weighted_mean([start, end], [1 - t, t]))
-        logits = between(x)
-        losses.append(F.cross_entropy(logits, y))
-        accuracies.append((logits.argmax(1) == y).double().mean())
+        logits = between(samples)
+        losses.append(F.cross_entropy(logits, labels))
+        accuracies.append((logits.argmax(1) == labels).double().mean())
     loss = torch.stack(losses).double().cpu().numpy()
     accuracy = torch.stack(accuracies).double().cpu().numpy()
     return Line(loss, accuracy)
@@ -112,16 +118,18 @@ class Pair(NamedTuple):
         return [plain_client_name(k, self.setting) for k in (self.a, self.b)]
 
 
-def match_clients(outcome: Any, a: int, b: int, rule: str) -> Pair:
-    """Clients `a` and `b` of a run, matched by `rule` (of RULES), on its test images."""
+def match_clients(outcome: Outcome, first_client: int, second_client: int, rule: str) -> Pair:
+    """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
     clients = get_clients(outcome)
     data = load(outcome.settings.dataset)
-    first = clients.module(a)
-    second = clients.module(b)
+    first = clients.module(first_client)
+    second = clients.module(second_client)
     weight = next(first.parameters())
     x = data.x_test[:MAX_SAMPLES].to(weight.device, weight.dtype)
     y = data.y_test[:MAX_SAMPLES].to(weight.device)
-    return match_networks(first, second, (a, b), rule, x, y, describe_setting(outcome))
+    return match_networks(
+        first, second, (first_client, second_client), rule, x, y, describe_setting(outcome)
+    )
 
 
 def match_networks(
@@ -129,13 +137,14 @@ def match_networks(
     second: Network,
     clients: tuple[int, int],
     rule: str,
-    x: Tensor,
-    y: Tensor,
+    samples: Tensor,
+    labels: Tensor,
     setting: Setting | str = "",
 ) -> Pair:
     """Match two networks by `rule` (of RULES), and measure the line between them.
 
-    clients: their numbers;   x `[N, ...]`, y `[N]`: the samples of the line
+    clients: their numbers
+    samples `[N, ...]`, labels `[N]`: of the line
     """
     wiring = find_wiring(first)
     start = model_state(first)
@@ -150,19 +159,19 @@ def match_networks(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
         )
     else:
-        orders = match_activations(first, start, end, wiring, x)
+        orders = match_activations(first, start, end, wiring, samples)
     matched = permute_units(end, wiring, orders)
     similarity = []
     for group in range(len(wiring.units)):
-        cosines = unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
+        cosines = compute_unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
         similarity.append(cosines.numpy())
     a, b = clients
     return Pair(
         a=a,
         b=b,
         rule=rule,
-        before=measure_line(first, start, end, x, y),
-        after=measure_line(first, start, matched, x, y),
+        before=measure_line(first, start, end, samples, labels),
+        after=measure_line(first, start, matched, samples, labels),
         similarity=similarity,
         orders=[order.numpy() for order in orders],
         setting=setting,
@@ -170,15 +179,15 @@ def match_networks(
 
 
 def match_activations(
-    network: Network, start: State, end: State, wiring: Wiring, x: Tensor
+    network: Network, start: State, end: State, wiring: Wiring, samples: Tensor
 ) -> list[Tensor]:
     """Orders of the units of `end` by how their activations correlate with those of `start`.
 
-    They are compared on noise of the shape of `x`, as in the method's default.
+    They are compared on noise of the shape of `samples`, as in the method's default.
     """
-    draw = torch.rand if x.dim() == 4 else torch.randn
+    draw = torch.rand if samples.dim() == 4 else torch.randn
     stream = generator(0, "matching", "noise")
-    noise = draw(NOISE_SAMPLES, *x.shape[1:], generator=stream).to(x)
+    noise = draw(NOISE_SAMPLES, *samples.shape[1:], generator=stream).to(samples)
     start_activations = record_activations(network, start, wiring, noise)
     end_activations = record_activations(network, end, wiring, noise)
     orders = []
@@ -187,7 +196,7 @@ def match_activations(
     return orders
 
 
-def unit_cosines(
+def compute_unit_cosines(
     first: State, second: State, wiring: Wiring, orders: Sequence[Tensor], group: int
 ) -> Tensor:
     """`[units, units]`: cosines of the incoming weights of the units of `group`, of `first` (rows)

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from ...models import MODELS, Network, load_state, model_state, parameter_count
 from ...models.build import choose_default_width
+from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
 from ...training import ClientModels, Recipe, Tick, train_clients
 from ...training.distill import Learner
@@ -94,8 +95,6 @@ def train_chosen_clients(
     for k, model in zip(chosen, models, strict=True):
         check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
 
-
-Architecture = tuple  # (name, input_shape, classes, width)
 
 POOLS = ("dealt", "drawn")
 
@@ -276,11 +275,11 @@ class FedET(Method):
         """The server's consensus of the clients' `logits [m, B, C]`."""
         return consensus.compute_consensus(logits, self.weighting, self.temperature, self.normalise)
 
-    def _is_shared(self, ctx: Context, kinds: list[tuple]) -> bool:
+    def _is_shared(self, ctx: Context, kinds: list[Architecture]) -> bool:
         """Whether the local training is the one that all one-shot methods share."""
         return self.rounds == 1 and not any(self.transfers) and kinds == ctx.architectures
 
-    def _count_transfers(self, ctx: Context, kinds: list[tuple]) -> int:
+    def _count_transfers(self, ctx: Context, kinds: list[Architecture]) -> int:
         """How often a chosen client's model crosses the link in a round: up, or down and up."""
         if self._is_shared(ctx, kinds) and ctx.init == "different":
             return 1
@@ -302,8 +301,8 @@ class FedET(Method):
         ctx: Context,
         round_index: int,
         chosen: list[int],
-        kinds: list[tuple],
-        table: dict[tuple, State],
+        kinds: list[Architecture],
+        table: dict[Architecture, State],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
         if self._is_shared(ctx, kinds):
@@ -392,7 +391,7 @@ class FedET(Method):
             phase, round_index * steps + steps_done_in_round, self.rounds * steps, metrics, model
         )
 
-    def _make_network(self, ctx: Context, kind: tuple, role: str) -> Network:
+    def _make_network(self, ctx: Context, kind: Architecture, role: str) -> Network:
         """A fresh network of that architecture, with a common head if heads could travel."""
         stream = ctx.generator("fedet", role, kind[0], kind[3])
         network = ctx.build(kind, stream)

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from ...errors import choose
 from ...models import Network
 from ...models.build import initialise
+from ...models.network import Architecture
 from ...models.state import allocate_memory
 from ..base import weighted_mean
 
@@ -169,8 +170,10 @@ def average_heads(states: Iterable[Mapping[str, Tensor]]) -> State:
 
 
 def average_groups(
-    table: Mapping[tuple, State], states: Sequence[Mapping[str, Tensor]], kinds: Sequence[tuple]
-) -> dict[tuple, State]:
+    table: Mapping[Architecture, State],
+    states: Sequence[Mapping[str, Tensor]],
+    kinds: Sequence[Architecture],
+) -> dict[Architecture, State]:
     """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; without a client it stays as it is in `table`.
 
     `states[j]` is that of the j-th client of the round, `kinds[j]` its architecture.

@@ -34,8 +34,10 @@ Departures, and why:
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from ...training import Recipe
 from ..base import (
@@ -53,9 +55,17 @@ from ..memory import SquareMatrices
 from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, list_factor_matrices, replace_layers
 from ..parts.rounds import Rounds
 from ..traffic import Sizes, Traffic
-from .client import LocalPosterior, measure_label_leak
+from .client import LocalPosterior, Upload, measure_label_leak
 from .server import FedLPAModel, FedLPAReport, make_layer_systems
 from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
+
+
+class Aggregate(NamedTuple):
+    """The server's result: the global `state`, tensors by name; the `systems` by layer; the `last` iterate."""
+
+    state: dict[str, Tensor]
+    systems: dict[str, Posterior]
+    last: Iterate
 
 
 @register(
@@ -104,7 +114,7 @@ class FedLPA(Method):
         clients = yield from ctx.local_training()
         posteriors: list[LocalPosterior] = []
 
-        def measure_and_damp(k: int) -> dict:
+        def measure_and_damp(k: int) -> Upload:
             """Client k's message: the damped factors. The undamped ones stay with the client."""
             x, y = ctx.private.train(k)
             posterior = LocalPosterior.measure(clients.module(k), x, y, self.conv_scale)
@@ -123,11 +133,8 @@ class FedLPA(Method):
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 
     # ------------------------------------------------------------------ server part
-    def aggregate(self, ctx: Context, received: list[dict]) -> Steps[tuple]:
-        """Solve every layer's linear system; the solution is the global model's layer, all else is averaged.
-
-        Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
-        """
+    def aggregate(self, ctx: Context, received: list[Upload]) -> Steps[Aggregate]:
+        """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = make_layer_systems(received, self.weights)
         total = self._most_iterations()
         for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
@@ -138,7 +145,7 @@ class FedLPA(Method):
                     snapshot = NetworkModel(network, FedLPAReport.from_iterate(iterate))
                 metrics = {"residual": iterate.worst_residual}
                 yield Progress("solve", iterate.iteration, max(total, 1), metrics, snapshot)
-        return replace_layers(average, iterate.matrices), systems, iterate
+        return Aggregate(replace_layers(average, iterate.matrices), systems, iterate)
 
     def _most_iterations(self) -> int:
         if self.solver == "cg":

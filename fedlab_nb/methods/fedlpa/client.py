@@ -14,6 +14,7 @@ image itself (Phong et al. 2018). For several samples it is a mixture of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,9 @@ from torch import Tensor, nn
 from ...comm.codec import from_upper_triangle, upper_triangle
 from ...models import model_state
 from ..parts.kronecker import Factors, add_damping, compute_damping_ratio, compute_kronecker_factors
+
+# What a client sends: "samples", "state" and "factors", see `LocalPosterior.make_upload`.
+Upload = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class LocalPosterior:
 
     def make_upload(
         self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None
-    ) -> dict:
+    ) -> Upload:
         """What a FedLPA client sends:
 
         samples: n_k, a whole number in the header, which counts no bytes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,12 +15,12 @@ from ...models import load_state
 from ...rng import generator
 from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import Factors, Posterior, get_layer_matrix, replace_layers
-from .client import LocalPosterior
+from .client import LocalPosterior, Upload
 from .solvers import Iterate, solve_layer, solve_layers
 
 
 def make_layer_systems(
-    received: Sequence[Mapping[str, Any]], weights: str = "samples"
+    received: Sequence[Upload], weights: str = "samples"
 ) -> tuple[dict[str, Tensor], dict[str, Posterior]]:
     """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
     if weights == "samples":
@@ -136,7 +135,7 @@ class ServerReplay:
 
     def make_uploads(
         self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0
-    ) -> list[dict]:
+    ) -> list[Upload]:
         """What the clients would send; `seed` draws the noise."""
         uploads = []
         for k, posterior in enumerate(self.posteriors):
@@ -144,14 +143,14 @@ class ServerReplay:
             uploads.append(posterior.make_upload(damping, pi, noise, stream))
         return uploads
 
-    def solve_with(self, use: str, received: list[dict]) -> dict[str, Tensor]:
+    def solve_with(self, use: str, received: list[Upload]) -> dict[str, Tensor]:
         """The global state when the server uses as much of the uploads as `use` says (one of USES)."""
         average, systems = make_layer_systems(received, self.weights)
         layers = {name: solve_layer_with(system, use) for name, system in systems.items()}
         return replace_layers(average, layers)
 
     def trace_solver(
-        self, solver: str, iterations: int, received: list[dict], step: str = "1/L"
+        self, solver: str, iterations: int, received: list[Upload], step: str = "1/L"
     ) -> Iterator[tuple[Iterate, float | None]]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = make_layer_systems(received, self.weights)

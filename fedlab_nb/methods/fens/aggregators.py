@@ -64,7 +64,7 @@ class Aggregator(nn.Module):
 class WeightedSum(Aggregator):
     """`f(z) = sum_k lambda_k * z_k`, class by class; `lambda [M, C]`, or `[M, 1]` where all classes share a weight."""
 
-    def __init__(self, weights: Tensor, classes: int, trained: bool):
+    def __init__(self, weights: Tensor, classes: int, trained: bool) -> None:
         super().__init__()
         self.classes = classes
         if trained:
@@ -121,7 +121,7 @@ class MLP(Aggregator):
         classes: int,
         hidden_units: int = 40,
         generator: torch.Generator | None = None,
-    ):
+    ) -> None:
         super().__init__()
         self.hidden = make_layer(nn.Linear, clients * classes, hidden_units, generator=generator)
         self.output = make_layer(nn.Linear, hidden_units, classes, generator=generator)
@@ -139,7 +139,7 @@ class MixtureOfExperts(Aggregator):
 
     reads_inputs = True
 
-    def __init__(self, gate: nn.Module):
+    def __init__(self, gate: nn.Module) -> None:
         super().__init__()
         self.gate = gate
 
@@ -152,7 +152,7 @@ class ProbabilityAggregator(Aggregator):
 
     reads_probabilities = True
 
-    def __init__(self, rule: Aggregator):
+    def __init__(self, rule: Aggregator) -> None:
         super().__init__()
         self.rule = rule
         self.reads_inputs = rule.reads_inputs
@@ -182,7 +182,7 @@ class DeepSet(Aggregator):
         hidden_units: int = 40,
         trimmed: int = 0,
         generator: torch.Generator | None = None,
-    ):
+    ) -> None:
         super().__init__()
         self.cut = trimmed
         self.each = make_layer(nn.Linear, classes, hidden_units, generator=generator)

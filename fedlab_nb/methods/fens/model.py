@@ -141,15 +141,15 @@ class Experts:
         self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
         liars: Sequence[int] = (), lie: float = 0.0,
     ) -> None:  # fmt: skip
-        self.clients, self.members, self.parameters = (
-            clients,
-            list(members),
-            sum(clients.parameters),
-        )
-        self.ranges, self.bits = list(ranges), bits
-        self.liars, self.lie = list(liars), lie
-        for module, own in zip(clients.modules, self.ranges, strict=False):
-            round_layer_inputs(module, own, bits)
+        self.clients = clients
+        self.members = list(members)
+        self.parameters = sum(clients.parameters)
+        self.ranges = list(ranges)
+        self.bits = bits
+        self.liars = list(liars)
+        self.lie = lie
+        for module, module_ranges in zip(clients.modules, self.ranges, strict=False):
+            round_layer_inputs(module, module_ranges, bits)
         self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, x: Tensor) -> Tensor:
@@ -184,13 +184,13 @@ def quantise_experts(
     With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
     """
     states = [uploaded.state(k) for k in members]
-    packed: list[dict[str, Any]] = [
-        quantise_state(own, bits) if bits <= 8 else own for own in states
-    ]
+    packed: list[dict[str, Any]] = states
+    if bits <= 8:
+        packed = [quantise_state(state, bits) for state in states]
     architectures = ClientModels([uploaded.module(k) for k in members])
     answering = architectures.with_states([dequantise_state(state) for state in packed])
-    for own, state in zip(ranges, packed, strict=False):
-        state[RANGES] = own
+    for member_ranges, state in zip(ranges, packed, strict=False):
+        state[RANGES] = member_ranges
     return packed, Experts(answering, members, ranges, activation_bits)
 
 
@@ -205,20 +205,21 @@ class FensModel(GlobalModel):
     parts = ("experts", "rule")
 
     def __init__(self, experts: Experts, rule: Aggregator, **more: Any) -> None:
-        self.experts, self.rule = experts, rule.eval()
+        self.experts = experts
+        self.rule = rule.eval()
         self.parameters = experts.parameters + rule.q
         more |= {
             "members": torch.tensor(experts.members),
             "weights": rule.get_weights(),
             "competency": rule.get_competency(),
         }
-        tensors = {
-            name: value.detach().cpu() for name, value in more.items() if isinstance(value, Tensor)
-        }
-        arrays = {
-            name: (t.float() if t.is_floating_point() else t).numpy().copy()
-            for name, t in tensors.items()
-        }
+        arrays = {}
+        for name, value in more.items():
+            if isinstance(value, Tensor):
+                tensor = value.detach().cpu()
+                if tensor.is_floating_point():
+                    tensor = tensor.float()
+                arrays[name] = tensor.numpy().copy()
         self.report = FensReport(aggregator_parameters=rule.q, **{**more, **arrays})
 
     def logits(self, x: Tensor) -> Tensor:
@@ -238,7 +239,7 @@ class FensModel(GlobalModel):
         )
 
     @torch.no_grad()
-    def _run_in_chunks(self, read, x: Tensor) -> Tensor:
+    def _run_in_chunks(self, read: Callable[..., Tensor], x: Tensor) -> Tensor:
         z = self.experts(x)
         answers = []
         for logits, inputs in zip(z.split(CHUNK), x.split(CHUNK), strict=True):
@@ -331,23 +332,20 @@ def compare_bytes(
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None
     if len(set(ctx.architectures)) == 1:
-        start = (
-            0 if ctx.init == "same" else formulas.count_state_bytes(size.d)
-        )  # clients that draw their own get none
-        own = [
-            int(r["messages"])
-            for r in ledger.rows()
-            if (r["client"], r["phase"]) == (busiest, PHASE)
-        ]
-        taken = {
-            "rounds": max(own, default=0),
-            "ranges": 2 * len(find_layers_to_quantise(client)) if ranged else 0,
-        }
-        besides = sum(
-            int(r["bytes"])
-            for r in ledger.rows()
-            if r["client"] == busiest and r["phase"] in BESIDES
-        )
+        start = 0
+        if ctx.init != "same":  # clients that draw their first weights themselves get none
+            start = formulas.count_state_bytes(size.d)
+        rounds = 0
+        besides = 0
+        for row in ledger.rows():
+            if row["client"] != busiest:
+                continue
+            if row["phase"] == PHASE:
+                rounds = max(rounds, int(row["messages"]))
+            if row["phase"] in BESIDES:
+                besides += int(row["bytes"])
+        ranges = 2 * len(find_layers_to_quantise(client)) if ranged else 0
+        taken = {"rounds": rounds, "ranges": ranges}
         formula = count_client_bytes(size, **{**terms, **taken}) - start + besides
     measured = traffic[busiest]
     return {

@@ -208,10 +208,11 @@ def draw_participants(
     if not 0 < count < len(owners):
         return [list(owners)] * rounds
     draws = stream("participants")
-    chosen = (
-        sorted(torch.randperm(len(owners), generator=draws)[:count].tolist()) for _ in range(rounds)
-    )
-    return [[owners[i] for i in own] for own in chosen]
+    participants = []
+    for _ in range(rounds):
+        chosen = sorted(torch.randperm(len(owners), generator=draws)[:count].tolist())
+        participants.append([owners[i] for i in chosen])
+    return participants
 
 
 def record_round_bytes(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
@@ -231,37 +232,46 @@ SAMPLES = 500  # at most so many are looked at
 
 
 def train_with_snapshots(
-    experts: Experts, rule: Aggregator, proxies: Mapping[Owner, Proxy], rounds: Iterator[Tensor], total: int,
+    experts: Experts,
+    rule: Aggregator,
+    proxies: Mapping[Owner, Proxy],
+    rounds: Iterator[Tensor],
+    total: int,
     rates: str,
-) -> Steps[FensModel]:  # fmt: skip
+) -> Steps[FensModel]:
     """Go through the `total` rounds that train `rule` (each yields its loss), with a snapshot every now and then.
 
     RunError, which names the `rates`, where the training has diverged.
     """
-    losses, frames, samples = [], {}, list(proxies.values())
+    losses = []
+    frames: dict[int, Tensor] = {}
+    samples = list(proxies.values())
 
-    def model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
+    def make_model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
         frames[done] = compute_influence(aggregator, samples)
-        tables, at = torch.stack(list(frames.values())), torch.tensor(list(frames))
-        return FensModel(experts, aggregator, frames=tables, frame_rounds=at, **more)
+        tables = torch.stack(list(frames.values()))
+        return FensModel(
+            experts, aggregator, frames=tables, frame_rounds=torch.tensor(list(frames)), **more
+        )
 
-    yield Progress(
-        PHASE, 0, total, model=model(copy.deepcopy(rule), 0)
-    )  # of a copy: rounds change the rule in place
+    # A snapshot is of a copy: rounds change the rule in place.
+    yield Progress(PHASE, 0, total, model=make_model(copy.deepcopy(rule), 0))
     for done, loss in enumerate(rounds, 1):
         losses.append(loss)
         if not has_curve_point(done, total):
             yield Progress(PHASE, done, total)
             continue
-        well, value = torch.stack([all_finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
-        if not well:
+        is_finite = all_finite([loss, *rule.parameters()]).to(loss)
+        is_well, value = torch.stack([is_finite, loss]).tolist()  # one wait for the device
+        if not is_well:
             raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
-        yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
+        snapshot = make_model(copy.deepcopy(rule), done)
+        yield Progress(PHASE, done, total, {"loss": value}, model=snapshot)
     numbers = {
-        "proxy_samples": sum(len(own.labels) for own in samples),
+        "proxy_samples": sum(len(proxy.labels) for proxy in samples),
         "contribution": compute_contribution(rule, samples),
     }
-    return model(rule, total, losses=torch.stack(losses), **numbers)
+    return make_model(rule, total, losses=torch.stack(losses), **numbers)
 
 
 def compute_influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
@@ -281,19 +291,20 @@ def compute_contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
 
 
 def _average_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
-    z, labels, x = Proxy.concatenate([own for own in proxies if len(own.labels)]).select(
-        slice(SAMPLES)
-    )
+    filled = [proxy for proxy in proxies if len(proxy.labels)]
+    z, labels, x = Proxy.concatenate(filled).select(slice(SAMPLES))
     columns = []
     with torch.enable_grad():
         z = z.detach().requires_grad_()
         scores = rule(z, x)
         for c in range(scores.shape[1]):
             rows = labels == c
-            rows = rows if bool(rows.any()) else torch.ones_like(rows)
+            if not bool(rows.any()):
+                rows = torch.ones_like(rows)
             (slope,) = torch.autograd.grad(scores[rows, c].sum(), z, retain_graph=True)
-            each = (slope * z.detach() if times_logit else slope)[rows, :, c]
-            columns.append(each.mean(0))
+            if times_logit:
+                slope = slope * z.detach()
+            columns.append(slope[rows, :, c].mean(0))
     return torch.stack(columns, 1)
 
 
@@ -316,7 +327,7 @@ class Voting(Aggregator):
     log_competency: Tensor
     reads_probabilities = True
 
-    def __init__(self, counts: Tensor, laplace: float | None = None):
+    def __init__(self, counts: Tensor, laplace: float | None = None) -> None:
         super().__init__()
         classes = counts.shape[2]
         counts = counts.double() + (1 / classes if laplace is None else laplace)
@@ -357,12 +368,12 @@ def make_fixed_aggregator(ctx: Context, name: str, experts: Experts, source: str
         return make_weighted_averaging(make_class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
     proxies = make_proxies(ctx, experts, source)
-    counts = {
-        k: count_votes(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
-    }
-    up = [
-        own if k == "server" else ctx.link.up(k, own, phase="confusion matrices")
-        for k, own in counts.items()
-    ]
+    received = []
+    for owner, proxy in proxies.items():
+        if len(proxy.labels):
+            counts = count_votes(proxy.logits, proxy.labels)
+            if owner != "server":
+                counts = ctx.link.up(owner, counts, phase="confusion matrices")
+            received.append(counts)
     with ctx.server():
-        return Voting(torch.stack(up).sum(0)).to(ctx.device, ctx.dtype)
+        return Voting(torch.stack(received).sum(0)).to(ctx.device, ctx.dtype)

@@ -34,6 +34,7 @@ from torch import Tensor
 
 from ...errors import UsageError
 from ...models import Network, model_state
+from ...models.network import Architecture
 from ...training import ClientModels, Recipe
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
 from ..traffic import Sizes, Traffic
@@ -168,7 +169,7 @@ class FuseFL(Method):
             fused = yield from self._calibrate(ctx, fused, inputs)
         return fused
 
-    def _choose_architectures(self, ctx: Context) -> list[tuple]:
+    def _choose_architectures(self, ctx: Context) -> list[Architecture]:
         if self.width == "full":
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]

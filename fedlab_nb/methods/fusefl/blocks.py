@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ...errors import UsageError, check_whole_number
 from ...models import MODELS, Network
 from ...models.build import choose_default_width, initialise, make_layer
+from ...models.network import Architecture
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -39,7 +40,7 @@ PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 ADAPTORS = ("conv", "average")
 
 
-def narrow_architecture(architecture: tuple, clients: int) -> tuple:
+def narrow_architecture(architecture: Architecture, clients: int) -> Architecture:
     """The architecture with 1/sqrt(M) of its width r_s, rounded; from r_s = 64 the paper's own widths.
 
     Weights grow with the square of the width, so M such clients hold about as many numbers as one ordinary network.
@@ -124,7 +125,7 @@ class Client:
 
 
 def make_network(
-    layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tuple
+    layers: Sequence[nn.Module], classifier: nn.Linear, architecture: Architecture
 ) -> Network:
     """The network of these layers and this classifier; nothing is copied."""
     # On "meta", as its own classifier is thrown away: no draw from the global random state.

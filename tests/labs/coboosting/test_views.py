@@ -19,8 +19,8 @@ from fedlab_nb.labs.coboosting.by_hand import (
 from fedlab_nb.labs.coboosting.images import DATA_FREE
 from fedlab_nb.labs.coboosting.switches import IDEAS, Variant, draw_switches
 from fedlab_nb.labs.coboosting.votes import (
-    class_accuracies,
-    client_logits,
+    compute_class_accuracies,
+    compute_client_logits,
     normalise_weights,
     predict_classes,
     split_in_halves,
@@ -53,7 +53,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     state = ran.state("hand")
     fedens = state.runs.find("ensemble").outcomes[0]
     assert state.prepared is fedens
-    equal_classes = predict_classes(client_logits(fedens), np.ones(3))
+    equal_classes = predict_classes(compute_client_logits(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
     for i, slider in enumerate(view.sliders.children[:3]):
         for value in (1, 0):
@@ -170,7 +170,7 @@ def test_halves_and_accuracy_by_class():
     tune, judge = split_in_halves(361)
     assert sorted([*tune, *judge]) == list(range(361))
     assert abs(len(tune) - len(judge)) <= 1
-    accuracy = class_accuracies(np.array([True, False, True]), np.array([0, 0, 2]), 4)
+    accuracy = compute_class_accuracies(np.array([True, False, True]), np.array([0, 0, 2]), 4)
     np.testing.assert_array_equal(accuracy, [0.5, np.nan, 1, np.nan])
 
 
@@ -182,7 +182,7 @@ def test_what_weights_achieve_by_hand(ran):
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
     hidden = score_weights(ensemble, weights, shows_judge=False)
     shown = score_weights(ensemble, weights, shows_judge=True)
-    right = client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
     equal = ensemble.test_predictions == ensemble.test_labels
     tune, judge = split_in_halves(len(right))
     for half, accuracy in ((tune, shown.tune), (judge, shown.judge)):

@@ -6,8 +6,8 @@ import numpy as np
 from lab_views import sound
 from toy_outcomes import toy
 
-from fedlab_nb.labs.fedet.dissent import DissentSamples, accuracy_by_thirds, draw_dissent
-from fedlab_nb.labs.fedet.public import choice_of_outcomes, draw_public
+from fedlab_nb.labs.fedet.dissent import DissentSamples, compute_accuracy_by_thirds, draw_dissent
+from fedlab_nb.labs.fedet.public import draw_public, make_choice
 from fedlab_nb.labs.fedet.rounds import (
     AFTER,
     AVERAGED,
@@ -15,10 +15,10 @@ from fedlab_nb.labs.fedet.rounds import (
     COPIED,
     DISSENT,
     draw_rounds,
-    one_shot_curves,
+    make_one_shot_curves,
 )
 from fedlab_nb.labs.fedet.target import draw_target
-from fedlab_nb.labs.fedet.traffic import Point, draw_traffic, format_count, traffic_to_goal
+from fedlab_nb.labs.fedet.traffic import Point, draw_traffic, format_count, measure_traffic_to_goal
 from fedlab_nb.plots import png
 
 SETTING = "digits, α = 0.1, 3 clients, seed 0"
@@ -59,9 +59,9 @@ def test_dissent_without_a_wrong_answer_has_no_auc():
 def test_thirds_are_cut_by_dissent():
     dissent = np.array([0.9, 0.1, 0.5, 0.2, 0.6, 0.8])
     right = np.array([0, 1, 1, 0, 0, 0])
-    assert accuracy_by_thirds(dissent, right) == [0.5, 0.5, 0]
+    assert compute_accuracy_by_thirds(dissent, right) == [0.5, 0.5, 0]
     # An empty third is as its neighbour.
-    assert accuracy_by_thirds(np.zeros(2), np.array([1, 0])) == [1, 0, 0]
+    assert compute_accuracy_by_thirds(np.zeros(2), np.array([1, 0])) == [1, 0, 0]
 
 
 # -------------------------------------------------------------------------------------------------------- target
@@ -110,7 +110,7 @@ def make_choices(has_images=True, **accuracies):
         outcomes = {
             seed: toy("fedet", accuracy, report=report) for seed, accuracy in enumerate(values)
         }
-        choices.append(choice_of_outcomes(name, outcomes))
+        choices.append(make_choice(name, outcomes))
     return choices
 
 
@@ -153,11 +153,11 @@ def test_one_shot_against_its_teachers():
         SimpleNamespace(consensus_accuracy=[0.8], clients_accuracy=[0.4]),
     ]
     student = {0: [(30, 0.2), (60, 0.6)], 1: [(30, 0.2), (60, 0.7)]}
-    curves = one_shot_curves(student, reports)
+    curves = make_one_shot_curves(student, reports)
     picture = draw_rounds(curves, SETTING, 60, "After 60 steps", "step")
     check(picture, f"After 60 steps: {AFTER} 65 %", "75 %", "30 %")
     assert [row[AFTER] for row in picture.table] == ["20 %", "65 %"]
-    assert one_shot_curves({0: [(30, 0.2)]}, []) == {AFTER: {30: 0.2}}
+    assert make_one_shot_curves({0: [(30, 0.2)]}, []) == {AFTER: {30: 0.2}}
 
 
 # -------------------------------------------------------------------------------------------------------- traffic
@@ -169,8 +169,8 @@ LARGE = {0: [Point(1, 1000.0, 0.9)], 1: [Point(1, 1000.0, 0.9)]}
 
 
 def test_traffic_finds_where_the_goal_is_first_reached():
-    assert traffic_to_goal(SMALL, 0.6) == (1.5, 150)
-    assert traffic_to_goal(SMALL, 0.8) is None
+    assert measure_traffic_to_goal(SMALL, 0.6) == (1.5, 150)
+    assert measure_traffic_to_goal(SMALL, 0.8) is None
     picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
     check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     reached = [(row["numbers to 60 %"], row["rounds"]) for row in picture.table]

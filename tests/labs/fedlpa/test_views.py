@@ -5,12 +5,12 @@ import pytest
 from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of, sound
 
 from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
-from fedlab_nb.labs.fedlpa.factors import LayerFactors, draw_factors, image_shape
+from fedlab_nb.labs.fedlpa.factors import LayerFactors, choose_image_shape, draw_factors
 from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
 from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
 from fedlab_nb.labs.fedlpa.replay import format_number
 from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
-from fedlab_nb.labs.fedlpa.two_weights import two_weights
+from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
 from fedlab_nb.plots.words import format_letters
 
 SYSTEM = "fedlpa"
@@ -116,24 +116,24 @@ def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatc
 
 # ------------------------------------------------------------------------------------------------------ by hand
 def test_two_weights_by_hand():
-    straight = two_weights(angle=90, ratio=9, damping=0)
+    straight = make_two_weights(angle=90, ratio=9, damping=0)
     assert straight.average == pytest.approx([2, 2])
     for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
     precisions = np.array([np.diag([9, 1]), np.diag([1, 9])])
     assert straight.precisions == pytest.approx(precisions, abs=1e-12)
     # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
-    points = two_weights(angle=45, ratio=9, damping=0)
+    points = make_two_weights(angle=45, ratio=9, damping=0)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
     # (10*1 + 2*3) / 12
-    assert two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])
-    assert two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
+    assert make_two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])
+    assert make_two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
     # Circles: the average is right.
-    assert two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])
+    assert make_two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])
     for angle in range(0, 181, 15):
-        points = two_weights(angle, 16, 0)
+        points = make_two_weights(angle, 16, 0)
         assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
 
 
@@ -184,9 +184,9 @@ def test_factors_of_images_in_colour_and_of_many_classes():
 
 
 def test_which_first_layers_see_an_image():
-    assert image_shape("digits", (64, 64)) == (1, 8, 8)
-    assert image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
-    assert image_shape("digits", (16, 6, 5, 5)) == ()
+    assert choose_image_shape("digits", (64, 64)) == (1, 8, 8)
+    assert choose_image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
+    assert choose_image_shape("digits", (16, 6, 5, 5)) == ()
 
 
 def test_small_numbers_are_readable():

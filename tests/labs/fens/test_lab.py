@@ -5,7 +5,7 @@ from lab_views import look_at, picture_of, sentence_of
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import load
-from fedlab_nb.labs.fens.cost import network_size
+from fedlab_nb.labs.fens.cost import measure_network_size
 from fedlab_nb.labs.fens.sample import Sample
 from fedlab_nb.plots.words import format_letters
 
@@ -118,7 +118,7 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
 
 def test_bytes_at_both_ends_of_the_controls(ran):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
-    assert network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
+    assert measure_network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     ran.set("cost", whose="the paper's", rounds=100)
     sentence = sentence_of(ran, "cost")
     assert "100 rounds of FedAvg cost 100 times as much" in sentence

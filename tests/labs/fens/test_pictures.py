@@ -7,7 +7,7 @@ from toy_outcomes import toy
 
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_cost
 from fedlab_nb.labs.fens.forget import Removals, draw_removals
-from fedlab_nb.labs.fens.trust import KINDS, draw_trust, likeness
+from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_trust
 from fedlab_nb.labs.one_sample import OneSample, draw_one_sample
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 
@@ -30,15 +30,15 @@ def test_every_rule_has_its_words():
 
 def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
     shares = COUNTS / COUNTS.sum(0)
-    same = likeness(COUNTS, shares)
+    same = compare_weights_with_counts(COUNTS, shares)
     assert same.correlation == pytest.approx(1)
     assert (same.owners, same.classes, same.negative) == (3, 3, 0)
-    opposite = likeness(COUNTS, -shares)
+    opposite = compare_weights_with_counts(COUNTS, -shares)
     assert opposite.correlation == pytest.approx(-1)
     assert opposite.owners == 0
     assert opposite.negative == pytest.approx(4 / 9)
     equal_weights = np.full((3, 3), 1 / 3, dtype=np.float32)
-    assert likeness(COUNTS, equal_weights) == (0, 0, 0, 0)
+    assert compare_weights_with_counts(COUNTS, equal_weights) == (0, 0, 0, 0)
 
 
 def test_a_forgotten_client_has_no_weight_to_speak_of():

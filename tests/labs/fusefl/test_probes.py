@@ -69,7 +69,7 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
         torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2)
     )
     bits = sum(math.log2(1 + ratio) / 2 for ratio in ratios)
-    read_bits = probes.read_images(*split(standard(h @ mix)), *split(z @ turn))
+    read_bits = probes.probe_images(*split(standard(h @ mix)), *split(z @ turn))
     assert read_bits == pytest.approx(bits, abs=0.03)
 
 
@@ -87,7 +87,8 @@ def two_networks(name="cnn"):
 def test_probed_features_are_the_layers_outputs():
     networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     outputs, (whole,) = (
-        of(fused_from(networks, 1), x) for of in (probes.layer_outputs, probes.block_outputs)
+        of(fused_from(networks, 1), x)
+        for of in (probes.compute_layer_outputs, probes.compute_block_outputs)
     )
     assert len(outputs) == 4 and all(len(of_clients) == 2 for of_clients in outputs)
     for m, network in enumerate(networks):
@@ -95,7 +96,7 @@ def test_probed_features_are_the_layers_outputs():
         torch.testing.assert_close(
             outputs[-1][m].flatten(1), whole[m]
         )  # not fused, the last block ends there
-    first, last = probes.block_outputs(fused_from(networks, 2), x)
+    first, last = probes.compute_block_outputs(fused_from(networks, 2), x)
     for m, network in enumerate(networks):
         torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
     joined = (first[0] + first[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
@@ -121,7 +122,7 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
 def test_what_cannot_be_probed():
     x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
-        probes.layer_outputs(fused_from(two_networks(), 2), x)
+        probes.compute_layer_outputs(fused_from(two_networks(), 2), x)
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
         next(

@@ -41,7 +41,7 @@ def test_one_server_step_by_hand():
     step = {"one_shot_steps": 1, "server_batch": 200, "server_lr": 1.0, "server_momentum": 0}
     method = FedET(**step, diversity=0.5, temperature=1.0, server_width=8)
     out, _ = watched(method.run(ctx))
-    start = method._network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
+    start = method._make_network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
     p = remembered[0].logits(ctx.public).softmax(-1)
     weights = p.square().sum(-1) - 0.1
     weights = weights / weights.sum(0)

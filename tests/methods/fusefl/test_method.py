@@ -253,7 +253,9 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
     )
     monkeypatch.setattr(ctx, "train", record)
     run_to_end(method.run(ctx))
-    assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
+    assert [of_round for of_round, _, _ in seen] == each and method._count_progress_steps(
+        ctx
+    ) == sum(each)
     assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
     assert seen[0][2] == "batches"  # K = 1 is the shared local training
 

@@ -173,11 +173,13 @@ def test_lies_do_not_depend_on_the_samples_beside_them():
 
 
 def test_the_size_of_a_lie_is_a_setting():
-    assert str(Poison.read("lie:2:20", 5)) == "lie:2:20" and str(Poison.read("lie:2", 5)) == "lie:2"
-    assert Poison.read("lie:2:20", 5).logit == 20 and Poison.read("lie:2", 5).logit == 0
+    assert (
+        str(Poison.parse("lie:2:20", 5)) == "lie:2:20" and str(Poison.parse("lie:2", 5)) == "lie:2"
+    )
+    assert Poison.parse("lie:2:20", 5).logit == 20 and Poison.parse("lie:2", 5).logit == 0
     for wrong in ("lie:2:0", "lie:2:-1", "lie:2:x", "lie:2:3:4", "labels:2:3"):
         with pytest.raises(UsageError):
-            Poison.read(wrong, 5)
+            Poison.parse(wrong, 5)
 
 
 def test_a_rule_on_probabilities_hears_the_same_of_every_large_lie():
