@@ -111,3 +111,28 @@ def test_numbers_as_they_are_printed():
     number = Number.of("10.1±0.3")
     assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
     assert (Number.of("10.10±0.30").printed, Number.of("72").printed) == ("10.10 ± 0.30", "72")
+
+
+def test_quoted_numbers_are_those_of_the_other_table_and_make_no_claim():
+    """FuseFL's Table 14 quotes Co-Boosting's Table 1, which has 10 clients where it has 5."""
+    table, source = paper_table("fusefl:14"), paper_table("coboosting:1")
+    names = {name: {"CoBoosting": "Co-Boosting"}.get(name, name) for name in table.quoted}
+    assert sorted(names.values()) == sorted(source.rows)
+    originals = {(c.dataset, c.setting): c.numbers for c in source.columns}
+    for column in table.columns:
+        numbers = originals[column.dataset, column.setting]
+        assert all(column.numbers[a].mean == numbers[b].mean for a, b in names.items())
+    result = fl.reproduce("fusefl:14", stored=True)
+    assert {claim.better for claim in result.claims} | {claim.worse for claim in result.claims} == {
+        "FuseFL K=2",
+        "Ensemble",
+    }
+
+
+def test_fens_is_compared_with_fedadam_in_the_same_memory():
+    """Table 4 argues for twenty small networks beside FedAdam's one large one; 377 MiB are not 0.88 MiB."""
+    claims = {
+        frozenset({claim.better, claim.worse})
+        for claim in fl.reproduce("fens:4", stored=True).claims
+    }
+    assert claims == {frozenset({"FENS-DS", "FedAdam"}), frozenset({"FENS-DS", "FedAdam-DS"})}
