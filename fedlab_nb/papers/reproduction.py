@@ -316,7 +316,7 @@ def describe_missing(table: PaperTable, row: Row, later: str) -> str:
     """Why a run of the table has no number: it failed, and what would run; or nobody made it yet (`later`)."""
     if "failed" not in row:
         return f"its results are not stored ({later})"
-    return " ".join([row["failed"], table.remedy]).strip()
+    return " ".join([row["failed"], table.remedy.replace("{table}", table.name)]).strip()
 
 
 def heading(r: Reproduction) -> str:
