@@ -1,25 +1,39 @@
-"""FedDF in one shot: distil the clients' ensemble on real images that carry no labels.
+"""FedDF: distil the clients' ensemble on real images that carry no labels.
 
-Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020, as DENSE and
-Co-Boosting use it: one upload a client, its model; the server minimises τ² KL(f̄(x) ‖ f_S(x)) over its public images
-x, f̄(x) = Σ_k w_k f_k(x), w_k = 1/M.
+Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020.
 
-It bounds what better synthetic images could give the data-free methods: the same teacher, the same student, real
-images. A one-shot server would not have them. Distilled on the data set's public part, which no client and no test
-has (one public re-implementation takes the test images).
+In one shot (rounds = 1), as DENSE and Co-Boosting use it: one upload a client, its model; the server minimises
+τ² KL(f̄(x) ‖ f_S(x)) over its public images x, f̄(x) = Σ_k w_k f_k(x), w_k = 1/M. It bounds what better synthetic
+images could give the data-free methods: the same teacher, the same student, real images. A one-shot server would not
+have them. Distilled on the data set's public part, which no client and no test has (one public re-implementation takes
+the test images).
 
-Choices: the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s (the
-weighted mean of the received models). Temperature and student optimizer are DENSE's. weights=samples weighs clients
-by n_k (DW-FedDF).
+In T rounds, as Lin et al. and Fed-ET use it: for t = 1…T,
+1. every chosen client trains E epochs from the server's model of its architecture, and sends the result up;
+2. the server averages, by n_k, the models of one architecture that it got;
+3. each average learns as above from the ensemble of *all* models that it got, whatever their architecture, and is sent
+   in the next round. An architecture of which no client was chosen stays as it is. The largest one answers.
+
+Choices: in one shot the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s
+(the weighted mean of the received models), which rounds always have. Temperature and student optimizer are DENSE's
+(Lin et al.: Adam at 0.001, stopped by labelled validation samples, which a server of Fed-ET does not have).
+weights=samples weighs clients by n_k (DW-FedDF).
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
 from ..errors import UsageError
-from ..models import load_state
+from ..models import Network, load_state, model_state, parameter_count
+from ..training import ClientModels, Recipe
 from ..training.distill import choose_distillation_loss, distil
 from .base import (
     NEEDS,
     Method,
     NetworkModel,
+    Progress,
     Steps,
     knob,
     register,
@@ -27,26 +41,34 @@ from .base import (
     server_model_knob,
     weighted_mean,
 )
-from .context import Context
+from .context import Context, check_finite
 from .parts.frozen_ensemble import FrozenEnsemble, combine_logits, make_client_weights
 from .parts.images import CLIP, make_snapshot, make_student, make_student_recipe
+from .parts.rounds import PHASE, draw_participants
 from .parts.synthesis import ServerKnobs, weights_knob
+from .run_outputs import has_curve_point
 from .traffic import Sizes, Traffic
 
 
 @register(
     "feddf",
-    title="FedDF, one shot",
+    title="FedDF",
     group="Distil, with public data",
     paper="Lin et al., NeurIPS 2020",
+    rounds="one-shot, or T rounds with m clients",
+    traffic="2 S_θ (T rounds: each time it is chosen)",
     needs=["public"],
     extra="unlabelled public samples at the server",
-    leaks="each client's model",
+    leaks="each client's model, in rounds every round",
+    titles={"rounds=1": "FedDF, one shot"},
 )
 class FedDF(Method):
     """Distil the averaged ensemble on real, unlabelled public images. Methods without data are compared with it."""
 
-    epochs: int = knob(100, "Epochs", symbol="T", low=1, high=5000)
+    rounds: int = knob(1, "Rounds", symbol="T", low=1, high=1000)
+    per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
+    local_epochs: int = knob(10, "Epochs per round", symbol="E", low=1, high=1000)
+    epochs: int = knob(100, "Epochs", low=1, high=5000)
     batch: int = knob(64, "Batch", low=1, high=4096, log=True)
     server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
     temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
@@ -57,9 +79,25 @@ class FedDF(Method):
     convolutional = ServerKnobs.convolutional
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot
+        if self.rounds == 1:
+            return sizes.one_shot
+        share = min(self.per_round or sizes.clients, sizes.clients) / sizes.clients
+        return Traffic(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
+
+    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+        if self.rounds == 1:
+            return float(recipe.epochs)
+        chosen = min(self.per_round or len(sizes), len(sizes))
+        return self.rounds * self.local_epochs * chosen / len(sizes)
 
     def refuse(self, ctx: Context) -> None:
+        if self.rounds > 1:
+            if self.server_model != "auto":
+                raise UsageError(
+                    f"feddf.server_model is {self.server_model!r}, but in rounds the server has the"
+                    " clients' own networks; set server_model=auto or rounds=1."
+                )
+            return
         if self.start == "average" and not ctx.has_clients_architecture(self.server_model):
             needs = NEEDS["one architecture"]
             raise UsageError(
@@ -67,12 +105,13 @@ class FedDF(Method):
             )
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
+        if self.rounds > 1:
+            return (yield from self._run_rounds(ctx))
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
         # Server: the ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
-            logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine_logits(logits, make_client_weights(self.weights, ctx.sizes, logits))
+            teacher = self._teach(ctx, uploaded, ctx.sizes)
             student = make_student(ctx, "feddf", self.server_model)
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
@@ -83,3 +122,62 @@ class FedDF(Method):
             return (
                 yield from report_progress("distillation", ticks, lambda: make_snapshot(student))
             )
+
+    def _teach(self, ctx: Context, clients: ClientModels, sizes: Sequence[int]) -> Tensor:
+        """The ensemble's logits of the public samples, `[P, C]`."""
+        logits = FrozenEnsemble(clients).logits_in_chunks(ctx.public)
+        return combine_logits(logits, make_client_weights(self.weights, sizes, logits))
+
+    def _run_rounds(self, ctx: Context) -> Steps[NetworkModel]:
+        kinds = ctx.architectures
+        table = {}  # the server's model of each architecture
+        for k in reversed(range(ctx.clients_count)):
+            table[kinds[k]] = ctx.initial_model(k)
+        largest = max(table.values(), key=parameter_count)
+        for t in range(self.rounds):
+            # Clients: E epochs from the server's model of their architecture; the result goes up.
+            chosen = draw_participants(ctx, self.per_round, t)
+            clients = yield from self._train_clients(ctx, t, chosen, table)
+            # Server: average each architecture, and distil the ensemble of all into every average.
+            with ctx.server():
+                sizes = [ctx.sizes[k] for k in chosen]
+                teacher = self._teach(ctx, clients, sizes)
+                for number, (kind, student) in enumerate(table.items()):
+                    members = [j for j, k in enumerate(chosen) if kinds[k] == kind]
+                    if not members:
+                        continue
+                    states = [clients.state(j) for j in members]
+                    load_state(student, weighted_mean(states, [sizes[j] for j in members]))
+                    stream = ctx.generator("feddf", "batches", t, number)
+                    recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
+                    loss = choose_distillation_loss("kl", self.temperature)
+                    for _ in distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP):
+                        yield Progress(PHASE, t, self.rounds)
+                    rate = f"server_lr={self.server_lr:g}"
+                    check_finite(student.parameters(), f"Round {t + 1}", rate)
+            point = make_snapshot(largest) if has_curve_point(t + 1, self.rounds) else None
+            yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=point)
+        return make_snapshot(largest)
+
+    def _train_clients(
+        self, ctx: Context, t: int, chosen: Sequence[int], table: dict[tuple, Network]
+    ) -> Steps[ClientModels]:
+        """The chosen clients' models after E epochs, as the server receives them."""
+        models = []
+        starts = []
+        for k in chosen:
+            model = ctx.initial_model(k)
+            start = ctx.link.down(k, model_state(table[ctx.architectures[k]]), phase=PHASE)
+            load_state(model, start)
+            models.append(model)
+            starts.append(start)
+        shards = [ctx.private.train(k) for k in chosen]
+        recipe = replace(ctx.recipe, epochs=self.local_epochs)
+        stream = "batches" if t == 0 else f"batches of round {t}"
+        ids = [ctx.ids[k] for k in chosen]
+        for _ in ctx.train(models, shards, recipe=recipe, ids=ids, stream=stream):
+            yield Progress(PHASE, t, self.rounds)
+        received = []
+        for k, start, model in zip(chosen, starts, models, strict=True):
+            received.append(ctx.link.up(k, ctx.state_to_send(k, start, model), phase=PHASE))
+        return ClientModels(models).with_states(received)

@@ -30,6 +30,9 @@ SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
 CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
+PRINTED_BESIDE = (
+    "a size, a time or an accuracy on clients' own samples, which the paper prints beside its results"
+)
 SHARED_OUT = (
     "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
 )
@@ -116,7 +119,7 @@ def wanted(
         offline = column.dealt and small and not dataset
         reason = table.why if small else ""
         if reason or column.plain:
-            reason = reason or "no run gives these numbers"
+            reason = reason or PRINTED_BESIDE
         elif on not in (dataset, *DATASETS) and not offline:
             own_clients = f"{on} comes with clients of its own, which no other data set has"
             reason = f"the package has no data set {on}" if column.dealt else own_clients

@@ -74,7 +74,7 @@ def find_claims(table: PaperTable, orderings: Sequence[Ordering], values: Values
 
 def find_compared_rows(table: PaperTable, own_row: Row) -> list[Row]:
     """The rows that the paper's own is compared with."""
-    skipped = {own_row.name, *table.inferred, *table.elsewhere}
+    skipped = {own_row.name, *table.inferred, *table.elsewhere, *table.quoted}
     rows = [row for row in table.rows.values() if row.name not in skipped]
     of_other_methods = [row for row in rows if row.method != own_row.method]
     return of_other_methods or rows

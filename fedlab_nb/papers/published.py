@@ -127,6 +127,8 @@ class PaperTable:
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
     core_hours: it can be run at classroom scale, but is not stored, as ten seeds take so many hours on one core
+    quoted: rows whose published numbers are another paper's, of another setting: no claims
+    remedy: what runs the rows that the classroom's networks cannot run, and how long it takes
     not_given: options whose values the paper does not name, so that ours stand for them
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
     elsewhere: rows whose published numbers another table has under another name: their claims are made there
@@ -151,6 +153,8 @@ class PaperTable:
     own: str = ""
     inferred: Sequence[str] = ()
     elsewhere: Sequence[str] = ()
+    quoted: Sequence[str] = ()
+    remedy: str = ""
     not_given: Sequence[str] = ()
     why: str = ""
     core_hours: float = 0

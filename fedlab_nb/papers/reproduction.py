@@ -306,12 +306,19 @@ def beside(
         if at in unreached and at not in values:
             reasons[at] = f"the target was not reached on any of {len(unreached[at])} seeds"
         elif at not in values or "failed" in row:
-            reasons[at] = row.get("failed", f"its results are not stored ({later})")
+            reasons[at] = describe_missing(table, row, later)
     about |= {"values": values, "why": reasons, "wanted": runs, "unreached": unreached}
     return Reproduction(table, **about)
 
 
 # ------------------------------------------------------------------------------------------------ in words
+def describe_missing(table: PaperTable, row: Row, later: str) -> str:
+    """Why a run of the table has no number: it failed, and what would run; or nobody made it yet (`later`)."""
+    if "failed" not in row:
+        return f"its results are not stored ({later})"
+    return " ".join([row["failed"], table.remedy.replace("{table}", table.name)]).strip()
+
+
 def heading(r: Reproduction) -> str:
     about = f"{r.table.paper}, {r.table.item}: {r.table.title}. The numbers: {r.table.number}."
     seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"

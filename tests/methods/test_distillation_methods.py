@@ -11,6 +11,7 @@ from watched import watched
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
+from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.dense import Dense, boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
@@ -331,6 +332,64 @@ def test_feddf_starts_from_the_weighted_average_if_asked():
     average = weighted_mean([clients.state(k) for k in range(M)], ctx.sizes)
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(tensor, average[name], rtol=0, atol=1e-3)
+
+
+def test_feddf_in_rounds_with_one_client_a_round_is_fedavg():
+    """Teacher and student are the same network, so that there is nothing to distil: the same clients, batches, bytes
+    and weights as FedAvg's, to weight decay (1e-4 times the rate)."""
+    setting = {"clients": 4, "dtype": torch.float64}
+    both = {"rounds": 3, "per_round": 1, "local_epochs": 2}
+    ctx, plain = context(**setting), context(**setting)
+    model, _ = finish(FedDF(**both, epochs=1, server_lr=1e-5), ctx)
+    average, _ = finish(FedAvgMulti(**both), plain)
+    for name, tensor in model_state(model.module).items():
+        torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=1e-7, atol=1e-9)
+    assert ctx.link.ledger.by_client() == plain.link.ledger.by_client()
+
+
+def test_feddf_in_rounds_distils_all_into_the_average_of_each_architecture():
+    """Two architectures and one step of SGD: what goes down in round 2 is θ̄ - η (∇ τ² KL + 1e-4 θ̄), by autograd from
+    what went up in round 1."""
+    ctx = context(clients=4, dtype=torch.float64, models=("mlp:4", "mlp:8"))
+    rate, temperature, messages = 0.02, 2.0, {"up": {}, "down": {}}
+    for way, log in messages.items():
+        send = getattr(ctx.link, way)
+
+        def record(k, payload, phase, send=send, log=log):
+            log.setdefault(k, []).append({n: tensor.clone() for n, tensor in payload.items()})
+            return send(k, payload, phase=phase)
+
+        setattr(ctx.link, way, record)
+    method = FedDF(
+        rounds=2, local_epochs=1, epochs=1, batch=4096, server_lr=rate, temperature=temperature
+    )
+    finish(method, ctx)
+
+    def network(k, state):
+        model = ctx.initial_model(k)
+        model.load_state_dict(state)
+        return model
+
+    with torch.no_grad():
+        uploaded = [network(k, messages["up"][k][0])(ctx.public) for k in range(4)]
+        teacher = (torch.stack(uploaded).mean(0) / temperature).softmax(1)
+    for members in ([0, 2], [1, 3]):
+        sizes = [ctx.sizes[k] for k in members]
+        average = weighted_mean([messages["up"][k][0] for k in members], sizes)
+        student = network(members[0], average)
+        answers = (student(ctx.public) / temperature).log_softmax(1)
+        (temperature**2 * F.kl_div(answers, teacher, reduction="batchmean")).backward()
+        norm = sum(p.grad.square().sum() for p in student.parameters()).sqrt()
+        assert norm < 10  # nothing is clipped
+        for name, parameter in student.named_parameters():
+            expected = parameter - rate * (parameter.grad + 1e-4 * parameter)
+            for k in members:
+                torch.testing.assert_close(messages["down"][k][1][name], expected.detach())
+
+
+def test_feddf_in_rounds_has_no_network_of_its_own():
+    with pytest.raises(UsageError, match="server_model=auto or rounds=1"):
+        FedDF(rounds=2, server_model="mlp:64").validate(context())
 
 
 def test_fedkds_first_step_goes_down_the_gradient_towards_class_count_weighted_logits():

@@ -1,13 +1,17 @@
 """The papers' tables as data: a sample typed by hand from the papers, and what every table must hold."""
 
 import math
+import re
+from types import SimpleNamespace
 
 import pytest
 
 import fedlab_nb as fl
+from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS
-from fedlab_nb.papers.cells import MEASURES
+from fedlab_nb.papers.cells import MEASURES, checked, wanted
 from fedlab_nb.papers.published import TABLES, Number, not_here, paper_table
+from fedlab_nb.studies.grid import Study
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
 SAMPLE = [
@@ -65,7 +69,8 @@ def test_the_tables_are_whole():
 def test_what_a_plan_says_is_missing_names_tables_with_their_reasons():
     lines = not_here("coboosting")
     assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
-    assert any(line.startswith("Figure 2, Figure 3: ") for line in lines)
+    assert any(line.startswith("Figure 2: drawn only; fl.study(") for line in lines)
+    assert any(line.startswith("Figure 4, Figure 5: ") for line in lines)
     assert not_here("classroom") == [] and set(lines) <= set(fl.plan("coboosting").notes)
 
 
@@ -111,3 +116,64 @@ def test_numbers_as_they_are_printed():
     number = Number.of("10.1±0.3")
     assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
     assert (Number.of("10.10±0.30").printed, Number.of("72").printed) == ("10.10 ± 0.30", "72")
+
+
+def test_quoted_numbers_are_those_of_the_other_table_and_make_no_claim():
+    """FuseFL's Table 14 quotes Co-Boosting's Table 1, which has 10 clients where it has 5."""
+    table, source = paper_table("fusefl:14"), paper_table("coboosting:1")
+    names = {name: {"CoBoosting": "Co-Boosting"}.get(name, name) for name in table.quoted}
+    assert sorted(names.values()) == sorted(source.rows)
+    originals = {(c.dataset, c.setting): c.numbers for c in source.columns}
+    for column in table.columns:
+        numbers = originals[column.dataset, column.setting]
+        assert all(column.numbers[a].mean == numbers[b].mean for a, b in names.items())
+    result = fl.reproduce("fusefl:14", stored=True)
+    assert {claim.better for claim in result.claims} | {claim.worse for claim in result.claims} == {
+        "FuseFL K=2",
+        "Ensemble",
+    }
+
+
+def test_fens_is_compared_with_fedadam_in_the_same_memory():
+    """Table 4 argues for twenty small networks beside FedAdam's one large one; 377 MiB are not 0.88 MiB."""
+    claims = {
+        frozenset({claim.better, claim.worse})
+        for claim in fl.reproduce("fens:4", stored=True).claims
+    }
+    assert claims == {frozenset({"FENS-DS", "FedAdam"}), frozenset({"FENS-DS", "FedAdam-DS"})}
+
+
+COMMAND = re.compile(r"fl\.(?:study|reproduce)\(.*?\)(?= |,|;|\.|$)")
+
+
+def named_commands():
+    """[(where, command)] of all that a reason tells a reader to run."""
+    reasons = []
+    for paper, items in read_toml("papers/tables/others.toml").items():
+        reasons += [(f"{paper} {item}", why) for item, (_, why) in items.items()]
+    for name in TABLES:
+        table = paper_table(name)
+        texts = [table.why or table.remedy.replace("{table}", name), table.note]
+        texts += [row.why + row.why_small for row in table.rows.values()]
+        reasons += [(name, text) for text in texts]
+    return [(where, command) for where, why in reasons for command in COMMAND.findall(why)]
+
+
+@pytest.mark.parametrize(("where", "command"), named_commands())
+def test_a_command_that_a_reason_names_can_be_run(where, command):
+    """Every cell has a plan: data, methods and knobs are known and fit together."""
+
+    def study(methods, **settings):
+        return [cell.plan for cell in Study.declare(methods, **settings).cells()]
+
+    def reproduce(name, **overrides):
+        checked(paper_table(name), overrides)
+        runs, _ = wanted(paper_table(name), "classroom", "", [0], overrides)
+        return [run.point.plan(0) for run in runs]
+
+    plans = eval(command, {"fl": SimpleNamespace(study=study, reproduce=reproduce)})
+    assert plans
+
+
+def test_each_paper_has_commands_for_what_is_drawn_only():
+    assert len(named_commands()) >= 10

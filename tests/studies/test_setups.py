@@ -73,7 +73,7 @@ KNOBS = {
     },
     "fedet": {
         "fedavg_multi": OFTEN, "fedprox": OFTEN, "scaffold": OFTEN, "moon": {**OFTEN, "mu": 5, "temperature": 0.5},
-        "feddf": {}, "fedgkt": {**OFTEN, "server_epochs": 20, "weight": 1, "temperature": 3},
+        "feddf": {**OFTEN, "epochs": 1}, "fedgkt": {**OFTEN, "server_epochs": 20, "weight": 1, "temperature": 3},
         "dsfl": {"rounds": 100, "local_epochs": 5, "temperature": 0.1, "aggregation": "era"},
         "fedet": {"per_round": 10, "local_steps": 30, "server_lr": 0.005, "server_batch": 64, "server_steps": 128,
                   "diversity": 0.05, "width": 128, "pool": "drawn", "transform": True},

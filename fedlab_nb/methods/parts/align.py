@@ -12,7 +12,9 @@ A_k = S_k^-½ (S_k^½ S* S_k^½)^½ S_k^-½. With τ = 1 the features of every c
 
 Ours: a test sample has no client, so the server moves it from the pooled moments, m* and Σ_k w_k (S_k + (m_k - m*)
 (m_k - m*)ᵀ), to the same end. No variance along an axis of S_k is below FLOOR times the mean of its variances: a client
-with fewer samples than features has a covariance that cannot be inverted.
+with fewer samples than features has a covariance that cannot be inverted. The authors' code takes Ledoit and Wolf's
+estimate of S_k instead (align_covariance=ledoit-wolf), and moves test samples by the map of their own domain, which
+needs to know whose they are.
 
 It does not use classes. Under label skew clients differ because their classes do, and that difference is removed, too.
 """
@@ -28,6 +30,7 @@ from torch import Tensor
 from ...comm import from_upper_triangle, upper_triangle
 
 FLOOR = 1e-4
+COVARIANCES = ("floor", "ledoit-wolf")
 TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
 MOST_STEPS = 200
 
@@ -46,6 +49,26 @@ class Moments:
         mean = rows.mean(0)
         centred = rows - mean
         return cls(mean, centred.T @ centred / len(rows))
+
+    @classmethod
+    def measure_shrunk(cls, rows: Tensor) -> Moments:
+        """The moments of `rows [n, d]`, their covariance S moved towards the identity (Ledoit & Wolf 2004).
+
+        (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and
+        b² = Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
+        as a share of how far it is from μ I.
+        """
+        moments = cls.measure(rows)
+        covariance = moments.covariance
+        identity = torch.eye(len(covariance)).to(covariance)
+        scale = covariance.trace() / len(covariance)
+        distance = (covariance - scale * identity).square().sum()
+        if distance == 0:
+            return moments
+        fourth_moment = (rows.double() - moments.mean).square().sum(1).square().mean()
+        error = (fourth_moment - covariance.square().sum()) / len(rows)
+        share = (error / distance).clamp(0, 1)
+        return cls(moments.mean, (1 - share) * covariance + share * scale * identity)
 
     def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         triangle = upper_triangle(self.covariance).to(dtype)

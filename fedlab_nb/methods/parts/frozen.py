@@ -33,7 +33,7 @@ from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_pro
 from ..context import check_finite
 from ..memory import SquareMatrices
 from ..traffic import Sizes
-from .align import Moments, compute_alignment, compute_barycentre, pool_moments
+from .align import COVARIANCES, Moments, compute_alignment, compute_barycentre, pool_moments
 
 KINDS = ("pixels", "relu", "conv", "lite0", "client")
 CENTRE = 0.3  # about the mean of the classroom's pixels
@@ -108,6 +108,7 @@ class FrozenMethod(Method):
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
     align: float = knob(0.0, "Alignment", low=0, high=1)
+    align_covariance: str = knob("floor", "Covariances aligned", options=COVARIANCES)
 
     def refuse(self, ctx: Context) -> None:
         if self.features == "conv" and not ctx.has("images"):
@@ -157,7 +158,7 @@ class FrozenMethod(Method):
         frozen = yield from make_common_features(
             ctx, self.features, self.size, self.features_seed, send_body=self.send_body
         )
-        return (yield from align_features(ctx, frozen, self.align))
+        return (yield from align_features(ctx, frozen, self.align, self.align_covariance))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""
@@ -190,8 +191,12 @@ def make_common_features(
     return replace(frozen, module=frozen.module.to(ctx.device))
 
 
-def align_features(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen], Frozen]]:
+def align_features(
+    ctx: Context, frozen: Frozen, tau: float, covariance: str = "floor"
+) -> Steps[tuple[list[Frozen], Frozen]]:
     """SLOT-Align (`align.py`): each client's features, and those of samples that have no client.
+
+    `covariance`: how a client estimates its own, one of COVARIANCES.
 
     With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `make_common_features`; phases "moments" (up)
     and "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
@@ -199,10 +204,11 @@ def align_features(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list
     if not tau:
         return [frozen] * ctx.clients_count, frozen
     # Clients: mean and covariance of their features; up.
+    measure = Moments.measure if covariance == "floor" else Moments.measure_shrunk
     client_moments = []
     for k in range(ctx.clients_count):
         x, _ = ctx.private.train(k)
-        client_moments.append(Moments.measure(frozen(x)))
+        client_moments.append(measure(frozen(x)))
     messages = yield from ctx.collect(
         "moments", lambda k: client_moments[k].make_message(ctx.dtype)
     )

@@ -98,6 +98,14 @@ State = dict[str, Tensor]
 Server = Callable[[State, list[State]], State]
 
 
+def draw_participants(ctx: Context, per_round: int, round_index: int) -> list[int]:
+    """S_t, ascending: `per_round` of the clients, uniformly; all, without a draw, if it is 0 or there are no more."""
+    if not per_round or per_round >= ctx.clients_count:
+        return list(range(ctx.clients_count))
+    order = torch.randperm(ctx.clients_count, generator=ctx.generator("participants", round_index))
+    return sorted(order[:per_round].tolist())
+
+
 class Rounds:
     """The clients of one run of `method`, which has `rounds` and `local_epochs`, and the state of its curve.
 
@@ -124,10 +132,7 @@ class Rounds:
     # ------------------------------------------------------------------ the clients of a round
     def choose_clients(self, round_index: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
-        if self.per_round < self.ctx.clients_count:
-            stream = self.ctx.generator("participants", round_index)
-            order = torch.randperm(self.ctx.clients_count, generator=stream)
-            self.participants = sorted(order[: self.per_round].tolist())
+        self.participants = draw_participants(self.ctx, self.per_round, round_index)
         return self.participants
 
     def select_participants(self, values: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_runs import context
 from scipy.linalg import sqrtm
+from sklearn.covariance import LedoitWolf
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL, forget_client
@@ -34,6 +35,33 @@ def rows(seed, n=40, d=4):
     return torch.randn(n, d, generator=stream, dtype=EXACT) @ mix + torch.randn(
         d, generator=stream, dtype=EXACT
     )
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 5), (6, 8), (40, 4), (300, 20)])
+def test_shrunk_covariances_are_those_of_scikit_learn(n, d):
+    x = rows(n, n, d)
+    moments, expected = Moments.measure_shrunk(x), LedoitWolf().fit(x.numpy())
+    np.testing.assert_allclose(moments.covariance, expected.covariance_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(moments.mean, expected.location_, rtol=1e-9)
+
+
+def test_a_run_with_shrunk_covariances_sends_them():
+    """Each client's message has the triangle of scikit-learn's estimate on its own pixels."""
+    ctx = context(clients=3, alpha=0.3, dtype=EXACT)
+    sent, up = {}, ctx.link.up
+
+    def record(k, payload, phase):
+        if phase == "moments":
+            sent[k] = payload["covariance"]
+        return up(k, payload, phase=phase)
+
+    ctx.link.up = record
+    run_to_end(AFL(align=0.4, align_covariance="ledoit-wolf").run(ctx))
+    for k, triangle in sent.items():
+        estimate = LedoitWolf().fit(ctx.private.train(k)[0].flatten(1).numpy()).covariance_
+        expected = estimate[np.triu_indices(64)]
+        assert sorted(triangle.tolist()) == pytest.approx(sorted(expected), rel=1e-8, abs=1e-12)
+    assert sorted(sent) == [0, 1, 2]
 
 
 @given(st.lists(st.integers(5, 50), min_size=1, max_size=5), st.integers(0, 99))
