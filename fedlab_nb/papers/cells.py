@@ -30,9 +30,7 @@ SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
 CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
-PRINTED_BESIDE = (
-    "a size, a time or an accuracy on clients' own samples, which the paper prints beside its results"
-)
+PRINTED_BESIDE = "a size, a time or an accuracy on clients' own samples, which the paper prints beside its results"
 SHARED_OUT = (
     "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
 )

@@ -473,7 +473,9 @@ def test_flights_are_those_of_the_settings_own_seed(job):
 
     first = make_row(1, "fedavg", [4])
     newest = make_row(3, "fedavg", [4, 5])
-    newest.outcomes[4].ledger.add(0, "up", "local models", 500)  # not one seed's bytes as the other's
+    newest.outcomes[4].ledger.add(
+        0, "up", "local models", 500
+    )  # not one seed's bytes as the other's
     rows = [
         first,
         make_row(2, "fens", [4], alpha=0.5),  # another setting
