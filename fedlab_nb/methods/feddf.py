@@ -179,5 +179,5 @@ class FedDF(Method):
             yield Progress(PHASE, t, self.rounds)
         received = []
         for k, start, model in zip(chosen, starts, models, strict=True):
-            received.append(ctx.link.up(k, ctx.state_to_send(k, start, model), phase=PHASE))
+            received.append(ctx.link.up(k, ctx.make_upload(k, start, model), phase=PHASE))
         return ClientModels(models).with_states(received)
