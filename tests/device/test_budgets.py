@@ -16,7 +16,7 @@ from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_clients
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
-from tests.training.test_backends import clients
+from tests.training.test_backends import make_clients
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def device(monkeypatch):
 
 
 def on_device(name, shape, sizes, width=None):
-    models, shards = clients(name, shape, sizes, dtype=torch.float32, width=width)
+    models, shards = make_clients(name, shape, sizes, dtype=torch.float32, width=width)
     return [model.to(NAME) for model in models], [
         tuple(part.to(NAME) for part in shard) for shard in shards
     ]

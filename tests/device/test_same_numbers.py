@@ -17,7 +17,7 @@ from fedlab_nb.training import ClientModels, Recipe, train_to_end
 from fedlab_nb.training.stack import can_stack
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
-from tests.training.test_backends import clients
+from tests.training.test_backends import make_clients
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
@@ -116,7 +116,9 @@ def test_samples_that_come_from_the_host(method, monkeypatch):
 )
 def test_every_model(name, optimizer):
     """As a stack where that can be; methods with other architectures have the loop."""
-    models, shards = clients(name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4)
+    models, shards = make_clients(
+        name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4
+    )
     backend = "stacked" if can_stack(models[0]) else "loop"
     recipe = Recipe(
         epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05

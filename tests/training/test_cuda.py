@@ -18,7 +18,12 @@ from fedlab_nb.training.backend import configure_torch
 from fedlab_nb.training.loop import train_loop
 from fedlab_nb.training.stacked import train_stacked
 from fedlab_nb.training.streams import train_on_streams
-from tests.training.test_backends import STACKED, apart, clients, largest_difference
+from tests.training.test_backends import (
+    STACKED,
+    largest_difference,
+    make_clients,
+    measure_gap_of_backends,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -49,8 +54,8 @@ def copy_to_card(models, shards):
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
 @pytest.mark.parametrize("name", STACKED)
 def test_stacked_equals_loop_in_float64(name, recipe):
-    few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    assert apart(*copy_to_card(*few), recipe) < 1e-9
+    few = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert measure_gap_of_backends(*copy_to_card(*few), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
@@ -64,15 +69,15 @@ def test_float32_ten_steps(name, shape, recipe):
         "dtype": torch.float32,
         "width": 4 if name == "resnet8" else None,
     }
-    models, shards = copy_to_card(*clients(name, shape, **sizes))
+    models, shards = copy_to_card(*make_clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
-    far = apart(models, shards, recipe)
+    far = measure_gap_of_backends(models, shards, recipe)
     train_to_end(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
     assert far < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
 
 
 def test_the_card_and_the_processor_agree():
-    models, shards = clients("cnn", (1, 8, 8))
+    models, shards = make_clients("cnn", (1, 8, 8))
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
         train_to_end(group, data, MOMENTUM, seed=0)
@@ -130,7 +135,7 @@ def test_seeds_together_are_seeds_alone():
 def train_on_card(name, width, recipe, change=None):
     """Five clients of unlike sizes after `recipe` in float32 on the card, by `change(models, shards)` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
-    models, shards = copy_to_card(*clients(name, (3, 32, 32), **sizes))
+    models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
     with configure_torch("cuda", (3, 32, 32)):
         if change is None:
             train_to_end(models, shards, recipe, seed=3)
@@ -193,7 +198,7 @@ def test_bf16_is_near_float32_on_the_card():
 
 def test_streams_can_be_stopped_anywhere():
     sizes = {"sizes": (80, 64, 33), "dtype": torch.float32}
-    models, shards = copy_to_card(*clients("cnn3", (3, 32, 32), **sizes))
+    models, shards = copy_to_card(*make_clients("cnn3", (3, 32, 32), **sizes))
     training = train_clients(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
     for _ in range(7):
         next(training)

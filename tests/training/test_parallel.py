@@ -15,7 +15,7 @@ from fedlab_nb.training.backend import (
     run_in_parallel,
 )
 from fedlab_nb.training.local import split_clients
-from tests.training.test_backends import clients, largest_difference
+from tests.training.test_backends import largest_difference, make_clients
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     """Single clients of large images; two stacks of five clients each of small ones. On one core, part after part.
     Auto's ticks come in order."""
     torch.set_num_threads(count)
-    models, shards = clients("cnn", (1, side, side), sizes=sizes)
+    models, shards = make_clients("cnn", (1, side, side), sizes=sizes)
     expected_parts = 1 if count == 1 and side == 20 else parts
     assert choose_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
     twins = copy.deepcopy(models)
@@ -59,17 +59,17 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
 # Slow because a convolution is trained on two threads, and by epochs again beside it.
 def test_every_curve_point_is_in_step(two_cores):
     """At a fresh tick the plain models are those of that very epoch, for every client."""
-    models, shards = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
+    models, shards = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
     for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
         if tick.fresh:
-            twins, _ = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
+            twins, _ = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
             recipe = Recipe(epochs=tick.done, batch_size=8)
             train_to_end(twins, shards, recipe, seed=0, backend="loop")
             assert largest_difference(models, twins) < 1e-9
 
 
 def test_it_stops(two_cores):
-    models, shards = clients("cnn", (1, 20, 20))
+    models, shards = make_clients("cnn", (1, 20, 20))
     steps = train_clients(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
     for _ in range(3):
         next(steps)

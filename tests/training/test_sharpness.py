@@ -14,7 +14,7 @@ from fedlab_nb.models import load_state, model_state
 from fedlab_nb.training import Recipe, train_to_end
 from fedlab_nb.training.optim import clip_gradients
 from fedlab_nb.training.recipe import crop_and_flip
-from tests.training.test_backends import clients
+from tests.training.test_backends import make_clients
 
 EXACT = torch.float64
 SIZES = (1, 40, 33, 64)
@@ -36,7 +36,7 @@ ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
     ],
 )
 def test_stacked_equals_loop(name, width, change, optimizer):
-    models, shards = clients(name, (1, 8, 8), SIZES, width=width)
+    models, shards = make_clients(name, (1, 8, 8), SIZES, width=width)
     plain = Recipe(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer, weight_decay=1e-3)
     changed = dataclasses.replace(plain, **change)
 
@@ -62,7 +62,7 @@ def compute_gradients_by_torch(model, x, y):
 
 def test_sam_is_the_gradient_at_the_worst_place_nearby():
     """θ - ∇L(θ + ρ g/‖g‖), in two steps of its own."""
-    (model,), ((x, y),) = clients("mlp", (1, 8, 8), (30,), width=8)
+    (model,), ((x, y),) = make_clients("mlp", (1, 8, 8), (30,), width=8)
     rho = 0.2
     start = model_state(model)
     gradients = compute_gradients_by_torch(model, x, y)
@@ -87,7 +87,7 @@ def largest_gap(these, those):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_sam_shows_a_batch_to_batch_norm_once(backend):
     """After one step the running statistics are those of a step without SAM."""
-    models, shards = clients("resnet8", (1, 8, 8), SIZES, width=4)
+    models, shards = make_clients("resnet8", (1, 8, 8), SIZES, width=4)
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
@@ -107,7 +107,7 @@ def list_running_statistics(models):
 
 @pytest.mark.parametrize("largest", [0.05, 100.0])
 def test_clipping_is_that_of_torch(largest):
-    (model,), ((x, y),) = clients("cnn", (1, 8, 8), (30,), width=3)
+    (model,), ((x, y),) = make_clients("cnn", (1, 8, 8), (30,), width=3)
     twin, start = copy.deepcopy(model), model_state(model)
     F.cross_entropy(twin(x), y).backward()
     torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
@@ -135,7 +135,7 @@ def test_what_crop_and_flip_do_to_an_image():
 
 def test_an_augmentation_is_the_clients_own():
     """Alone or in company, a client becomes the same."""
-    models, shards = clients("mlp", (1, 8, 8), SIZES, width=8)
+    models, shards = make_clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
     together = train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
     alone = train_to_end(
@@ -153,6 +153,6 @@ def test_wrong_values_are_refused(wrong):
 
 
 def test_rows_cannot_be_augmented():
-    models, shards = clients("mlp", (13,), SIZES, width=8)
+    models, shards = make_clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
         train_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
