@@ -154,7 +154,7 @@ def test_an_entry_from_before_has_no_numbers():
     fresh = run("fedavg", **QUICK)
     values, arrays = fresh.to_entry()
     del values["calibration"]
-    old = Outcome.from_entry(values, arrays, plan=fresh.plan, again=lambda: None)
+    old = Outcome.from_entry(values, arrays, plan=fresh.plan, run_again=lambda: None)
     assert (
         old.calibration == Calibration()
         and old.nll is None
