@@ -153,8 +153,8 @@ def test_a_study_has_a_column_for_them():
 # ------------------------------------------------------------------------------------------------------------ late ones
 def test_afl_takes_a_late_clients_sums_to_its_total():
     missing, everyone = fl.run("afl", **STUDY, absent=1).report, fl.run("afl", **STUDY).report
-    total = sum((missing.client_sums(k) for k in range(1, 3)), missing.client_sums(0))
-    weights = missing.solve(total + everyone.client_sums(3), 4)
+    total = sum((missing.get_client_sums(k) for k in range(1, 3)), missing.get_client_sums(0))
+    weights = missing.solve(total + everyone.get_client_sums(3), 4)
     np.testing.assert_allclose(weights, everyone.weights, rtol=1e-9, atol=1e-9)
     x, y = WHOLE.dataset.x_train, WHOLE.dataset.y_train
     rows = WHOLE.split(0.1)[3][0]
