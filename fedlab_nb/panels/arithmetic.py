@@ -122,7 +122,7 @@ def find_plain_rule(rule: Any) -> Any:
 def explain_fens(model: FensModel, x: Tensor) -> Sum:
     rule = model.rule
     answers = model.experts(x)
-    combine = partial(rule, x=x)
+    combine = partial(rule, images=x)
     values = model.experts.falsify_logits(combine, answers, rule.reads_probabilities)[0]
     unit = LOGITS
     if isinstance(rule, ProbabilityAggregator):

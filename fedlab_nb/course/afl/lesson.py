@@ -101,7 +101,7 @@ def two_images(outcome: Outcome) -> Picture:
     client, digit = np.argwhere(counts == 2)[0].tolist()
     images = read_images(outcome, client, digit)
     sums = read_message(make_message(measure(images, digit), torch.float32), "full")
-    recovered = recover_two(sums.means[digit].numpy(), sums.covariances()[digit].numpy())
+    recovered = recover_two(sums.means[digit].numpy(), sums.compute_covariances()[digit].numpy())
     side = round(images.shape[1] ** 0.5)
     rows = []
     for name, pair in (("its two images", images), ("from mean and covariance", recovered)):

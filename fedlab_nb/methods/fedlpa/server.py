@@ -111,7 +111,7 @@ class FedLPAModel(NetworkModel):
 # FedLPA's server part once more, from what the clients of a run had measured: nothing is trained or measured again.
 #
 # again = ServerReplay(outcome.model, x_test, y_test)
-# received = again.uploads(damping=1e-6)
+# received = again.make_uploads(damping=1e-6)
 # again.compute_accuracy(again.solve_with("exact", received))          # another damping
 # again.compute_accuracy(again.solve_with("inputs", received))         # A alone, RegMean's way
 # for iterate, accuracy in again.trace_solver("gd", 1000, received): ...

@@ -5,7 +5,7 @@ In short:
   to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
 - `combine_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a
   client and class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
-- `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
+- `ensemble.compute_view(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
 - `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `make_class_count_weights(ctx)` -> `[M,
   C]`, which uploads C counts a client.
 
