@@ -164,6 +164,8 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     open,
     close,
     isOpen: () => plan !== null,
+    /** What is seen, for a picture: the canvas's address and the step in words; null while nothing flies. */
+    describe: () => (plan === null ? null : { address: canvas.toDataURL(), caption: `${title.textContent} ${text.textContent}` }),
     /** flights: by method, {} where nothing was sent yet;   counts: [M, C];   accuracies: by method. */
     update(next) {
       ({ flights, counts, accuracies } = next);

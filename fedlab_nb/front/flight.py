@@ -97,11 +97,12 @@ ROUNDS = {
         NETWORK, "its network and control variate", "the common network and control variate"
     ),
 }
-# What the server has in the end, where it is not one network.
+# What the server has in the end, by method or by group, where it is not one network.
 RESULTS = {
     "Keep an ensemble": "an ensemble",
     "Closed form": "one head",
     "afl": "one linear map",
+    "distilled": "a kernel machine or a network",
     "fusefl": "all blocks in one",
 }
 
@@ -133,11 +134,16 @@ def describe_flight(method: str, ledger: Ledger) -> dict[str, Any] | None:
         "clients": ledger.clients,
         "legs": [asdict(leg) for leg in legs],
         "gesture": gesture,
-        "result": RESULTS.get(method, RESULTS.get(info.group, "one network")),
+        "result": name_result(method, info.group),
     }
     if gesture == MAKE:
         flight["source"] = find_source(legs, info)
     return flight
+
+
+def name_result(method: str, group: str) -> str:
+    """What the server has in the end, in words, of a `method` ("" for any of its group)."""
+    return RESULTS.get(method, RESULTS.get(group, "one network"))
 
 
 def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, Any]]:

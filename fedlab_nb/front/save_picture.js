@@ -31,6 +31,8 @@ function cut(text, width, size = TYPE.small) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
+const FLOWN_OVER = 0.13; // opacity of the piles under a flight, as on the screen
+
 function drawBars(bars, top, { soft, track }) {
   const parts = [write(SAVED.margin, top, "What one message makes", { weight: 700 })];
   bars.rows.forEach(({ short, colour, share, band }, i) => {
@@ -66,17 +68,23 @@ function drawCards(cards, x, y, wide, { line, card, good, soft }) {
 }
 
 /** The SVG of a stage.
-    headline, setting, link: sentences;   wall: {address, width, height} of the piles' canvas;   owners: [{name, score}];
+    headline, setting, link: sentences;   wall: {address, width, height} of the piles' canvas;   flight: {address, caption}
+    of what flies over them, or null;   owners: [{name, score}];
     bars: {rows: [{short, colour, share 0-1 or null, band: {mean, half} or null}], about};   image: the address of the
     image that is looked at, or null;   about: what it is;   servers, clients: cards [{name, said, verdict}];
     colours: {ground, ink, soft, line, card, good, track};   font: its family. */
-export function composePicture({ headline, setting, link, wall, owners, bars, image, about, servers, clients, colours, font }) {
+export function composePicture({ headline, setting, link, wall, flight = null, owners, bars, image, about, servers, clients, colours, font }) {
   const x = SAVED.margin + SAVED.left + SAVED.gap;
   const high = (SAVED.scene * wall.height) / wall.width;
   const top = 74;
   const foot = top + high + 40;
   const parts = [write(SAVED.margin, 40, headline, { size: TYPE.large, weight: 700 })];
-  parts.push(`<image x="${x}" y="${top}" width="${SAVED.scene}" height="${high}" href="${wall.address}"/>`);
+  const place = `x="${x}" y="${top}" width="${SAVED.scene}" height="${high}"`;
+  parts.push(`<image ${place} href="${wall.address}"${flight === null ? "" : ` opacity="${FLOWN_OVER}"`}/>`);
+  if (flight !== null) {
+    parts.push(`<image ${place} href="${flight.address}"/>`);
+    parts.push(write(x, top + 13, cut(flight.caption, SAVED.scene)));
+  }
   parts.push(`<path d="M${x} ${top + high}h${SAVED.scene}" stroke="${colours.line}"/>`);
   const column = SAVED.scene / owners.length;
   owners.forEach(({ name, score }, k) => {

@@ -105,6 +105,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       setting: describeSetting(state, data),
       link,
       wall: piles.describe(),
+      flight: flight.describe(),
       owners: federation.piles.map((_, k) => ({ name: nameOwner(k), score: scores[k] === undefined ? "" : percent(scores[k]) })),
       bars: { rows, about: describeStored() },
       image: shown,

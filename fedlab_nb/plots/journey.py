@@ -10,6 +10,7 @@ from collections import defaultdict
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
+from ..front.flight import name_result
 from ..methods import METHODS
 from ..methods.base import Info, group_methods, shorten_title
 from .kit import describe_picture
@@ -27,13 +28,6 @@ LOOKS = {
     "sums": "Σ",
     "Gaussian": "Σ",
     "prediction": "p",
-}
-RETURNS = {
-    "Keep an ensemble": "an ensemble",
-    "fusefl": "all blocks in one",
-    "Closed form": "one head",
-    "afl": "one linear map",
-    "distilled": "a kernel machine or a network",
 }
 COLUMNS = "methods | a client sends | when | comes back | the server needs | returns"
 
@@ -193,9 +187,7 @@ def row_of(tile: list[Info]) -> tuple[str, ...]:
     )
     needs = "public images" if "public" in head.needs else "nothing else"
     names = "; ".join(named(info, head) for info in tile)
-    returns = RETURNS.get(
-        head.name if len(tile) == 1 else "", RETURNS.get(head.group, "one network")
-    )
+    returns = name_result(head.name if len(tile) == 1 else "", head.group)
     return names, head.sends, when, head.back, needs, returns if head.sends else "nothing"
 
 

@@ -1,6 +1,7 @@
 """The flight in a browser, on the page (the test moves its clock) and in a panel: envelopes, keys, skip, stills."""
 
 import time
+from xml.etree import ElementTree
 
 import pytest
 from accessible import barriers
@@ -121,6 +122,32 @@ def test_each_method_flies_its_ledger_and_can_be_stepped(open_page, size, scheme
                 assert count_flying(now) == 0
         page.get_by_label("Step back").click()
         assert inspect(page)["step"] == len(shown["steps"]) - 2
+
+
+def test_a_saved_picture_shows_what_flies(open_page):
+    page = open_page(accept_downloads=True)
+
+    def save():
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save SVG").click()
+        return ElementTree.parse(download.value.path()).getroot()
+
+    run(page)
+    page.get_by_label("Step forward").click()
+    svg = save()
+    tag = "{http://www.w3.org/2000/svg}"
+    wall, sky = svg.findall(f"{tag}image")[:2]
+    assert wall.get("opacity") == "0.13" and sky.get("opacity") is None
+    assert [wall.get(name) for name in ("x", "y", "width", "height")] == [
+        sky.get(name) for name in ("x", "y", "width", "height")
+    ]
+    words = [one.text for one in svg.iter(f"{tag}text")]
+    shown = inspect(page)
+    step = shown["steps"][shown["step"]]
+    assert any((one or "").startswith(f"{shown['step'] + 1} {step['title']}.") for one in words)
+    assert inspect(page) is not None  # it goes on
+    page.get_by_label("Skip the flight").click()
+    assert save().find(f"{tag}image").get("opacity") is None
 
 
 def test_keys_step_and_leave(open_page):
