@@ -37,8 +37,11 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     run.click()
     expect(sentence).to_have_css("visibility", "hidden")
     wait_for_status(page, "done")
+    expect(run).to_be_enabled()
+    run.focus()
     page.keyboard.press("g")
     expect(sentence).to_have_css("visibility", "visible")
+    run.focus()
     page.keyboard.press("p")
     expect(root.locator(".fl-facts")).to_be_visible()
     # Enlarging is another thing: nothing is covered, and the letters stay as large as they are.
