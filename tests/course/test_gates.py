@@ -15,7 +15,7 @@ from fedlab_nb.course.kit.view import Card
 from fedlab_nb.declared import read_toml
 from fedlab_nb.panels import playground
 from fedlab_nb.plots import Picture
-from fedlab_nb.plots.kit import DOTS, Bars
+from fedlab_nb.plots.kit import BARS, Bars
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.style import drawing
 
@@ -133,7 +133,7 @@ def test_the_guess_is_drawn_beside_the_answer(bars, guess):
     assert dashed(bars) == [0.4]
     (ax,) = bars.figure.axes
     assert (
-        ax.get_xlabel() == DOTS and ax.get_title(loc="left") == "Test accuracy (dashed: your guess)"
+        ax.get_xlabel() == BARS and ax.get_title(loc="left") == "Test accuracy (dashed: your guess)"
     )
 
 
