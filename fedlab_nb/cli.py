@@ -227,7 +227,7 @@ def run_grid(
     if options.plot:  # now: a wrong name would be noticed only after the runs
         check_plot_axes(options.plot, study.axes)
     if options.dry_run:
-        print(overview.estimate(study))
+        print(overview.estimate_study(study))
         return 0
     folder = expand_path(options.out)
     picture = folder / "results.svg"
@@ -351,9 +351,9 @@ def prune_store(options: Namespace) -> None:
 
 def handle_page(options: Namespace) -> int:
     """Write the page that trains in a browser."""
-    from .live.page import write
+    from .live.page import write_page
 
-    print(f"written to {write(options.out, force=options.force)}")
+    print(f"written to {write_page(options.out, force=options.force)}")
     return 0
 
 

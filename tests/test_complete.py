@@ -27,7 +27,7 @@ def list_lacks(name: str) -> list[str]:
     tries = tuning.read_parts()["methods"]
     tried = {
         r["at"]["try"]: r["made"]
-        for r in tuning.load()
+        for r in tuning.load_tuning_rows()
         if (r["runs"], r["method"]) == ("methods", name)
     }
     if name not in tries and name not in BOUNDS:

@@ -12,7 +12,7 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import check_replaceable, expand_path, open_replacement, write_file
 from fedlab_nb.live.classroom import write_page
-from fedlab_nb.live.page import write as write_playground
+from fedlab_nb.live.page import write_page as write_playground
 from fedlab_nb.plots import style
 from fedlab_nb.studies import Results
 

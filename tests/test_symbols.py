@@ -7,7 +7,7 @@ import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox
-from fedlab_nb.panels.controls import alpha_slider
+from fedlab_nb.panels.controls import make_alpha_slider
 from fedlab_nb.panels.theme import make_widget
 from fedlab_nb.symbols import (
     add_symbol_meanings,
@@ -98,4 +98,4 @@ def test_tooltips_say_what_a_symbol_means():
     assert (
         make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     )  # no Greek letter: it may be a word
-    assert find_symbols("α")[0].short in alpha_slider().tooltip
+    assert find_symbols("α")[0].short in make_alpha_slider().tooltip

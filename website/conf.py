@@ -189,7 +189,7 @@ def finish(app, exception):
             path.write_text(text, encoding="utf-8")
         write_redirects(app.outdir / "notebooks")
         shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
-        page.write(app.outdir / "playground.html")
+        page.write_page(app.outdir / "playground.html")
 
 
 def setup(app):

@@ -131,7 +131,7 @@ def open_page() -> Iterator[Page]:
     """The page, written anew, with a clock that moves when a frame is taken."""
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        address = static.write(Path(folder, "page.html")).as_uri()
+        address = static.write_page(Path(folder, "page.html")).as_uri()
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
         page.clock.install(time=0)

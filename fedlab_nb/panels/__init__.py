@@ -9,7 +9,7 @@ from typing import Any
 
 from .figures import COMPARE, PLAYGROUND
 from .lab_view import Extra, LabSpec, LabView, PanelState, PlannedRuns, describe_settings
-from .link import read
+from .link import parse_link
 from .panel import Panel
 from .race import RACE
 from .stage_panel import Playground
@@ -36,7 +36,7 @@ def playground(*, methods: Iterable[str] | None = None, link: str = "", **option
     Raises UsageError for a name or value that no control takes.
     """
     options = {"methods": methods, **options} if methods is not None else options
-    return Playground(PLAYGROUND, **(read(link) | options if link else options))
+    return Playground(PLAYGROUND, **(parse_link(link) | options if link else options))
 
 
 def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

@@ -3,7 +3,7 @@
 The knobs come from the method's dataclass: adding a field there adds its control here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ipywidgets as widgets
@@ -21,8 +21,9 @@ from .theme import make_widget, show_if
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
 STEP = 0.01
-HUGE = 10**9
-NOBODY, MOST_CLIENTS = -1, 50
+HUGE = 10**9  # the end of a range that a knob leaves open
+NOBODY = -1  # the value of a knob that names a client, where it names none
+MOST_CLIENTS = 50
 NO_POISON = "none"
 # What a chip says where the title does not say which bars its method gives.
 CHIPS = {"ensemble": "Ensemble: both means"}
@@ -33,55 +34,64 @@ POISONS = (
 
 
 class KnobBox:
-    """`widget` holds the controls that are seen at once, `rest` the others; `value` all settings, `changed` those that
-    are not the preset's."""
+    """The controls of a method's knobs: `widget` holds those that are seen at once, `rest` the others.
+
+    shown: names of the knobs that are seen at once; without any, the first six
+    """
 
     def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
         self.method = method
-        self.knobs = {knob.name: knob for knob in METHODS[method].fields()} if method else {}
-        self.controls = {
-            name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()
-        }
-        first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(
-            self.knobs
-        )[:6]
-        others = [self.controls[name] for name in self.knobs if name not in first]
-        self.widget = make_widget(
-            widgets.VBox, "fl-knobs", children=[self.controls[name] for name in first]
-        )
-        self.rest = make_widget(widgets.VBox, "fl-knobs", children=others)
+        self.knobs: dict[str, Knob] = {}
+        self.controls: dict[str, widgets.Widget] = {}
+        if method:
+            title = METHODS[method].info.title
+            for knob in METHODS[method].fields():
+                self.knobs[knob.name] = knob
+                self.controls[knob.name] = make_knob_control(knob, title)
+        first = [choose(f"setting of {method}", name, self.knobs) for name in shown]
+        if not first:
+            first = list(self.knobs)[:6]
+        shown_controls = [self.controls[name] for name in first]
+        other_controls = [self.controls[name] for name in self.knobs if name not in first]
+        self.widget = make_widget(widgets.VBox, "fl-knobs", children=shown_controls)
+        self.rest = make_widget(widgets.VBox, "fl-knobs", children=other_controls)
 
     @property
     def value(self) -> dict[str, Any]:
-        values = {name: control.value for name, control in self.controls.items()}
-        return {
-            name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()
-        }
+        """The values of all knobs, by plain name."""
+        values = {}
+        for name, control in self.controls.items():
+            value = control.value
+            values[name] = float(f"{value:.3g}") if isinstance(value, float) else value
+        return values
 
     @property
-    def changed(self) -> dict[str, Any]:
+    def changed_settings(self) -> dict[str, Any]:
         """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
-        return {
-            f"{self.method}.{name}": v
-            for name, v in self.value.items()
-            if v != self.knobs[name].default
-        }
+        changed = {}
+        for name, value in self.value.items():
+            if value != self.knobs[name].default:
+                changed[f"{self.method}.{name}"] = value
+        return changed
 
-    def put(self, name: str, value: Any) -> None:
+    def set_knob(self, name: str, value: Any) -> None:
         """Set a knob by its name, plain or qualified."""
         name = choose(f"setting of {self.method}", name.removeprefix(f"{self.method}."), self.knobs)
         self.controls[name].value = self.knobs[name].check(self.method, value)
 
-    def has(self, name: str) -> bool:
+    def has_knob(self, name: str) -> bool:
+        """Whether the method has a knob of this name, plain or qualified."""
         return name.removeprefix(f"{self.method}.") in self.knobs
 
     def __getitem__(self, name: str) -> widgets.Widget:
         return self.controls[name.removeprefix(f"{self.method}.")]
 
 
-def control(knob: Knob, owner: str = "") -> widgets.Widget:
-    """The widget of one knob: a dropdown, a box to tick, a slider where the range is short, else a number field. Its
-    tooltip has the help, and what the symbol means to the method with the title `owner`.
+def make_knob_control(knob: Knob, owner: str = "") -> widgets.Widget:
+    """Make the widget of one knob: a dropdown, a box to tick, a slider where the range is short, else
+    a number field. Its tooltip has the help, and what the symbol means to the method.
+
+    owner: the method's title
     """
     label = f"{knob.label} {knob.symbol}".strip()
     help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, owner)
@@ -89,60 +99,73 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
-        return widgets.Dropdown(options=[(spelled(value), value) for value in knob.options], **same)
+        return widgets.Dropdown(
+            options=[(spell_option(value), value) for value in knob.options], **same
+        )
     if isinstance(knob.default, bool):
         return widgets.Checkbox(indent=False, **{**same, "style": {}})
     if not isinstance(knob.default, int | float):
         return widgets.Text(continuous_update=False, **{**same, "value": str(knob.default)})
-    low, high = -HUGE if knob.low is None else knob.low, HUGE if knob.high is None else knob.high
+    low = -HUGE if knob.low is None else knob.low
+    high = HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
-        if knob.default == knob.low == NOBODY:  # a client or none
-            clients = [(f"client {format_letters(k)}", k) for k in range(MOST_CLIENTS)]
-            return widgets.Dropdown(options=[("nobody", NOBODY), *clients], **same)
-        short = high - low <= SLIDER_STEPS
-        kind, more = (
-            (widgets.IntSlider, {"continuous_update": False})
-            if short
-            else (widgets.BoundedIntText, {})
-        )
-        return kind(min=int(low), max=int(high), **more, **same)
-    if high - low <= 2 and not knob.log and on_grid(knob.default, low):
+        return make_whole_number_control(knob, int(low), int(high), same)
+    if high - low <= 2 and not knob.log and is_on_grid(knob.default, low):
         return widgets.FloatSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(min=low, max=high, step=None, **same)
 
 
-def spelled(option: str) -> str:
+def make_whole_number_control(
+    knob: Knob, low: int, high: int, traits: Mapping[str, Any]
+) -> widgets.Widget:
+    """Make the widget of a knob with whole numbers: a menu of clients, a slider or a number field."""
+    if knob.default == knob.low == NOBODY:  # a client or none
+        options = [("nobody", NOBODY)]
+        options += [(f"client {format_letters(client)}", client) for client in range(MOST_CLIENTS)]
+        return widgets.Dropdown(options=options, **traits)
+    if high - low <= SLIDER_STEPS:
+        return widgets.IntSlider(min=low, max=high, continuous_update=False, **traits)
+    return widgets.BoundedIntText(min=low, max=high, **traits)
+
+
+def spell_option(option: str) -> str:
     """An option of a knob in words: "per_class" -> "per class"."""
     return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
-def on_grid(value: float, low: float) -> bool:
-    """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the next place."""
-    return abs((value - low) / STEP - round((value - low) / STEP)) < 1e-9
+def is_on_grid(value: float, low: float) -> bool:
+    """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the
+    next place."""
+    steps = (value - low) / STEP
+    return abs(steps - round(steps)) < 1e-9
 
 
 class MethodBox:
-    """The methods to choose from: `value` is the tuple of those that are chosen, each of them a chip that a click takes
-    out; "+" opens the list of all, in groups, with a filter.
+    """The methods to choose from: `value` is the tuple of those that are chosen, each of them a chip
+    that a click removes; "+" opens the list of all, in groups, with a filter.
 
     without: a lab's own method, which always runs
     """
 
     def __init__(self, without: str = "") -> None:
-        self.boxes, self._chips = {}, {}
-        for name, info in ((name, cls.info) for name, cls in METHODS.items() if name != without):
-            tip = f"{info.help} ({info.paper}; {info.rounds})"
-            self.boxes[name] = widgets.Checkbox(
-                False, description=info.title, indent=False, tooltip=tip
-            )
-            self._chips[name] = make_widget(
+        self.boxes: dict[str, widgets.Checkbox] = {}
+        self._chips: dict[str, widgets.Button] = {}
+        for name, method in METHODS.items():
+            if name == without:
+                continue
+            info = method.info
+            help = f"{info.help} ({info.paper}; {info.rounds})"
+            box = widgets.Checkbox(False, description=info.title, indent=False, tooltip=help)
+            box.observe(lambda _: self._show_chips(), "value")
+            self.boxes[name] = box
+            chip = make_widget(
                 widgets.Button,
                 "fl-chip",
                 label=CHIPS.get(name, info.title),
                 help=f"Remove {info.title}",
             )
-            self._chips[name].on_click(lambda _, name=name: self._take_out(name))
-            self.boxes[name].observe(lambda _: self._chosen(), "value")
+            chip.on_click(lambda _, name=name: self._remove_method(name))
+            self._chips[name] = chip
         self.groups = group_methods(self.boxes)
         self.headings = {
             title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
@@ -166,7 +189,7 @@ class MethodBox:
         self.widget = make_widget(
             widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list]
         )
-        self.filter.observe(lambda _: self._show(), "value")
+        self.filter.observe(lambda _: self._filter_list(), "value")
         self.add.observe(lambda change: show_if(change["new"], self.filter, self.list), "value")
         show_if(False, self.filter, self.list)
 
@@ -176,28 +199,27 @@ class MethodBox:
 
     @value.setter
     def value(self, names: Iterable[str]) -> None:
-        names = [
-            choose("method", name, self.boxes)
-            for name in ([names] if isinstance(names, str) else names)
-        ]
+        if isinstance(names, str):
+            names = [names]
+        names = [choose("method", name, self.boxes) for name in names]
         for name, box in self.boxes.items():
             box.value = name in names
 
-    def _take_out(self, name: str) -> None:
+    def _remove_method(self, name: str) -> None:
         self.boxes[name].value = False
         self.add.focus()  # the chip that had it is gone
 
-    def _chosen(self) -> None:
+    def _show_chips(self) -> None:
         self.chips.children = [*(self._chips[name] for name in self.value), self.add]
 
-    def _show(self) -> None:
-        """Show what the field asks for, by title, name, group or paper; everything while it is empty."""
-        asked = self.filter.value.strip().lower()
+    def _filter_list(self) -> None:
+        """Show the methods that have the field's text in their title, name, group or paper."""
+        text = self.filter.value.strip().lower()
         for title, names in self.groups.items():
             fitting = set()
             for name in names:
                 info = METHODS[name].info
-                if asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower():
+                if text in f"{info.title}\n{name}\n{title}\n{info.paper}".lower():
                     fitting.add(name)
                 show_if(name in fitting, self.boxes[name])
             show_if(fitting, self.headings[title])
@@ -218,24 +240,27 @@ class PoisonRow:
         )  # fmt: skip
         self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(
-            lambda change: setattr(self.count, "disabled", change["new"] == NO_POISON), "value"
-        )
+        self.kind.observe(lambda _: self._enable_count(), "value")
 
-    def fit(self, clients: int) -> None:
-        """There are so many clients."""
+    def _enable_count(self) -> None:
+        self.count.disabled = self.kind.value == NO_POISON
+
+    def limit_count(self, clients: int) -> None:
+        """Set the number of clients, of which no more can be poisoned."""
         self.count.max = max(1, clients)
 
     @property
     def value(self) -> str:
-        if self.kind.value == NO_POISON:
+        kind = self.kind.value
+        if kind == NO_POISON:
             return NO_POISON
-        return f"{self.kind.value}:{self.count.value}{self.factor if self.kind.value == 'scaled' else ''}"
+        factor = self.factor if kind == "scaled" else ""
+        return f"{kind}:{self.count.value}{factor}"
 
-    def put(self, value: object, clients: int) -> None:
+    def set_value(self, value: object, clients: int) -> None:
         """Show a setting; UsageError for one that is none."""
         poison = Poison.parse(str(value), clients)
-        self.fit(clients)
+        self.limit_count(clients)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
         self.factor = str(poison).removeprefix(f"{poison.kind}:{poison.count}")

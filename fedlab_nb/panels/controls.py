@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
@@ -12,42 +12,39 @@ from ..data.files import ENDINGS
 from ..errors import UsageError, check_names, check_number, check_whole_number, choose
 from ..methods import METHODS
 from ..plots.style import class_colours
-from ..plots.words import duration
+from ..plots.words import format_duration
 from ..studies.cost import Cost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
 from .facts import Debouncer, describe_cost
 from .file_card import FileCard
 from .lab_view import LabSpec, PanelState
-from .theme import make_widget, offer, paragraph, show_if
+from .theme import make_paragraph, make_widget, offer, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-PREVIEWED = (
-    0.01,
-    0.1,
-    1.0,
-    10.0,
-    100.0,
-)  # five places of the α slider, as far from each other as they are there
+# Five values of the α slider, equally far from each other.
+PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)
 THUMB = 10  # clients in a small picture, at most
 SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
 MOST_FILES = 100  # suggestions of a file's name
 LONG = 60.0  # seconds of a run before which it asks, at least
-WIDE, SHORT = (
-    {"label_width": 58},
-    {"label_width": 52},
-)  # labels of the column, and of the grid in it
+WIDE = {"label_width": 58}  # labels of the column
+SHORT = {"label_width": 52}  # labels of the grid in it
 
 
-def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
-    form = {
-        "base": 10,
-        "min": -2,
-        "max": 2,
-        "step": 0.05,
-        "readout_format": ".2r",
-    }  # what a run uses: two digits
+class CostRequest(NamedTuple):
+    """A run whose cost is asked for. `finished_runs`: how many there were, as what was run is
+    remembered."""
+
+    methods: tuple[str, ...]
+    settings: Mapping[str, Any]
+    finished_runs: int
+
+
+def make_alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
+    # A run uses two digits, as the readout shows.
+    form = {"base": 10, "min": -2, "max": 2, "step": 0.05, "readout_format": ".2r"}
     help = "How unevenly the samples are divided. A smaller α is more skewed"
     return make_widget(
         widgets.FloatLogSlider,
@@ -61,7 +58,7 @@ def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
     )
 
 
-def whole_field(
+def make_whole_number_field(
     label: str, value: int, low: int, high: int, help: str, **traits: Any
 ) -> widgets.BoundedIntText:
     """A field of the grid for a whole number from `low` to `high`."""
@@ -79,12 +76,12 @@ def whole_field(
     )
 
 
-def seed_field(**traits: Any) -> widgets.BoundedIntText:
+def make_seed_field(**traits: Any) -> widgets.BoundedIntText:
     help = "The first seed. It decides how the samples are divided, the initial model, and every random choice"
-    return whole_field("Seed", 0, 0, 1_000_000, help, **traits)
+    return make_whole_number_field("Seed", 0, 0, 1_000_000, help, **traits)
 
 
-def heading(text: str) -> widgets.HTML:
+def make_heading(text: str) -> widgets.HTML:
     return widgets.HTML(f'<span class="fl-heading">{text}</span>')
 
 
@@ -94,23 +91,27 @@ class Controls:
     """
 
     def __init__(self, spec: LabSpec, debouncer: Debouncer) -> None:
-        self.spec, self.debouncer = spec, debouncer
+        self.spec = spec
+        self.debouncer = debouncer
         self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
-            own = {
-                "label": extra.label,
-                "help": extra.help,
-                "options": extra.options,
-                "value": extra.options[0][1],
-            }
-            self.extras[extra.name] = make_widget(widgets.Dropdown, label_width=112, **own)
-        self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
+            self.extras[extra.name] = make_widget(
+                widgets.Dropdown,
+                label_width=112,
+                label=extra.label,
+                help=extra.help,
+                options=extra.options,
+                value=extra.options[0][1],
+            )
+        self.hidden_settings: dict[
+            str, Any
+        ] = {}  # settings that no control has, and that every run gets
         self.poison = PoisonRow()
-        names = [
-            (f"{info.title}{'' if info.offline else ' (download)'}", name)
-            for name, info in DATASETS.items()
-        ]
+        names = []
+        for name, info in DATASETS.items():
+            title = info.title if info.offline else f"{info.title} (download)"
+            names.append((title, name))
         self.dataset = make_widget(
             widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
             options=[*names, ("Choose a file …", OWN_FILE)], value="digits",
@@ -126,11 +127,9 @@ class Controls:
             widgets.Dropdown, "fl-dealing", label="Divided", options=["dirichlet"], **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
-        self.alpha, self.ends, self.seed = (
-            alpha_slider(),
-            make_widget(widgets.HTML, "fl-ends"),
-            seed_field(),
-        )
+        self.alpha = make_alpha_slider()
+        self.ends = make_widget(widgets.HTML, "fl-ends")
+        self.seed = make_seed_field()
         many = "How many share the data (M in formulas)"
         self.clients = make_widget(
             widgets.IntSlider,
@@ -142,7 +141,7 @@ class Controls:
             help=many,
             **WIDE,
         )
-        self.epochs = whole_field(
+        self.epochs = make_whole_number_field(
             "Epochs", 40, 1, 500, "How many times each client goes through its own samples"
         )
         auto = "Where to compute. auto uses a CUDA GPU if there is one"
@@ -154,7 +153,7 @@ class Controls:
             help=auto,
             **SHORT,
         )
-        self.seeds = whole_field(
+        self.seeds = make_whole_number_field(
             "Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ"
         )
         self.run = make_widget(
@@ -167,13 +166,16 @@ class Controls:
             widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept"
         )
         self.progress = make_widget(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
-        self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
-        lines = ("phase", "error", "facts", "cost")
-        self.phase, self.error, self.facts, self.cost = (
-            make_widget(widgets.HTML, f"fl-{name}") for name in lines
-        )
-        self.preset_epochs, self.named_clients = self.epochs.value, 0
-        self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
+        self.methods = MethodBox(spec.method)
+        self.most_clients = self.clients.max
+        self.phase = make_widget(widgets.HTML, "fl-phase")
+        self.error = make_widget(widgets.HTML, "fl-error")
+        self.facts = make_widget(widgets.HTML, "fl-facts")
+        self.cost = make_widget(widgets.HTML, "fl-cost")
+        self.preset_epochs = self.epochs.value
+        self.named_clients = 0  # that the data name
+        self.named = {name: getattr(self, name) for name in SETTINGS}
+        self.named |= self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
         self.more = make_widget(
             widgets.ToggleButton,
@@ -184,26 +186,32 @@ class Controls:
         )
         self._fixed: set[str] = set()
         self._chosen_clients: int | None = None  # before a data set's own clients were used
-        self._asked, self._agreed = ((), {}, 0), False
+        self._cost_request = CostRequest((), {}, 0)
+        self._is_confirmed = False  # a person pressed Run again after a warning that it takes long
         self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
-        self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
-        for menu in filter(None, (self.dealing, self.extras.get("partition"))):
-            menu.observe(lambda _: self._deal(), "value")
+        self.clients.observe(lambda change: self.poison.limit_count(change["new"]), "value")
+        self.dealing.observe(lambda _: self._enable_sliders(), "value")
+        if "partition" in self.extras:
+            self.extras["partition"].observe(lambda _: self._enable_sliders(), "value")
 
-    def layout(self) -> widgets.VBox:
+    def make_layout(self) -> widgets.VBox:
+        """Make the column of all controls."""
         own: list[widgets.Widget] = []
         if self.spec.method:
             own = [
-                heading(METHODS[self.spec.method].info.title),
+                make_heading(METHODS[self.spec.method].info.title),
                 *self.extras.values(),
                 self.knobs.widget,
             ]
         grid = make_widget(
             widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds]
         )
-        rest = [*([] if own else self.extras.values()), grid, self.poison.row]
-        rest += [self.knobs.rest] if self.knobs.rest.children else []
+        rest = [grid, self.poison.row]
+        if not own:
+            rest = [*self.extras.values(), *rest]
+        if self.knobs.rest.children:
+            rest.append(self.knobs.rest)
         folded = make_widget(widgets.VBox, "fl-folded", children=rest)
         self.more.observe(lambda change: show_if(change["new"], folded), "value")
         show_if(False, folded)
@@ -213,47 +221,58 @@ class Controls:
             "fl-start",
             children=[buttons, self.cost, self.progress, self.phase, self.error],
         )
-        beside = heading("Beside it" if self.spec.method else "Methods")
+        beside = make_heading("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.card.widget, self.dealing, self.alpha, self.ends, self.clients, start,
             self.facts, *own, beside, self.methods.widget, self.more, folded,
         ]  # fmt: skip
         return make_widget(widgets.VBox, "fl-controls", children=column)
 
-    def preview(self, partition: Mapping[str, Any]) -> None:
+    def show_previews(self, partition: Mapping[str, Any]) -> None:
         """Show at the slider how the same data would be divided at five values of α."""
-        about = {name: value for name, value in partition.items() if name not in ("alpha", "moves")}
-        if about != self._previewed:
-            self._previewed = about
-            self.ends.value = "" if self.own_clients else thumbs(about)
+        options = dict(partition)
+        options.pop("alpha", None)
+        options.pop("moves", None)
+        if options != self._previewed:
+            self._previewed = options
+            self.ends.value = "" if self.used_named_clients else make_preview_html(options)
 
-    def begin(
+    def set_initial_values(
         self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]
     ) -> None:
-        """Put the controls where a panel begins; `fixed` ones stay there. UsageError for a value that cannot be had."""
+        """Set the controls to the values that a panel begins with; UsageError for a value that cannot be
+        had.
+
+        methods: those that are chosen; None: the lab's companions
+        settings: others than the defaults
+        fixed: the same, of controls that nobody can change
+        """
         ticked = self.spec.companions if methods is None else check_names("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
-        self.beside = {name: value for name, value in settings.items() if not self.takes(name)}
+        self.hidden_settings = {}
         for name, value in settings.items():
-            if name not in self.beside:
-                self.put(name, value)
+            if self.has_control(name):
+                self.set_control(name, value)
+            else:
+                self.hidden_settings[name] = value
         for name, value in fixed.items():
-            self.fix(name, value)
+            self.fix_control(name, value)
 
     @property
-    def choices(self) -> list[Any]:
-        """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
-        plain = [
-            widget
-            for name, widget in self.named.items()
-            if name not in ("dataset", "methods", "poison")
-        ]
-        rows = [self.dealing, self.poison.kind, self.poison.count, *self.methods.boxes.values()]
-        return [*plain, *rows, *self.knobs.controls.values()]
+    def observed_widgets(self) -> list[Any]:
+        """The widgets whose value can be changed at any time; a change is one of the panel's state."""
+        observed = []
+        for name, widget in self.named.items():
+            if name not in ("dataset", "methods", "poison"):
+                observed.append(widget)
+        observed += [self.dealing, self.poison.kind, self.poison.count]
+        observed += self.methods.boxes.values()
+        observed += self.knobs.controls.values()
+        return observed
 
     # ------------------------------------------------------------------------------------------- reading and writing
     @property
-    def data(self) -> str:
+    def dataset_reference(self) -> str:
         """The chosen data set's name or path; UsageError while a file is to be named and is not."""
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
@@ -262,13 +281,12 @@ class Controls:
             raise UsageError(f"No file is named yet: give the path of {ENDINGS}.")
         return path if is_path(path) else f"./{path}"
 
-    @data.setter
-    def data(self, name: Any) -> None:
+    @dataset_reference.setter
+    def dataset_reference(self, name: Any) -> None:
         name = str(name)
         if is_name(name):
-            if all(
-                name != known for _, known in self.dataset._options_full
-            ):  # no menu's, or added since
+            known = [option for _, option in self.dataset._options_full]
+            if name not in known:  # of no menu, or added since
                 self.dataset.options = [*self.dataset.options, (find_title(name), name)]
             self.dataset.value = name
             return
@@ -287,182 +305,205 @@ class Controls:
             self.card.hide()
 
     def settings(self) -> dict[str, Any]:
-        """Keyword arguments of `study.job`; most of them only where they are not the usual ones."""
-        chosen = {"dataset": self.data, "alpha": float(f"{self.alpha.value:.2g}")}
-        chosen |= {name: getattr(self, name).value for name in ("clients", "seed", "seeds")}
-        usual = {"epochs": self.preset_epochs, "device": "auto"}
-        usual |= {name: menu.options[0][1] for name, menu in self.extras.items()}
-        chosen |= {
-            name: self.named[name].value for name in usual if self.named[name].value != usual[name]
+        """Read the keyword arguments of `study.job`; most of them only where they are not the default."""
+        chosen: dict[str, Any] = {
+            "dataset": self.dataset_reference,
+            "alpha": float(f"{self.alpha.value:.2g}"),
+            "clients": self.clients.value,
+            "seed": self.seed.value,
+            "seeds": self.seeds.value,
         }
+        defaults = {"epochs": self.preset_epochs, "device": "auto"}
+        for name, menu in self.extras.items():
+            defaults[name] = menu.options[0][1]
+        for name, default in defaults.items():
+            value = self.named[name].value
+            if value != default:
+                chosen[name] = value
         if self.poison.value != NO_POISON:
             chosen["poison"] = self.poison.value
         if self.named_clients:
-            chosen = {
-                "partition": self.dealing.value,
-                **chosen,
-                "clients": self.own_clients or self.clients.value,
-            }
+            # A lab's own menu of partitions wins over this one.
+            chosen = {"partition": self.dealing.value, **chosen}
+            chosen["clients"] = self.used_named_clients or self.clients.value
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
             chosen["partition"] = self.dealing.value
-        return {**chosen, **self.knobs.changed}
+        return {**chosen, **self.knobs.changed_settings}
 
-    def tell(self, asked: tuple[Any, Any, int]) -> None:
-        """Say under Run what it will cost: (methods, settings, number of runs so far, as what was run is remembered).
-        It takes 10 ms and more to reckon."""
-        if asked != self._asked:
-            self._asked, self._agreed, self.run.description = asked, False, "Run"
-            self.debouncer.request(
-                "cost",
-                self.reckon,
-                lambda cost: setattr(self.cost, "value", paragraph(describe_cost(cost))),
-            )
+    def show_cost(self, request: CostRequest) -> None:
+        """Show under Run what a run will cost. Estimating takes 10 ms or more, so it can wait."""
+        if request == self._cost_request:
+            return
+        self._cost_request = request
+        self._is_confirmed = False
+        self.run.description = "Run"
+        self.debouncer.request("cost", self.estimate_cost, self._show_cost_line)
 
-    def reckon(self) -> Cost | None:
-        """What Run will cost."""
-        methods, settings, _ = self._asked
-        return estimate_cost((methods, settings)) if methods else None
+    def _show_cost_line(self, cost: Cost | None) -> None:
+        self.cost.value = make_paragraph(describe_cost(cost))
 
-    def doubts(self) -> bool:
-        """Whether Run takes so long that it is to be pressed once more, which is then said."""
-        cost = None if self._agreed else self.reckon()
+    def estimate_cost(self) -> Cost | None:
+        """What Run will cost; None where no method is chosen."""
+        request = self._cost_request
+        if not request.methods:
+            return None
+        return estimate_cost((request.methods, request.settings))
+
+    def should_confirm(self) -> bool:
+        """Whether Run takes so long that a person should press it once more; a message then says so."""
+        if self._is_confirmed:
+            return False
+        cost = self.estimate_cost()
         if cost is None or cost.seconds is None or cost.seconds < LONG:
             return False
-        self._agreed, self.run.description = True, "Run all the same"
-        self.phase.value = paragraph(
-            f"This takes {duration(cost.seconds)}. Press once more to start.", "status"
-        )
+        self._is_confirmed = True
+        self.run.description = "Run all the same"
+        text = f"This takes {format_duration(cost.seconds)}. Press once more to start."
+        self.phase.value = make_paragraph(text, "status")
         return True
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def chosen_methods(self) -> tuple[str, ...]:
         """What Run runs: the lab's method first, then those that are ticked."""
-        return tuple(filter(None, (self.spec.method, *self.methods.value)))
+        if self.spec.method:
+            return (self.spec.method, *self.methods.value)
+        return self.methods.value
 
-    def changes(self, old: PanelState, fresh: bool = False) -> dict[str, Any]:
-        """What the controls say now, as changes of the state `old`. The data are dealt out anew where that is asked for
-        in another way, or with `fresh`; as long as there are none, they are not.
+    def read_changes(self, old: PanelState, is_redraw: bool = False) -> dict[str, Any]:
+        """Read what the controls say now, as changes of the state `old`. The federation is made again
+        where other settings of the partition are chosen; while there is none, it stays so.
+
+        is_redraw: make the federation in any case
         """
-        methods = self.chosen
-        # A setting of a method that does not run is none.
-        beside = {
-            name: v
-            for name, v in self.beside.items()
-            if "." not in name or name.split(".")[0] in methods
+        methods = self.chosen_methods
+        settings = self.settings()
+        if old.settings and has_other_clients(settings, self.hidden_settings, old.settings):
+            self.hidden_settings.pop("moves", None)  # the edits belonged to other clients
+        for name, value in self.hidden_settings.items():
+            method, dot, _ = name.partition(".")
+            if not dot or method in methods:  # else it is of a method that does not run
+                settings[name] = value
+        federation = old.federation
+        partition = old.partition
+        if is_redraw or federation is not None:
+            partition = make_partition_options(settings)
+            if is_redraw or partition != old.partition:
+                federation = make_federation(**partition)
+        return {
+            "settings": settings,
+            "knobs": self.knobs.value,
+            "methods": methods,
+            "epochs": self.epochs.value,
+            "federation": federation,
+            "partition": partition,
         }
-        settings = {**self.settings(), **beside}
-        now, then = (
-            [s.get(n) for n in ("dataset", "clients", "partition")]
-            for s in (settings, old.settings)
-        )
-        if old.settings and now != then:  # what was moved by hand belonged to other clients
-            for each in (settings, self.beside):
-                each.pop("moves", None)
-        federation, partition = old.federation, old.partition
-        if fresh or federation is not None:
-            partition = partition_of(settings)
-            if fresh or partition != old.partition:
-                federation = federate(**partition)
-        own = {"knobs": self.knobs.value, "methods": methods, "epochs": self.epochs.value}
-        return {"settings": settings, **own, "federation": federation, "partition": partition}
 
-    def adapt(self) -> None:
-        """Limits and defaults for the chosen data set, which is loaded: never more clients than samples, the preset's
-        local epochs; where the data name clients, those are the choice beside dealing samples out.
+    def fit_to_dataset(self) -> None:
+        """Load the chosen data set, and set limits and defaults for it: never more clients than samples,
+        and the preset's local epochs. Where the data name clients, these can be chosen beside drawn
+        ones.
         """
-        data = load(self.data)
+        data = load(self.dataset_reference)
         if self.dataset.value == OWN_FILE:
-            self.card.show(self.data, data)
-        self.named_clients = 0 if "partition" in self.beside else len(data.client_names)
-        ways = [("The data set's own clients", "natural")] if self.named_clients else []
-        ways += [(f"Anew: {rule}", rule) for rule in RULES]
-        ways += [("Each client its own fonts", "fonts")] if data.font_train is not None else []
-        known = any(way == "natural" for _, way in self.dealing._options_full)
-        offer(self.dealing, ways)
-        if self.named_clients and not known:
-            self.dealing.value = "natural"
-        show_if(ways[0][1] == "natural" or ways[-1][1] == "fonts", self.dealing)
+            self.card.show(self.dataset_reference, data)
+        self.named_clients = 0 if "partition" in self.hidden_settings else len(data.client_names)
+        self._offer_partitions(has_fonts=data.font_train is not None)
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
-        self._deal()
-        before, self.preset_epochs = (
-            self.preset_epochs,
-            choose_classroom_epochs(self.data, len(data.y_train)),
-        )
-        if self.epochs.value == before:
+        self._enable_sliders()
+        old_epochs = self.preset_epochs
+        self.preset_epochs = choose_classroom_epochs(self.dataset_reference, len(data.y_train))
+        if self.epochs.value == old_epochs:
             self.epochs.value = self.preset_epochs
 
-    @property
-    def own_clients(self) -> int:
-        """How many clients the data name, if these are used; else 0."""
-        menu = self.extras.get(
-            "partition"
-        )  # a lab's own: what is chosen there counts, but not what it begins with
-        dealt = self.dealing.value != "natural" or (
-            menu is not None and menu.value != menu.options[0][1]
-        )
-        return 0 if dealt else self.named_clients
+    def _offer_partitions(self, *, has_fonts: bool) -> None:
+        """Fill the menu of partitions, and hide it where there is nothing to choose."""
+        ways = [(f"Anew: {rule}", rule) for rule in RULES]
+        if self.named_clients:
+            ways.insert(0, ("The data set's own clients", "natural"))
+        if has_fonts:
+            ways.append(("Each client its own fonts", "fonts"))
+        had_natural = "natural" in [way for _, way in self.dealing._options_full]
+        offer(self.dealing, ways)
+        if self.named_clients and not had_natural:
+            self.dealing.value = "natural"
+        show_if(bool(self.named_clients) or has_fonts, self.dealing)
 
-    def _deal(self) -> None:
-        """The sliders that deal samples out move only if they do something."""
-        for name, widget in (("alpha", self.alpha), ("clients", self.clients)):
-            nothing = self.own_clients or (name == "alpha" and self.dealing.value == "fonts")
-            widget.disabled = bool(nothing) or name in self._fixed
+    @property
+    def used_named_clients(self) -> int:
+        """How many clients the data name, if these are used; else 0."""
+        if self.dealing.value != "natural":
+            return 0
+        # A lab's own menu of partitions counts where something is chosen there.
+        menu = self.extras.get("partition")
+        if menu is not None and menu.value != menu.options[0][1]:
+            return 0
+        return self.named_clients
+
+    def _enable_sliders(self) -> None:
+        """The sliders of the partition can be moved only where they do something."""
+        has_named_clients = self.used_named_clients > 0
+        has_fonts = self.dealing.value == "fonts"
+        self.alpha.disabled = has_named_clients or has_fonts or "alpha" in self._fixed
+        self.clients.disabled = has_named_clients or "clients" in self._fixed
         self._show_client_count()
 
     def _show_client_count(self) -> None:
-        """The slider of the clients says how many the data name where these are used; where samples are dealt out
-        again it goes back to what it said before.
+        """Set the slider of the clients to the number that the data name, where these are used. Where
+        samples are drawn again, it goes back to its earlier value.
         """
-        own = self.own_clients
-        if own and self._chosen_clients is None:
-            self._chosen_clients = self.clients.value
-        if own:
-            self.clients.max = max(own, self.clients.max)
-            self.clients.value = own
+        named_clients = self.used_named_clients
+        if named_clients:
+            if self._chosen_clients is None:
+                self._chosen_clients = self.clients.value
+            self.clients.max = max(named_clients, self.clients.max)
+            self.clients.value = named_clients
         elif self._chosen_clients is not None:
             self.clients.value = min(self._chosen_clients, self.clients.max)
             self._chosen_clients = None
 
-    def busy(self, is_busy: bool) -> None:
+    def set_busy(self, is_running: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""
-        self.stop.disabled = not is_busy
-        self.run.disabled = self.dataset.disabled = self.path.disabled = is_busy
+        self.stop.disabled = not is_running
+        self.run.disabled = self.dataset.disabled = self.path.disabled = is_running
 
-    def hide(self, names: Sequence[str]) -> None:
-        """Take controls off the panel, by the name of their setting (teacher mode)."""
+    def hide_controls(self, names: Sequence[str]) -> None:
+        """Hide controls, by the names of their settings (teacher mode)."""
         for name in names:
-            show_if(False, self._control(name), *([self.ends] if name == "alpha" else []))
+            show_if(False, self._find_control(name))
+            if name == "alpha":
+                show_if(False, self.ends)
 
-    def fix(self, name: str, value: Any) -> None:
+    def fix_control(self, name: str, value: Any) -> None:
         """Give a control a value that cannot be changed."""
-        widget = self._control(name)
+        widget = self._find_control(name)
         self._fixed.add(name)
-        self.put(name, value)
-        for part in leaves(widget):
+        self.set_control(name, value)
+        for part in iterate_leaf_widgets(widget):
             part.disabled = True
 
-    def takes(self, name: str) -> bool:
+    def has_control(self, name: str) -> bool:
         """Whether the setting `name` has a control."""
-        return name in self.named or self.knobs.has(name)
+        return name in self.named or self.knobs.has_knob(name)
 
-    def put(self, name: str, value: Any) -> None:
+    def set_control(self, name: str, value: Any) -> None:
         """Set a control by the name of its setting."""
         if name == "dataset":
-            self.data = value
+            self.dataset_reference = value
         elif name == "methods":
             self.methods.value = value
         elif name == "poison":
-            self.poison.put(value, self.clients.value)
+            self.poison.set_value(value, self.clients.value)
         elif name not in self.named:  # plain `epochs` are the local ones
-            self.knobs.put(name, value)
+            self.knobs.set_knob(name, value)
         else:
             widget = self.named[name]
-            if name in self.extras and all(value != each for _, each in widget.options):
+            if name in self.extras and value not in [option for _, option in widget.options]:
                 widget.options = [*widget.options, (str(value), value)]
-            put(widget, name, value, "smaller is more skewed" if name == "alpha" else "")
+            hint = "smaller is more skewed" if name == "alpha" else ""
+            set_widget_value(widget, name, value, hint)
 
-    def _control(self, name: str) -> widgets.Widget:
-        if name not in self.named and self.knobs.has(name):
+    def _find_control(self, name: str) -> widgets.Widget:
+        if name not in self.named and self.knobs.has_knob(name):
             return self.knobs[name]
         return self.named[choose("control", name, (*self.named, *self.knobs.knobs))]
 
@@ -476,58 +517,82 @@ def find_data_files() -> list[str]:
     return [name for name in names if name.endswith(SUGGESTED)][:MOST_FILES]
 
 
-def leaves(widget: widgets.Widget) -> Iterator[Any]:
-    """The widgets in a box, and in the boxes in it; of any other itself."""
+def has_other_clients(
+    settings: Mapping[str, Any], hidden_settings: Mapping[str, Any], old: Mapping[str, Any]
+) -> bool:
+    """Whether settings give other clients than the `old` ones: another data set, number or
+    partition."""
+    chosen = {**settings, **hidden_settings}
+    return any(chosen.get(name) != old.get(name) for name in ("dataset", "clients", "partition"))
+
+
+def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[Any]:
+    """The widgets in a box, and in the boxes in it; of any other the widget itself."""
     if not hasattr(widget, "children"):
         yield widget
-    for part in getattr(widget, "children", ()):
-        yield from leaves(part)
+        return
+    for part in widget.children:
+        yield from iterate_leaf_widgets(part)
 
 
-def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
-    """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
+def set_widget_value(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
+    """Give a widget a value; UsageError, with the setting's `name`, for one that it does not have."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
         if value not in allowed:
-            options = ", ".join(map(str, allowed))
-            raise UsageError(f"{name} is {value!r}, but it must be one of: {options}.")
+            listed = ", ".join(map(str, allowed))
+            raise UsageError(f"{name} is {value!r}, but it must be one of: {listed}.")
     elif hasattr(widget, "min"):
-        ends = [
-            widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)
-        ]
-        value = (check_whole_number if isinstance(widget.value, int) else check_number)(
-            name, value, *ends, hint=hint
-        )
+        low = widget.min
+        high = widget.max
+        if hasattr(widget, "base"):  # a logarithmic slider, whose ends are exponents
+            low = widget.base**low
+            high = widget.base**high
+        check = check_whole_number if isinstance(widget.value, int) else check_number
+        value = check(name, value, low, high, hint=hint)
     widget.value = value
 
 
-def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def make_partition_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
     return {"dataset": chosen.dataset, "public": chosen.public, **chosen.make_federation_options()}
 
 
-def federate(dataset: str, public: str | float, **options: Any) -> Federation:
+def make_federation(dataset: str, public: str | float, **options: Any) -> Federation:
     """The federation of a run with these settings; `options`: of `data.federate`."""
     return deal_out(add_public_part(load(dataset), public), **options)
 
 
-def thumbs(partition: Mapping[str, Any]) -> str:
-    """Small pictures of a partition at the values PREVIEWED of α: a column a client, its classes on one another."""
-    options, pictures = dict(partition), []
+def make_preview_html(partition: Mapping[str, Any]) -> str:
+    """Small pictures of a partition at the values PREVIEWED of α, as HTML."""
+    options = dict(partition)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))
+    pictures = []
     for alpha in PREVIEWED:
-        shares = deal_out(data, **options, alpha=alpha).label_counts[:THUMB].double()
-        ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()
-        paths = [""] * shares.shape[1]
-        for k, own in enumerate(ends):
-            for c, (low, high) in enumerate(zip([0, *own], own, strict=False)):
-                if high > low:
-                    paths[c] += f"M{10 * k} {low}h9v{high - low}h-9z"
-        coloured = zip(class_colours(len(paths)), paths, strict=True)
-        drawn = "".join(f'<path fill="{colour}" d="{path}"/>' for colour, path in coloured if path)
-        box = f'viewBox="0 0 {10 * len(ends)} 100" preserveAspectRatio="none"'
-        pictures.append(f"<svg {box}><title>α = {alpha:g}</title>{drawn}</svg>")
-    few, same = "each client sees one or two classes", "everyone sees the same mix"
-    row = f'<div class="fl-thumbs" role="img" aria-label="{few} … {same}">{"".join(pictures)}</div>'
-    return f"{row}<div><span>{few}</span><span>{same}</span></div>"
+        federation = deal_out(data, **options, alpha=alpha)
+        pictures.append(draw_preview(federation, f"α = {alpha:g}"))
+    low_text = "each client sees one or two classes"
+    high_text = "everyone sees the same mix"
+    label = f"{low_text} … {high_text}"
+    row = f'<div class="fl-thumbs" role="img" aria-label="{label}">{"".join(pictures)}</div>'
+    return f"{row}<div><span>{low_text}</span><span>{high_text}</span></div>"
+
+
+def draw_preview(federation: Federation, title: str) -> str:
+    """Draw a small picture of a federation as SVG: a column a client, its classes on one another."""
+    shares = federation.label_counts[:THUMB].double()
+    ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()
+    paths = [""] * shares.shape[1]  # a path a class
+    for client, client_ends in enumerate(ends):
+        low = 0
+        for label, high in enumerate(client_ends):
+            if high > low:
+                paths[label] += f"M{10 * client} {low}h9v{high - low}h-9z"
+            low = high
+    parts = [f"<title>{title}</title>"]
+    for colour, path in zip(class_colours(len(paths)), paths, strict=True):
+        if path:
+            parts.append(f'<path fill="{colour}" d="{path}"/>')
+    box = f'viewBox="0 0 {10 * len(ends)} 100" preserveAspectRatio="none"'
+    return f"<svg {box}>{''.join(parts)}</svg>"

@@ -13,101 +13,136 @@ from ..files import expand_path, write_file
 from ..plots import Picture
 from ..studies import results
 from ..studies.outcome import ROUNDED
-from .record import Runs
+from .record import Row, Runs
 
 COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", *ROUNDED)
 
 
-def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:
-    """Write everything to `folder`, or to `folder-2`, … where that has something in it already; returns the folder."""
+def export_runs(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:
+    """Write everything to `folder`, or to `folder-2`, … where that has something in it already.
+    Returns the folder."""
     from pandas import DataFrame
 
     try:
-        place = free(expand_path(folder))
+        place = find_free_folder(expand_path(folder))
         place.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {"run": row.run, **outcome.to_json()}
-            for row in runs.rows
-            for outcome in row.outcomes.values()
-        ]
+        rows = []
+        for row in runs.rows:
+            for outcome in row.outcomes.values():
+                rows.append({"run": row.run, **outcome.to_json()})
+        details = json.dumps(list_details(runs), indent=1, default=convert_to_json)
+        python_file = make_script(runs) if runs.outcomes else code
         write_file(place / "runs.csv", DataFrame(rows, columns=COLUMNS).to_csv(index=False))
-        write_file(place / "runs.json", json.dumps(details(runs), indent=1, default=plain))
-        again = script(runs) if runs.outcomes else code
-        write_file(place / "reproduce.py", again + "\n")
+        write_file(place / "runs.json", details)
+        write_file(place / "reproduce.py", python_file + "\n")
         for name, picture in pictures.items():
             if picture.figure is not None:
                 picture.save(place / f"{name}.png")
                 picture.save(place / f"{name}.svg")
     except OSError as error:
         raise RunError(
-            f"The export could not be written to {folder}: {error.strerror or error}; choose another folder."
+            f"The export could not be written to {folder}: {error.strerror or error}; "
+            "choose another folder."
         ) from None
     return place
 
 
-def free(folder: Path) -> Path:
+def find_free_folder(folder: Path) -> Path:
     """`folder`, or the first of `folder-2`, `folder-3`, … that is not there or empty."""
-    place, number = folder, 1
-    while place.is_file() or (place.is_dir() and any(place.iterdir())):
+    free_folder = folder
+    number = 1
+    while free_folder.is_file() or (free_folder.is_dir() and any(free_folder.iterdir())):
         number += 1
-        place = folder.with_name(f"{folder.name}-{number}")
-    return place
+        free_folder = folder.with_name(f"{folder.name}-{number}")
+    return free_folder
 
 
-def details(runs: Runs) -> list[dict[str, Any]]:
-    """Every result with what the CSV has no room for: curves, accuracies by class and client, the ledger."""
-    return [
-        {"run": row.run, "pinned": row.pinned, **o.to_json(), "setting": o.about(), "ledger": o.ledger.to_json(),
-         "history": o.history, "per_class": o.per_class, "per_client": o.per_client}
-        for row in runs.rows for o in row.outcomes.values()
-    ]  # fmt: skip
+def list_details(runs: Runs) -> list[dict[str, Any]]:
+    """Every result with what the CSV has no room for: curves, accuracies by class and client, the
+    ledger."""
+    details = []
+    for row in runs.rows:
+        for outcome in row.outcomes.values():
+            details.append(
+                {
+                    "run": row.run,
+                    "pinned": row.pinned,
+                    **outcome.to_json(),
+                    "setting": outcome.about(),
+                    "ledger": outcome.ledger.to_json(),
+                    "history": outcome.history,
+                    "per_class": outcome.per_class,
+                    "per_client": outcome.per_client,
+                }
+            )
+    return details
 
 
-def plain(value: Any) -> Any:
-    """numpy numbers and arrays as JSON; anything else as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+def convert_to_json(value: Any) -> Any:
+    """numpy numbers and arrays as plain ones; anything else as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
 
 
-def code(methods: Sequence[str], settings: Mapping[str, Any], runs: Runs) -> str:
+def make_code(methods: Sequence[str], settings: Mapping[str, Any], runs: Runs) -> str:
     """The Python lines that do what Run would do now, and what the pinned runs were."""
-    lines = ["import fedlab_nb as fl", *remarks([settings]), f"outs = {python(methods, settings)}"]
-    for run in dict.fromkeys(row.run for row in runs.rows if row.pinned):
-        rows = [row for row in runs.rows if row.pinned and row.run == run]
-        lines.append(f"run_{run} = {python([row.method for row in rows], rows[0].settings)}")
-    return "\n".join([*lines, "outs.table()"])
+    lines = ["import fedlab_nb as fl", *list_remarks([settings])]
+    lines.append(f"outs = {make_call(methods, settings)}")
+    pinned_rows = [row for row in runs.rows if row.pinned]
+    for run in dict.fromkeys(row.run for row in pinned_rows):
+        rows = [row for row in pinned_rows if row.run == run]
+        call = make_call([row.method for row in rows], rows[0].settings)
+        lines.append(f"run_{run} = {call}")
+    lines.append("outs.table()")
+    return "\n".join(lines)
 
 
 SCRIPT = Path(__file__).with_name("reproduce.txt").read_text(encoding="utf-8")
 
 
-def script(runs: Runs) -> str:
-    """A Python file that computes every result of runs.csv again and prints it beside the exported one."""
-    calls = []
-    for run, seed in dict.fromkeys((row.run, seed) for row in runs.rows for seed in row.outcomes):
-        rows = [row for row in runs.rows if row.run == run and seed in row.outcomes]
+def make_script(runs: Runs) -> str:
+    """A Python file that computes every result of runs.csv again and prints it beside the exported
+    one."""
+    rows_of: dict[tuple[int, int], list[Row]] = {}  # by run and seed
+    for row in runs.rows:
+        for seed in row.outcomes:
+            rows_of.setdefault((row.run, seed), []).append(row)
+    lines = list_remarks([row.settings for row in runs.rows])
+    for (run, seed), rows in rows_of.items():
         settings = {**rows[0].settings, "seed": seed, "seeds": 1}
-        line = python([row.method for row in rows], settings, cache="CACHE")
-        calls.append(f"results += [({run}, o) for o in {line}]")
-    notes = remarks([row.settings for row in runs.rows])
-    return SCRIPT.replace("# RUNS", "\n".join([*notes, *calls])).strip()
+        call = make_call([row.method for row in rows], settings, cache="CACHE")
+        lines.append(f"results += [({run}, o) for o in {call}]")
+    return SCRIPT.replace("# RUNS", "\n".join(lines)).strip()
 
 
-def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is to be done first, elsewhere: data sets of this session's memory are not in the package."""
-    names = dict.fromkeys(str(each.get("dataset", "")) for each in settings)
-    return [
-        f"# {name!r} is in this session's memory: elsewhere, fl.add_dataset({name!r}, ...) first"
-        for name in names
-        if find_in_memory(name) is not None
-    ]
+def list_remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to be done first, elsewhere: data sets of this session's memory are not in the
+    package."""
+    remarks = []
+    for name in dict.fromkeys(str(each.get("dataset", "")) for each in settings):
+        if find_in_memory(name) is not None:
+            remarks.append(
+                f"# {name!r} is in this session's memory: elsewhere, "
+                f"fl.add_dataset({name!r}, ...) first"
+            )
+    return remarks
 
 
-def python(methods: Sequence[str], settings: Mapping[str, Any], **more: str) -> str:
-    """The Python line that does what Run does; `more`: further arguments, as code."""
-    given = [
-        f"{key}={value!r}" for key, value in settings.items() if "." not in key and key not in more
-    ]
-    given += [f"{key}={value}" for key, value in more.items()]
-    dotted = {key: value for key, value in settings.items() if "." in key}
-    given += [f"**{dotted!r}"] if dotted else []
-    return f"fl.compare({', '.join([repr(list(methods)), *given])})"
+def make_call(methods: Sequence[str], settings: Mapping[str, Any], **more: str) -> str:
+    """The Python call that does what Run does.
+
+    more: further arguments, as code; they win over the settings
+    """
+    arguments = [repr(list(methods))]
+    dotted = {}  # a method's own settings, whose names are no Python names
+    for name, value in settings.items():
+        if "." in name:
+            dotted[name] = value
+        elif name not in more:
+            arguments.append(f"{name}={value!r}")
+    for name, code in more.items():
+        arguments.append(f"{name}={code}")
+    if dotted:
+        arguments.append(f"**{dotted!r}")
+    return f"fl.compare({', '.join(arguments)})"

@@ -11,7 +11,7 @@ from typing import Any
 from ..comm.formulas import count_state_bytes
 from ..data import Federation
 from ..models import build_from_text, model_state
-from ..plots.words import capitalize, data_size, duration, plural
+from ..plots.words import capitalize, data_size, format_duration, plural
 from ..studies.cost import Cost
 from .lab_view import PanelState
 
@@ -42,12 +42,16 @@ class Debouncer:
         self._due: dict[str, float] = {}
 
     def request(
-        self, kind: str, make: Callable[[], Any], show: Callable[[Any], None], now: bool = False
+        self,
+        kind: str,
+        make: Callable[[], Any],
+        show: Callable[[Any], None],
+        is_urgent: bool = False,
     ) -> None:
         """`make()` something without the guard, then `show` it, unless something else of this kind was requested
         meanwhile. now: at once, in the calling thread
         """
-        is_immediate = now or self._is_immediate()
+        is_immediate = is_urgent or self._is_immediate()
         request = (make, show)
         with self._lock:
             self._requests[kind] = request
@@ -102,7 +106,7 @@ def describe_cost(cost: Cost | None) -> str:
     if cost.seconds is None:
         text = "How long is not known yet;"
     elif cost.seconds:
-        text = f"{capitalize(duration(cost.seconds))};"
+        text = f"{capitalize(format_duration(cost.seconds))};"
     else:
         text = "Cached:"
     size = data_size(cost.bytes)

@@ -15,8 +15,8 @@ from .. import plots
 from ..data import Dataset, describe, load
 from ..errors import FedlabError
 from ..methods import METHODS
-from ..plots.accuracy import table
-from ..plots.embed import POINTS, tsne_apart
+from ..plots.accuracy import make_accuracy_table
+from ..plots.embed import POINTS, compute_tsne_in_process
 from ..plots.journey import journey
 from ..plots.stored_curves import StoredPlot
 from ..plots.style import is_narrow, use_size
@@ -24,15 +24,15 @@ from ..plots.words import (
     Setting,
     capitalize,
     data_size,
+    get_setting_values,
     join_words,
     percent,
     plain_client_name,
     plural,
-    setting_values,
 )
 from ..studies.experiment import choose_test_points
 from ..studies.settings import Plan, Settings, make_plans
-from .lab_view import LabSpec, LabView, PanelState, caption, describe_settings
+from .lab_view import LabSpec, LabView, PanelState, describe_settings, make_caption
 from .record import Runs
 from .stage_data import make_sheet
 from .theme import make_widget, offer, show_if
@@ -109,15 +109,15 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
             return state.placeholder.draw(self._stored)
-        rows = state.runs.series(others=True)
+        rows = state.runs.list_series(others=True)
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
-        return plots.accuracy(rows, chance=1 / len(state.class_names))
+        return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
         if state.placeholder is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
-        return caption(state)
+        return make_caption(state)
 
 
 class Communication(ResultView):
@@ -125,7 +125,7 @@ class Communication(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         client_bytes = describe_client_bytes(state.runs, state.client)
-        return plots.communication(state.runs.series(), client_bytes=client_bytes)
+        return plots.draw_communication(state.runs.list_series(), client_bytes=client_bytes)
 
 
 class Features(ResultView):
@@ -152,14 +152,14 @@ class Features(ResultView):
         bright_classes, remark = self._choose_bright_classes(state)
         settings = state.runs.current[0].settings
         sheet = find_sheet(settings)
-        maps = [self._make_map(s, sheet, settings) for s in with_features(state.runs)]
-        return plots.features(
+        maps = [self._make_map(s, sheet, settings) for s in select_with_features(state.runs)]
+        return plots.draw_feature_maps(
             maps,
             state.class_names,
             setting=state.runs.current[0].setting,
             bright=bright_classes,
             remark=remark,
-            first=self.maps.value,
+            first_map=self.maps.value,
             sheet=sheet,
         )
 
@@ -170,7 +170,9 @@ class Features(ResultView):
         known = self._find_map(s)
         points = known.get("tsne", known["pca"])
         has_images = sheet is not None
-        has_images = has_images and setting_values(s.setting).get("dataset") == settings["dataset"]
+        has_images = (
+            has_images and get_setting_values(s.setting).get("dataset") == settings["dataset"]
+        )
         below = ", ".join(words for words in (s.detail, s.features_of) if words)
         return plots.Map(
             f"{s.label}\n{below}" if below else s.label,
@@ -201,7 +203,7 @@ class Features(ResultView):
 
     def adapt(self, state: PanelState) -> None:
         """With more methods than one picture has room for: which of them are seen."""
-        count = len(with_features(state.runs))
+        count = len(select_with_features(state.runs))
         options = []
         for start in range(0, max(count, 1), plots.MAPS):
             end = min(start + plots.MAPS, count)
@@ -215,14 +217,14 @@ class Features(ResultView):
             self._maps[key] = {
                 "features": s.features,
                 "pca": plots.pca(s.features[:POINTS]),
-                "score": plots.neighbour_accuracy(s.features, s.labels),
+                "score": plots.compute_neighbour_accuracy(s.features, s.labels),
             }
             while len(self._maps) > MOST_MAPS:
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
     def _find_missing(self, state: PanelState) -> list[plots.Series]:
-        return [s for s in with_features(state.runs) if "tsne" not in self._find_map(s)]
+        return [s for s in select_with_features(state.runs) if "tsne" not in self._find_map(s)]
 
     def needs_preparing(self, state: PanelState) -> bool:
         return bool(self._find_missing(state))
@@ -232,7 +234,7 @@ class Features(ResultView):
         for s in self._find_missing(state):
             features = s.features[:POINTS]
             if state.frame[0]:
-                points = yield from tsne_apart(features)
+                points = yield from compute_tsne_in_process(features)
             else:
                 points = plots.tsne(features)
             self._find_map(s)["tsne"] = points
@@ -244,8 +246,8 @@ class Classes(ResultView):
     needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        series = state.runs.series(same_classes=True)
-        return plots.classes(
+        series = state.runs.list_series(same_classes=True)
+        return plots.draw_class_accuracies(
             series, state.class_names, client=state.client, class_index=state.class_index
         )
 
@@ -257,7 +259,7 @@ class Calibration(LabView):
     empty = "The stored results have no reliability diagrams. Press Run: then they are drawn from your results."
 
     def draw(self, state: PanelState) -> plots.Picture:
-        return plots.calibration(state.runs.series())
+        return plots.draw_calibration(state.runs.list_series())
 
 
 class Times(LabView):
@@ -270,8 +272,14 @@ class Times(LabView):
         rows = []
         for row in state.runs.current:
             if row.outcomes:
-                rows.append((row.title, row.mean("seconds_local"), row.mean("seconds_method")))
-        return plots.times(rows, setting=state.setting)
+                rows.append(
+                    (
+                        row.title,
+                        row.compute_mean("seconds_local"),
+                        row.compute_mean("seconds_method"),
+                    )
+                )
+        return plots.draw_times(rows, setting=state.setting)
 
 
 class Needs(LabView):
@@ -341,35 +349,35 @@ def describe_partition(state: PanelState) -> Setting:
     return describe_settings({**state.settings, "seeds": 1})
 
 
-def with_features(runs: Runs) -> list[plots.Series]:
+def select_with_features(runs: Runs) -> list[plots.Series]:
     """The shown rows that have features of more than one sample."""
     rows = []
-    for s in runs.series(same_classes=True):
+    for s in runs.list_series(same_classes=True):
         if s.features is not None and len(s.features) > 1:
             rows.append(s)
     return rows
 
 
-def summary(state: PanelState) -> plots.Picture:
+def draw_summary(state: PanelState) -> plots.Picture:
     """The state in one picture: the present partition, and beside it the results of the last run where there are any;
     its sentence is what a saved notebook keeps as text."""
     series = []
     if state.runs.has_results:
-        series = [s for s in state.runs.series() if s.accuracies]
+        series = [s for s in state.runs.list_series() if s.accuracies]
     stored = None
     results = WHAT_TO_DO
     if series:
         title = f"accuracy, {series[0].seeds}"
         stored = (series, f"Test {title}")
         values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
-        results = f"{capitalize(title)}: {values}. {plots.verdict(series)}"
+        results = f"{capitalize(title)}: {values}. {plots.describe_best_method(series)}"
     setting = describe_partition(state)
     with use_size(STILL):
         picture = plots.Partition().show(state.federation, setting=setting, stored=stored)
     skew = state.federation.skew
     classes = f"{skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
     sentence = f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
-    return replace(picture, sentence=sentence, table=table(series))
+    return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
 def describe_client_bytes(runs: Runs, client: int | None) -> str:

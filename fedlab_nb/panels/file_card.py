@@ -82,43 +82,48 @@ class FileCard:
                 help=help,
                 label_width=NAMES,
             )
-            menu.observe(lambda change, name=name: self._choice_made(name, change["new"]), "value")
+            menu.observe(
+                lambda change, name=name: self._report_choice(name, change["new"]), "value"
+            )
             self.menus[name] = menu
+        children: list[widgets.Widget] = list(self.menus.values())
         more = len(rows) - MOST_COLUMNS
-        words = (
-            f"{more} more columns: name them in the path, as in ?leave_out=NAME" if more > 0 else ""
-        )
-        rest = [make_widget(widgets.HTML, value=f"<p>{words}</p>")] if words else []
-        self.columns.children = [*self.menus.values(), *rest]
+        if more > 0:
+            text = f"<p>{more} more columns: name them in the path, as in ?leave_out=NAME</p>"
+            children.append(make_widget(widgets.HTML, value=text))
+        self.columns.children = children
         show_if(bool(rows), self.columns)
 
-    def _choice_made(self, column: str, choice: str) -> None:
+    def _report_choice(self, column: str, choice: str) -> None:
         if not self._fitting.is_on:
             self.on_choice(column, choice)
 
-    def choose(self, column: str, choice: str) -> str:
-        """The path on which `column` is what `choice` says. UsageError where that cannot be; the menu then says again
-        what it said."""
+    def apply_choice(self, column: str, choice: str) -> str:
+        """Return the path on which `column` is what `choice` says. UsageError where that cannot be; the
+        menu then shows again what it showed before."""
         assert self._schema is not None
         try:
-            return choose_column(self._path, self._schema, column, choice)
+            return make_choice_path(self._path, self._schema, column, choice)
         except UsageError:
             with self._fitting:
-                self.menus[column].value = taken_for(self._schema, column)
+                self.menus[column].value = find_column_choice(self._schema, column)
             raise
 
 
-def taken_for(schema: InputSchema, column: str) -> str:
-    """What a column is taken for: its role, or its kind."""
-    return next(taken for name, taken, *_ in list_columns(schema) if name == column)
+def find_column_choice(schema: InputSchema, column: str) -> str:
+    """What a column's menu says: its role, or its kind."""
+    for name, choice, *_ in list_columns(schema):
+        if name == column:
+            return choice
+    raise KeyError(column)
 
 
-def choose_column(path: str, schema: InputSchema, column: str, choice: str) -> str:
+def make_choice_path(path: str, schema: InputSchema, column: str, choice: str) -> str:
     """The path of a table with the options that make `column` what `choice` says: a kind or a role.
 
     UsageError where the label's own column would be left without another one.
     """
-    name, options = split_options(path)
+    file, options = split_options(path)
     if schema.label == column and choice != "label":
         raise UsageError(
             f"Column {column!r} is the label; choose another column as the label first, and then what this one is."
@@ -129,11 +134,12 @@ def choose_column(path: str, schema: InputSchema, column: str, choice: str) -> s
         if getattr(schema, role) == column and choice != role:
             options.pop(role, None)
     for option, kind in KINDS.items():
-        listed = [each for each in options.pop(option, "").split(",") if each and each != column]
+        columns = options.pop(option, "").split(",")
+        listed = [name for name in columns if name and name != column]
         if kind == choice:
             listed.append(column)
         if listed:
             options[option] = ",".join(listed)
     if choice in ROLES:
         options[choice] = column
-    return join_options(name, options)
+    return join_options(file, options)

@@ -21,7 +21,7 @@ import ipywidgets as widgets
 
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import Setting, adapt_sample_words, duration, make_setting
+from ..plots.words import Setting, adapt_sample_words, format_duration, make_setting
 from ..studies.cost import Cost, estimate_cost
 from .nearest_results import NearestResults, find_nearest_results
 from .record import Row, Runs
@@ -114,7 +114,7 @@ class PanelState:
             view: replace(self.view_states.get(view, ViewState()), **changes),
         }
 
-    def changes(self, old: PanelState) -> set[str]:
+    def find_changes(self, old: PanelState) -> set[str]:
         """Names of the parts in which this state differs from `old`."""
         changed = set()
         for part in fields(self):
@@ -131,7 +131,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     """The state after `changes`, with all that follows from them."""
     new = replace(state, **changes)
     current = new.runs.current
-    row = new.runs.find(new.method) if new.method else None
+    row = new.runs.find_row(new.method) if new.method else None
     outcomes = {} if row is None else row.outcomes
     outcome = next(iter(outcomes.values()), None)
     report = new.report
@@ -166,7 +166,7 @@ def apply_event(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
     """The changes that an event of the running job makes; `row`: its method's in the present run."""
     changes: dict[str, Any] = {}
     if event.curve is not None or event.outcome is not None or event.error is not None:
-        changes["runs"] = state.runs.with_row(row, row.with_event(event))
+        changes["runs"] = state.runs.replace_row(row, row.apply_event(event))
     if event.method == state.method:
         if event.report is not None:
             changes["report"] = event.report
@@ -196,7 +196,7 @@ def has_older_run(state: PanelState) -> bool:
     return now != run_settings
 
 
-def caption(state: PanelState) -> str:
+def make_caption(state: PanelState) -> str:
     """What the result views show, and whether the controls have moved on since."""
     if not state.runs.current:
         return ""
@@ -279,7 +279,7 @@ class LabView:
 
     def caption(self, state: PanelState) -> str:
         """The line over the picture."""
-        return caption(state)
+        return make_caption(state)
 
     def is_older(self, state: PanelState) -> bool:
         """Whether the picture is of another setting than the controls say; then it is dimmed."""
@@ -309,28 +309,28 @@ class LabView:
         return view_state is None or view_state.anchor is not state.anchor
 
 
-def draw_picture(kind: LabView, state: PanelState) -> Picture:
+def draw_picture(view: LabView, state: PanelState) -> Picture:
     """The picture of a view, whose words fit the samples that are shown."""
-    picture = kind.draw(state)
+    picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
     samples = SAMPLES[dimensions]
     sentence = adapt_sample_words(picture.sentence, samples)
     if picture.waits and state.running:
         sentence = LabView.waiting
     elif picture.waits:
-        cost = estimate_work(kind, state)
+        cost = estimate_work(view, state)
         if cost is not None and cost.seconds is not None:
-            sentence += f" It takes {duration(cost.seconds)}."
+            sentence += f" It takes {format_duration(cost.seconds)}."
     alt = adapt_sample_words(picture.alt, samples)
     detail = adapt_sample_words(picture.detail, samples)
     return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 
-def estimate_work(kind: LabView, state: PanelState) -> Cost | None:
+def estimate_work(view: LabView, state: PanelState) -> Cost | None:
     """What the button of a view will cost; None where there is none, or nobody knows."""
-    if not kind.work_label or not kind.is_ready(state):
+    if not view.work_label or not view.is_ready(state):
         return None
-    runs = kind.planned_runs(state)
+    runs = view.planned_runs(state)
     if runs is None:
         return None
     return estimate_cost(*runs.values())

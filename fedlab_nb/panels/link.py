@@ -24,18 +24,19 @@ NAMES = {
 EXAMPLE = "#alpha=0.1&m=10&seed=4"
 
 
-def read(link: str) -> dict[str, Any]:
+def parse_link(link: str) -> dict[str, Any]:
     """The settings in a link, and `methods` where it names some. UsageError where it has none.
 
-    >>> read("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
+    >>> parse_link("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
     {'alpha': 0.1, 'clients': 7, 'methods': ['fedavg', 'fens']}
     """
     words = dict(parse_qsl(str(link).partition("#")[2]))
-    found = {
-        NAMES[name]: text if name in ("data", "moves") else parse_number(text)
-        for name, text in words.items()
-        if name in NAMES
-    }
+    found: dict[str, Any] = {}
+    for name, text in words.items():
+        if name in ("data", "moves"):
+            found[NAMES[name]] = text
+        elif name in NAMES:
+            found[NAMES[name]] = parse_number(text)
     if "methods" in words:
         found["methods"] = words["methods"].split(",")
     if not found:
@@ -45,12 +46,12 @@ def read(link: str) -> dict[str, Any]:
     return found
 
 
-def write(
+def make_link(
     settings: Mapping[str, Any], methods: Iterable[str], page: str = "playground.html"
 ) -> str:
     """The link that shows these settings on the `page`, a file or an address.
 
-    >>> write({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])
+    >>> make_link({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])
     'playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens'
     """
     words = {name: settings[NAMES[name]] for name in ("data", "alpha", "m", "seed")}
@@ -61,4 +62,5 @@ def write(
         if edits.seed is not None:  # the page deals out what its seed says
             words["seed"] = edits.seed
         words["moves"] = str(replace(edits, seed=None)).replace(" ", "")
-    return f"{page}#{urlencode(words | {'methods': ','.join(methods)}, safe=',:>')}"
+    words["methods"] = ",".join(methods)
+    return f"{page}#{urlencode(words, safe=',:>')}"

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots import Picture, Series
-from ..plots.stored_curves import StoredPlot, nearest
+from ..plots.stored_curves import StoredPlot, find_nearest_index
 from ..plots.words import join_words, plural
 from ..studies.settings import Settings
 from ..studies.stored_results import DIGITS, StoredTable, list_stored_sets, load
@@ -76,7 +76,7 @@ class NearestResults:
             clients=self.clients,
             source=self.table.label,
             dataset=self.table.dataset,
-            wanted=int(self.settings.get("clients", 10)),
+            wanted_clients=int(self.settings.get("clients", 10)),
             bounds=[self.table.title(method) for method in self.methods if method in BOUNDS],
             chance=0.1,
             note=self.describe_differences(),
@@ -84,7 +84,7 @@ class NearestResults:
 
     def make_bars(self) -> tuple[Sequence[Series], str]:
         """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
-        alpha = self.table.alphas[nearest(self.table.alphas, self.alpha)]
+        alpha = self.table.alphas[find_nearest_index(self.table.alphas, self.alpha)]
         title = f"Stored: α = {alpha:g}, {plural(self.clients, 'client')}"
         return make_series(self.table, self.methods, self.clients, alpha), title
 

@@ -22,15 +22,15 @@ from ..plots import Picture
 from ..plots.kit import make_blank_picture
 from ..plots.words import make_setting, plain_client_name
 from . import export, saved, theme
-from .controls import Controls, put
+from .controls import Controls, CostRequest, set_widget_value
 from .facts import Debouncer, describe_federation, describe_skew_exactly
-from .figures import COMMON, summary
+from .figures import COMMON, draw_summary
 from .lab_view import READY, LabSpec, LabView, PanelState, apply_event, next_state
-from .link import write as write_link
+from .link import make_link as write_link
 from .partition_editor import PartitionEditor
 from .runs_panel import RunsPanel
 from .views import Chores, Views
-from .worker import Status, Worker, guarded
+from .worker import Status, Worker, show_errors
 
 
 class Panel(saved.Saved):
@@ -56,14 +56,14 @@ class Panel(saved.Saved):
         if inline is None:
             inline = "google.colab" in sys.modules
         self._worker = Worker(
-            self._guard, inline=inline, on_warning=lambda text: self._status.warn(text)
+            self._guard, inline=inline, on_warning=lambda text: self._status.show_warning(text)
         )
         self.spec = spec
         self._is_open = False
         self._state = PanelState(method=spec.method)
         debouncer = Debouncer(
             self._guard,
-            lambda error: self._status.fail(error),
+            lambda error: self._status.show_error(error),
             lambda: inline or not self._state.frame[0],
         )
         self.controls = Controls(spec, debouncer)
@@ -92,22 +92,22 @@ class Panel(saved.Saved):
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
         self.editor = self._make_editor()
-        self.controls.begin(
+        self.controls.set_initial_values(
             methods,
             {**spec.settings, **to_plain_settings(settings)},
             to_plain_settings(fixed or {}),
         )
-        self.controls.hide([name for name in hide if name != "stored"])
+        self.controls.hide_controls([name for name in hide if name != "stored"])
         self._listen()
         self._load_data()
         self._worker.wait()  # so that the first view is complete
-        self.views.choose(spec.first)
+        self.views.select_view(spec.first)
         self._is_open = True  # from here on what is looked at is a person's choice
-        saved.stop_earlier(self)
+        saved.stop_earlier_panels(self)
 
     def _lay_out(self) -> list[widgets.Widget]:
         """What stands between the style and the record of runs."""
-        columns = [self.controls.layout(), self.views.box]
+        columns = [self.controls.make_layout(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
     def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
@@ -123,7 +123,11 @@ class Panel(saved.Saved):
     def _make_editor(self) -> PartitionEditor | None:
         """The buttons that change the partition by hand."""
         return PartitionEditor(
-            self.controls, self.views, self._fitting, self._apply_controls, self._status.warn
+            self.controls,
+            self.views,
+            self._fitting,
+            self._apply_controls,
+            self._status.show_warning,
         )
 
     def _show_state(self) -> None:
@@ -138,15 +142,15 @@ class Panel(saved.Saved):
 
     def _listen(self) -> None:
         controls = self.controls
-        observe((controls.dataset, controls.path), self._load_data)
-        observe(controls.choices, self._apply_controls)
+        observe_values((controls.dataset, controls.path), self._load_data)
+        observe_values(controls.observed_widgets, self._apply_controls)
         controls.card.on_choice = self._choose_column
-        observe((self.views.projector, self.views.reveal), self._toggle_projector)
+        observe_values((self.views.projector, self.views.reveal), self._toggle_projector)
         self._toggle_projector()
-        observe((self.views.enlarge,), self._toggle_enlarged)
-        self.views.on_look(self._apply_look)
+        observe_values((self.views.enlarge,), self._toggle_enlarged)
+        self.views.observe_view(self._apply_look)
         for name, view in self.views.views.items():
-            observe(view.kind.controls, partial(self._redraw_view, name))
+            observe_values(view.kind.controls, partial(self._redraw_view, name))
             if view.button is not None:
                 view.button.on_click(lambda _, name=name: self._start_work(name))
         controls.run.on_click(lambda _: self._start(True))
@@ -190,7 +194,7 @@ class Panel(saved.Saved):
 
     def show(self, view: str) -> Picture | None:
         """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""
-        self.views.choose(choose("view", view, self.views.views))
+        self.views.select_view(choose("view", view, self.views.views))
         self.wait()
         return self.views[view].picture
 
@@ -207,7 +211,7 @@ class Panel(saved.Saved):
             if isinstance(part, widgets.Widget) and hasattr(part, "value")
         ]
         for name, value in controls.items():
-            put(parts[choose(f"control of {view}", name, names)], name, value)
+            set_widget_value(parts[choose(f"control of {view}", name, names)], name, value)
         return self.show(view)
 
     def state(self, view: str) -> PanelState:
@@ -217,7 +221,7 @@ class Panel(saved.Saved):
     def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
         buttons = [name for name, each in self.views.views.items() if each.button is not None]
-        self.views.choose(choose("view with a button", view, buttons))
+        self.views.select_view(choose("view with a button", view, buttons))
         self._start_work(view)
         return self.show(view)
 
@@ -243,11 +247,11 @@ class Panel(saved.Saved):
     @property
     def methods(self) -> tuple[str, ...]:
         """What Run runs: the lab's method first, then those that are ticked."""
-        return self.controls.chosen
+        return self.controls.chosen_methods
 
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
-        return export.code(self._state.methods, self._state.settings, self._state.runs)
+        return export.make_code(self._state.methods, self._state.settings, self._state.runs)
 
     def link(self, page: str = "playground.html") -> str:
         """The link to the `page` of `fedlab-nb page` that shows this data, α, M, seed and these methods."""
@@ -258,9 +262,9 @@ class Panel(saved.Saved):
         with self._guard:
             if self._state.federation is None:
                 raise UsageError("There is no data to draw; choose a data set first.")
-            pictures = {**self.views.pictures(), "handout": self.still()}
+            pictures = {**self.views.draw_all(), "handout": self.still()}
             folder = folder or f"results/{self.spec.name}"
-            return export.write(folder, self._state.runs, pictures, self.code())
+            return export.export_runs(folder, self._state.runs, pictures, self.code())
 
     def __repr__(self) -> str:
         if self._state.federation is None:
@@ -272,11 +276,11 @@ class Panel(saved.Saved):
         with self._guard:
             if not self._state.federation:
                 return make_blank_picture("No data to show.", setting="")
-            return summary(self._state)
+            return draw_summary(self._state)
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
-        state = self._state = next_state(self._state, running=self._status.running, **changes)
+        state = self._state = next_state(self._state, running=self._status.is_running, **changes)
         self.views.update(state)
         self._show_state()
         if not draw:
@@ -291,27 +295,27 @@ class Panel(saved.Saved):
             lambda: (describe_federation(state), describe_skew_exactly(state), self.code()),
             self._show_words,
         )
-        if not self._worker.busy:
+        if not self._worker.is_busy:
             methods = state.methods if state.federation else ()
-            self.controls.tell((methods, state.settings, state.number))
+            self.controls.show_cost(CostRequest(methods, state.settings, state.number))
 
     def _show_words(self, words: tuple[str, str, str]) -> None:
         """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
         facts, skew, code = words
-        self.controls.facts.value = theme.paragraph(facts)
+        self.controls.facts.value = theme.make_paragraph(facts)
         for part in (self.controls.facts, self.controls.ends):
             part.tooltip = skew
         self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
         if self._state.partition is not None:
-            self.controls.preview(self._state.partition)
+            self.controls.show_previews(self._state.partition)
 
-    @guarded
+    @show_errors
     def _draw(self) -> None:
         self.views.draw()
 
     def _read_controls(self, fresh: bool = False) -> dict[str, Any]:
         """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
-        changes = self.controls.changes(self._state, fresh)
+        changes = self.controls.read_changes(self._state, fresh)
         federation = changes["federation"]
         moves = changes["settings"].get("moves", "")
         is_dealt_anew = federation is not self._state.federation
@@ -319,26 +323,26 @@ class Panel(saved.Saved):
         if federation is not None and (is_dealt_anew or has_other_moves):
             with self._fitting:
                 names = list_client_names(federation, changes["partition"], moves)
-                self.views.offer(names, federation.dataset.class_names)
-        return {**changes, **self.views.look}
+                self.views.set_options(names, federation.dataset.class_names)
+        return {**changes, **self.views.display_options}
 
-    @guarded
+    @show_errors
     def _apply_controls(self) -> None:
         """A control changed."""
         if self._fitting.is_on:
             return
         changes = self._read_controls()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
-            self._status.clear()
+            self._status.clear_error()
         self._go(**changes)
 
-    @guarded
+    @show_errors
     def _apply_look(self) -> None:
         """Another view, client or class is looked at."""
         if not self._fitting.is_on:
             turned = self.views.visible != self._state.view
-            self._go(**self.views.look)
-            if turned and self._is_open and not self._worker.busy and self.views.is_work_quick():
+            self._go(**self.views.display_options)
+            if turned and self._is_open and not self._worker.is_busy and self.views.is_work_quick():
                 self._start_work(self.views.visible)
 
     def _toggle_projector(self) -> None:
@@ -351,39 +355,39 @@ class Panel(saved.Saved):
         """Give the picture the place of the controls, or give it back."""
         theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
-    @guarded
+    @show_errors
     def _redraw_view(self, view: str) -> None:
         """A person moved a view's own control."""
         if not self._fitting.is_on:
             self.views.dirty.add(view)
             self.views.draw()
 
-    @guarded
+    @show_errors
     def _load_data(self) -> None:
         """Load the chosen data set, in the background."""
-        c = self.controls
-        self._status.clear()
-        c.show_file_field()
+        controls = self.controls
+        self._status.clear_error()
+        controls.show_file_field()
         try:
-            name = c.data
+            name = controls.dataset_reference
         except UsageError as error:
             return self._without_data(error)
         self._go(
             draw=False, federation=None, partition=None
         )  # until they are there, sliders have nothing to deal out
-        self._status.start(f"Loading {name} …")
+        self._status.show_start(f"Loading {name} …")
         self._work(lambda: load(name), lambda _: None, self._finish_loading)
 
-    @guarded
+    @show_errors
     def _choose_column(self, column: str, choice: str) -> None:
         """A person said what a column of the file is: read it again so."""
-        self._status.clear()
-        self.controls.path.value = self.controls.card.choose(column, choice)
+        self._status.clear_error()
+        self.controls.path.value = self.controls.card.apply_choice(column, choice)
 
-    @guarded
+    @show_errors
     def _finish_loading(self, how: str, error: Exception | None, _: Any) -> None:
-        self._status.set("idle" if how == "done" else how)
-        self._status.phase("Ready." if how == "done" else "")
+        self._status.set_status("idle" if how == "done" else how)
+        self._status.show_phase("Ready." if how == "done" else "")
         if how == "done":
             self._use(fresh=True)
         else:
@@ -395,64 +399,64 @@ class Panel(saved.Saved):
         """Go over to what the controls say; `fresh`: to a data set that has just been loaded."""
         if fresh:
             with self._fitting:
-                self.controls.adapt()
+                self.controls.fit_to_dataset()
         self._go(**self._read_controls(fresh))
 
     def _without_data(self, error: Exception) -> None:
         self._go(federation=None, partition=None)
-        self._status.fail(error)
+        self._status.show_error(error)
 
-    @guarded
+    @show_errors
     def _pin_row(self, row: tuple[int, str], pin: bool) -> None:
-        self._go(runs=self._state.runs.with_pin(row, pin))
+        self._go(runs=self._state.runs.pin_row(row, pin))
 
-    @guarded
+    @show_errors
     def _clear_runs(self) -> None:
-        self._go(runs=self._state.runs.without_unpinned(keep_current=self._status.running))
+        self._go(runs=self._state.runs.drop_unpinned(keep_current=self._status.is_running))
 
-    @guarded
+    @show_errors
     def _export_files(self) -> None:
-        self._status.clear()
+        self._status.clear_error()
         self.runs_panel.written.value = ""
         place = self.export(self.runs_panel.folder.value.strip() or None)
         names = ", ".join(sorted(p.name for p in place.iterdir()))
-        self.runs_panel.written.value = theme.paragraph(f"Written: {names} in {place}.")
+        self.runs_panel.written.value = theme.make_paragraph(f"Written: {names} in {place}.")
 
-    @guarded
+    @show_errors
     def _start(self, by_hand: bool = False) -> None:
-        self._status.clear()
+        self._status.clear_error()
         if not self.methods:
             raise UsageError("No method is chosen; open “+ method” and tick at least one.")
         # Says again what is wrong with the data, or finds them there.
         self._use(fresh=self._state.federation is None)
         state = self._state
-        if by_hand and self.controls.doubts():
+        if by_hand and self.controls.should_confirm():
             return
         steps = self._job(list(state.methods), **state.settings)
         self._prepare_run()
-        self._status.run_started(len(state.methods) * state.settings["seeds"])
+        self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
-        self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
+        self._go(draw=False, runs=state.runs.start_run(state), report=None, metrics=())
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
         self._work(
             lambda: self._wrap_job(steps),
             self._take_event,
             lambda *end: self._finish_run(by_hand, *end),
-            self.views.follow,
+            self.views.follow_run,
         )
         if self.views.visible == "partition":
             live = [name for name, view in self.lab_views.items() if view.ready == "live"]
-            self.views.choose(live[0] if live else "accuracy")
+            self.views.select_view(live[0] if live else "accuracy")
         else:
             self._go()
 
     def _take_event(self, event: Any) -> None:
         """An event of the run: tell it, and draw, but not too often."""
-        row = self._state.runs.find(event.method)
+        row = self._state.runs.find_row(event.method)
         if row is None:
             return
-        has_ended = self._status.run_event(event, row.title)
+        has_ended = self._status.show_run_event(event, row.title)
         changes = apply_event(self._state, row, event)
         if not changes:
             return
@@ -462,33 +466,33 @@ class Panel(saved.Saved):
             self.runs_panel.show(self._state.runs)
 
     def _finish_run(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
-        self._status.run_ended(how, error, self._state.runs)
-        self._go(runs=self._state.runs.with_end())
+        self._status.show_run_end(how, error, self._state.runs)
+        self._go(runs=self._state.runs.end_run())
         if by_hand:
-            self._renew()  # what a cell starts changes no output but its own
+            self._update_stills()  # what a cell starts changes no output but its own
         if by_hand and how == "done" and self.views.is_work_quick():
             self._start_work(self.views.visible)
         self.views.draw_ahead(self._worker)
 
-    @guarded
+    @show_errors
     def _start_work(self, name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
         view = self.views[name].kind
         state = self._state.for_view(name)
-        self._status.clear()
+        self._status.clear_error()
         if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
-        self._status.start()
+        self._status.show_start()
         self._go()
 
         def show_step(step: tuple[int, int, str]) -> None:
             done, total, words = step
-            self._status.progress(done / max(total, 1))
-            self._status.phase(f"{view.title}: {words}")
+            self._status.show_progress(done / max(total, 1))
+            self._status.show_phase(f"{view.title}: {words}")
 
         def finish(how: str, error: Exception | None, worked: Any) -> None:
             words = {"done": "Done.", "stopped": "Stopped."}
-            self._status.end(how, error, words.get(how, ""))
+            self._status.show_end(how, error, words.get(how, ""))
             changes = {}
             if worked is not None:
                 changes = {"worked": worked, "run": None if view.ready == "data" else state.number}
@@ -505,7 +509,7 @@ class Panel(saved.Saved):
 
     def _prepare(self, view: LabView, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
-        if self._worker.busy or state.running:
+        if self._worker.is_busy or state.running:
             return
 
         def finish(how: str, error: Exception | None, prepared: Any) -> None:
@@ -515,7 +519,7 @@ class Panel(saved.Saved):
                 if not view.preview:
                     text = "This picture could not be made."
                     self.views[view.name].show_message(text, view.caption(state))
-                self._status.fail(error)
+                self._status.show_error(error)
             elif how == "done":
                 changes = {"anchor": state.anchor, "prepared": prepared}
                 self._go(view_states=self._state.with_view_state(view.name, **changes))
@@ -525,7 +529,7 @@ class Panel(saved.Saved):
         self._worker.start(lambda: view.prepare(state), lambda _: None, finish, draw_ahead)
 
 
-def observe(parts: Iterable[widgets.Widget], call: Callable[[], None]) -> None:
+def observe_values(parts: Iterable[widgets.Widget], call: Callable[[], None]) -> None:
     """`call()` when one of these widgets has another value."""
     for widget in parts:
         widget.observe(lambda _: call(), "value")

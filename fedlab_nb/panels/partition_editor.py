@@ -18,7 +18,7 @@ from ..plots.kit import make_tile
 from ..plots.words import format_letters, plural
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import Fitting, make_widget, offer, paragraph, show_if
+from .theme import Fitting, make_paragraph, make_widget, offer, show_if
 from .views import NOBODY, Views
 
 MOST_SAMPLES = 24  # shown of a client and class
@@ -54,13 +54,15 @@ class PartitionEditor:
 
     def _make_buttons(self) -> None:
         self.give = make_button(
-            "Give", "The samples that are marked go to another client", self._give
+            "Give", "The samples that are marked go to another client", self._move_selected
         )
         self.to = make_widget(
             widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
         )
-        self.empty = make_button("Empty", "All but one go to nobody", self._empty)
-        self.double = make_button("Double", "One more client with the same samples", self._double)
+        self.empty = make_button("Empty", "All but one go to nobody", self._empty_client)
+        self.double = make_button(
+            "Double", "One more client with the same samples", self._double_client
+        )
         self.name = make_widget(
             widgets.Text,
             label="Name",
@@ -68,9 +70,9 @@ class PartitionEditor:
             width=130,
             continuous_update=False,
         )
-        self.undo = make_button("Undo", "Undo the last change by hand", self._undo)
-        self.reset = make_button("Back to α", "Undo all changes by hand", self._reset)
-        self.name.observe(lambda change: self._rename(change["new"]), "value")
+        self.undo = make_button("Undo", "Undo the last change by hand", self._undo_edit)
+        self.reset = make_button("Back to α", "Undo all changes by hand", self._reset_edits)
+        self.name.observe(lambda change: self._rename_client(change["new"]), "value")
         self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
         children = [*self._client_parts, self.undo, self.reset]
         self.row = make_widget(widgets.HBox, "fl-editor", children=children)
@@ -78,44 +80,44 @@ class PartitionEditor:
     @property
     def edits(self) -> Edits:
         """What was changed by hand."""
-        return Edits.parse(self._controls.beside.get("moves", ""))
+        return Edits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
-    def move(self, client: int, label: int | None, to: int | None) -> None:
+    def move(self, client: int, label: int | None, receiver: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         ids = self.state.federation.ids
         if not self._count_movable(client, label):
             who = format_letters(ids[client])
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
-        target = None if to is None else ids[to]
+        target = None if receiver is None else ids[receiver]
         is_looked_at = (client, label) == (self.state.client, self.state.class_index)
-        if to is not None and label is not None and is_looked_at:
+        if receiver is not None and label is not None and is_looked_at:
             with self._fitting:  # the same samples stay in sight
-                self._views.client.value = to
-        self._add(client, label=label, to=target)
+                self._views.client.value = receiver
+        self._add_edit(client, label=label, to=target)
 
-    def _give(self) -> None:
+    def _move_selected(self) -> None:
         self.move(self.state.client, self.state.class_index, self.to.value)
 
-    def _empty(self) -> None:
+    def _empty_client(self) -> None:
         self.move(self.state.client, None, None)
 
-    def _double(self) -> None:
-        self._add(self.state.client, is_double=True)
+    def _double_client(self) -> None:
+        self._add_edit(self.state.client, is_double=True)
 
-    def _rename(self, text: str) -> None:
+    def _rename_client(self, text: str) -> None:
         name = " ".join(re.sub("[,:=]", " ", text).split())
         client_id = self.state.federation.ids[self.state.client]
         if name and name != self.edits.names.get(client_id):
             self._views.dirty.add("partition")
-            self._add(self.state.client, name=name)
+            self._add_edit(self.state.client, name=name)
 
-    def _undo(self) -> None:
-        self._write(self.edits.changes[:-1])
+    def _undo_edit(self) -> None:
+        self._write_edits(self.edits.changes[:-1])
 
-    def _reset(self) -> None:
-        self._write(())
+    def _reset_edits(self) -> None:
+        self._write_edits(())
 
     def _count_movable(self, client: int, label: int | None) -> int:
         """How many samples of a class (None: of all) a client can give away."""
@@ -126,18 +128,18 @@ class PartitionEditor:
             return count - 1
         return count
 
-    def _add(self, client: int, **change: Any) -> None:
+    def _add_edit(self, client: int, **change: Any) -> None:
         """One more change of a client's samples or name. Edits count clients as if none were absent."""
         edit = Edit(self.state.federation.ids[client], **change)
-        self._write((*self.edits.changes, edit))
+        self._write_edits((*self.edits.changes, edit))
 
-    def _write(self, changes: tuple[Edit, ...]) -> None:
+    def _write_edits(self, changes: tuple[Edit, ...]) -> None:
         """Write these edits into the setting; edits of samples hold for the seed of the first of them."""
         seed = self.edits.seed if self.edits.sample_edits else self._controls.seed.value
         if changes:
-            self._controls.beside["moves"] = str(Edits(changes).fix_seed(seed))
+            self._controls.hidden_settings["moves"] = str(Edits(changes).fix_seed(seed))
         else:
-            self._controls.beside.pop("moves", None)
+            self._controls.hidden_settings.pop("moves", None)
             self._views.client.focus()  # the button that had it is gone
         self._on_change()
 
@@ -191,9 +193,9 @@ class PartitionEditor:
         self._shown_samples = shown
         self._controls.debouncer.request(
             "samples",
-            lambda: samples_html(state.federation, *place),
+            lambda: make_samples_html(state.federation, *place),
             lambda text: setattr(self.samples, "value", text),
-            now=not is_same_place,
+            is_urgent=not is_same_place,
         )
 
 
@@ -203,7 +205,7 @@ def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.
     return button
 
 
-def samples_html(federation: Federation, client: int, label: int) -> str:
+def make_samples_html(federation: Federation, client: int, label: int) -> str:
     """The first MOST_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
     only counted.
     """
@@ -215,14 +217,14 @@ def samples_html(federation: Federation, client: int, label: int) -> str:
     about = f"{plural(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:
         numbers = plural(dataset.input_shape[0], "number")
-        return paragraph(f"{about}. A sample is a row of {numbers}, without a picture.")
+        return make_paragraph(f"{about}. A sample is a row of {numbers}, without a picture.")
     if len(rows) > MOST_SAMPLES:
         about += f", the first {MOST_SAMPLES} of them"
-    tiles = "".join(tile_html(image) for image in dataset.x_train[rows[:MOST_SAMPLES]].numpy())
-    return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{paragraph(about)}'
+    tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MOST_SAMPLES]].numpy())
+    return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph(about)}'
 
 
-def tile_html(sample: np.ndarray) -> str:
+def make_tile_html(sample: np.ndarray) -> str:
     """One sample as an HTML image: ink is dark on a light page, and light on a dark one, where it has no colours."""
     pixels = make_tile(sample)
     is_grey = pixels.shape[2] == 1

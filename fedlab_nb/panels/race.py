@@ -32,7 +32,7 @@ class RaceView(LabView):
     empty = "Press Run, then Play: the methods spend their bytes side by side."
 
     def draw(self, state: PanelState) -> plots.Picture:
-        race = Race(state.runs.series())
+        race = Race(state.runs.list_series())
         return replace(race.show(race.budget(STEPS)), scene=describe_race(state))
 
 
@@ -43,7 +43,7 @@ def describe_race(state: PanelState) -> dict[str, Any]:
     method;   methods: see `describe_racer`
     """
     racers = []
-    series = state.runs.series()
+    series = state.runs.list_series()
     for row, one in zip(state.runs.shown, series, strict=True):
         if row.outcomes:
             racers.append(describe_racer(row, one))

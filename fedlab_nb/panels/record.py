@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import label_of
 from ..plots import Series
-from ..plots.words import Setting, dataset_name, make_setting, plain_client_name
+from ..plots.words import Setting, make_setting, name_dataset, plain_client_name
 
 BOUNDS = ("local", "centralized")  # references, not competitors
 # Settings that `make_setting` names, or that a row says elsewhere.
@@ -33,9 +33,18 @@ COMPARED_SETTINGS = ("dataset", "alpha", "clients", "seed", "epochs")
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `outcomes`: {seed:
-    Outcome}; `live`: {seed: points of the curve that still grows}; `follows_hand`: of one seed, trained when a
-    control was let go. The next such run takes its place, unless it is pinned.
+    """One method in one run.
+
+    run: the number of the run
+    settings: what `study.job` was called with, `seeds` included
+    epochs: local epochs of the run
+    classes: names of the classes
+    outcomes: {seed: Outcome} of the seeds that are finished
+    live: {seed: points of its curve so far} of the seeds that still run
+    error: why a seed failed; ""
+    pinned: the row stays in the pictures when a new run begins
+    follows_hand: the run began by itself when a control was let go, with one seed. The next run
+        replaces the row, unless it is pinned
     """
 
     run: int
@@ -65,22 +74,21 @@ class Row:
         others = [f"{name} = {value}" for name, value in settings.items()]
         return make_setting(self.settings, f"{self.epochs} local epochs", *others)
 
-    def mean(self, number: str) -> float:
+    def compute_mean(self, name: str) -> float:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
-        return mean(getattr(outcome, number) for outcome in self.outcomes.values())
+        return mean(getattr(outcome, name) for outcome in self.outcomes.values())
 
-    def without_models(self) -> Row:
-        """The row; the models of its outcomes, and the features that no picture shows, are computed again when somebody
-        asks for them.
-        """
+    def drop_models(self) -> Row:
+        """Return the row without the models of its outcomes, and without features that no picture
+        shows. They are computed again when somebody asks for them."""
         first_seed = next(iter(self.outcomes), None)
         outcomes = {}
         for seed, outcome in self.outcomes.items():
             outcomes[seed] = outcome.without_model(seed == first_seed)
         return replace(self, outcomes=outcomes)
 
-    def with_event(self, event: Any) -> Row:
-        """The row after an event of the running job."""
+    def apply_event(self, event: Any) -> Row:
+        """Return the row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
             live[event.seed] = (*live.get(event.seed, ()), event.curve)
@@ -102,11 +110,17 @@ class Runs:
     rows: tuple[Row, ...] = ()
     number: int = 0
 
-    def begin(self, state: Any, follows_hand: bool = False) -> Runs:
-        """With the rows of the run that a `PanelState` asks for, still without results. Models of earlier runs go: they
-        would take megabytes a run, and are computed again if somebody asks for one."""
+    def start_run(self, state: Any, follows_hand: bool = False) -> Runs:
+        """Add the rows of a new run, which are empty until its results come.
+
+        Earlier rows without a result are dropped. The others lose their models, which would take
+        megabytes a run; a model is computed again if somebody asks for it.
+
+        state: the `PanelState` that says what is run
+        follows_hand: see `Row`
+        """
         number = self.number + 1
-        rows = [row.without_models() for row in self._with_results]
+        rows = [row.drop_models() for row in self._with_results]
         for method in state.methods:
             row = Row(
                 number,
@@ -119,19 +133,22 @@ class Runs:
             rows.append(row)
         return Runs(tuple(rows), number)
 
-    def with_row(self, old: Row, new: Row) -> Runs:
-        """With `new` in the place of `old`."""
+    def replace_row(self, old: Row, new: Row) -> Runs:
+        """Put `new` in the place of `old`."""
         rows = [new if row is old else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def with_pin(self, key: tuple[int, str], pinned: bool) -> Runs:
-        """With the row of this key pinned, or not."""
+    def pin_row(self, key: tuple[int, str], pinned: bool) -> Runs:
+        """Pin the row of this key, or unpin it."""
         rows = [replace(row, pinned=pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def with_end(self) -> Runs:
-        """The present run is over: without the rows that came to nothing. If all of them did, the run before it is the
-        present one again.
+    def end_run(self) -> Runs:
+        """Tidy the rows after the present run has ended.
+
+        Rows without a result or an error are dropped. If the run has no other rows, the run before
+        it becomes the present one again. Earlier rows that followed the hand are dropped, unless
+        they are pinned.
         """
         last = max((row.run for row in self._with_results), default=self.number)
         rows = []
@@ -141,8 +158,11 @@ class Runs:
                 rows.append(replace(row, live={}) if row.live else row)
         return Runs(tuple(rows), last)
 
-    def without_unpinned(self, keep_current: bool) -> Runs:
-        """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""
+    def drop_unpinned(self, keep_current: bool) -> Runs:
+        """Drop the rows that are not pinned.
+
+        keep_current: the rows of the present run stay
+        """
         rows = []
         for row in self.rows:
             is_current = row.run == self.number
@@ -154,12 +174,16 @@ class Runs:
     def _with_results(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find(self, method: str) -> Row | None:
-        """The present run's row of `method`."""
-        return next((row for row in self.current if row.method == method), None)
+    def find_row(self, method: str) -> Row | None:
+        """The present run's row of `method`; None if it has none."""
+        for row in self.current:
+            if row.method == method:
+                return row
+        return None
 
     @property
     def current(self) -> list[Row]:
+        """The rows of the present run."""
         return [row for row in self.rows if row.run == self.number]
 
     @property
@@ -176,10 +200,12 @@ class Runs:
         """Whether the present run has a result."""
         return any(row.outcomes for row in self.current)
 
-    def series(self, same_classes: bool = False, others: bool = False) -> list[Series]:
-        """The shown rows as the pictures' plain data; with `same_classes` only those on the present run's classes.
+    def list_series(self, same_classes: bool = False, others: bool = False) -> list[Series]:
+        """List the rows that pictures show, as plain data for `plots`.
 
-        `others`: after a row one more for each other rule of its runs (`Report.others`), of accuracies alone.
+        same_classes: leave out rows whose data have other classes than the present run's
+        others: add the other rules of a method (`Report.others`) after its row; of these only the
+            accuracies are known
         """
         current = self.current
         found = []
@@ -219,7 +245,7 @@ def describe_changed_settings(row: Row, current: Sequence[Row]) -> str:
 
 def list_compared_settings(row: Row) -> dict[str, Any]:
     """The settings of a row, with its epochs and without the folder of its data."""
-    dataset = dataset_name(row.settings["dataset"])
+    dataset = name_dataset(row.settings["dataset"])
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
@@ -247,8 +273,8 @@ def make_series(row: Row, detail: str = "") -> Series:
         detail,
         row.setting,
         accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
-        up=row.mean("bytes_up") if outcomes else 0.0,
-        down=row.mean("bytes_down") if outcomes else 0.0,
+        up=row.compute_mean("bytes_up") if outcomes else 0.0,
+        down=row.compute_mean("bytes_down") if outcomes else 0.0,
         phases=average_phases(list(outcomes.values())),
         curves=[*(outcome.history for outcome in outcomes.values()), *row.live.values()],
         per_class={seed: outcome.per_class for seed, outcome in outcomes.items()},

@@ -11,7 +11,7 @@ from ..plots.classes import summarize_row
 from ..plots.words import data_size, describe_seeds, format_share
 from ..studies.statistics import band
 from .record import Row, Runs, make_series
-from .theme import make_tabs, make_widget, numbers_html, paragraph, show_if, show_only
+from .theme import make_numbers_html, make_paragraph, make_tabs, make_widget, show_if, show_only
 
 HEAD = (
     '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span>'
@@ -55,7 +55,7 @@ class RunsPanel:
         head = [make_widget(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
         self._head = make_widget(widgets.HBox, "fl-row", "fl-head", children=head)
         self.runs = make_widget(widgets.VBox, "fl-runs")
-        self.methods = make_widget(widgets.HTML, "fl-table", value=methods_table())
+        self.methods = make_widget(widgets.HTML, "fl-table", value=make_methods_table())
         self.code = make_widget(widgets.HTML, "fl-code")
         self.folder = make_widget(
             widgets.Text,
@@ -82,20 +82,20 @@ class RunsPanel:
         self.box = make_widget(widgets.VBox, "fl-drawer", children=children)
         self.tabs.observe(lambda _: show_only(self.tabs.value, self.pages), "value")
         show_only(self.tabs.value, self.pages)
-        self._list_rows()
+        self._show_rows()
 
     def show(self, runs: Runs) -> None:
         """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
         run and those with a pin, until all are asked for."""
         if runs is not self._shown:
             self._shown = runs
-            self._list_rows()
+            self._show_rows()
 
     def _toggle_all(self) -> None:
         self._shows_all = not self._shows_all
-        self._list_rows()
+        self._show_rows()
 
-    def _choose_rows(self) -> list[Row]:
+    def _list_shown_rows(self) -> list[Row]:
         """The rows that are listed, newest run first."""
         rows = sorted(self._shown.rows, key=lambda row: -row.run)
         if self._shows_all:
@@ -106,19 +106,19 @@ class RunsPanel:
                 chosen.append(row)
         return chosen
 
-    def _list_rows(self) -> None:
-        rows = self._choose_rows()
+    def _show_rows(self) -> None:
+        rows = self._list_shown_rows()
         before = self._rows
         self._rows = {}
         for row in rows:
             row_widgets = before.get(row.key) or self._make_row(row)
-            row_widgets.text.value = row_html(row)
+            row_widgets.text.value = make_row_html(row)
             row_widgets.pin.value = row.pinned
             self._rows[row.key] = row_widgets
         boxes = tuple(row_widgets.box for row_widgets in self._rows.values())
         if not rows:
             text = "No runs yet. Every run adds a row for each of its methods."
-            self.runs.children = [widgets.HTML(paragraph(text))]
+            self.runs.children = [widgets.HTML(make_paragraph(text))]
         elif self.runs.children[1:] != boxes:
             self.runs.children = [self._head, *boxes]
         for key in before.keys() - self._rows.keys():
@@ -142,7 +142,7 @@ class RunsPanel:
         return RowWidgets(box, pin, text)
 
 
-def row_html(row: Row) -> str:
+def make_row_html(row: Row) -> str:
     """A row of the table of runs."""
     accuracies = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
     setting = str(row.setting)
@@ -164,13 +164,13 @@ def row_html(row: Row) -> str:
         tooltip = ", ".join(f"{name} {value}" for name, value in summary.items())
         cells.append(f'<span title="{tooltip}">{format_share(band(accuracies))} %</span>')
         for name in ("bytes_up", "bytes_down"):
-            cells.append(f'<span class="fl-right">{data_size(row.mean(name))}</span>')
+            cells.append(f'<span class="fl-right">{data_size(row.compute_mean(name))}</span>')
     return f'<div class="fl-cells">{"".join(cells)}</div>'
 
 
-def methods_table() -> str:
+def make_methods_table() -> str:
     """What the methods are, from the registry."""
     rows = []
     for method in METHODS.values():
         rows.append({name: getattr(method.info, field) for name, field in METHOD_COLUMNS.items()})
-    return numbers_html(rows)
+    return make_numbers_html(rows)

@@ -9,7 +9,7 @@ import base64
 import sys
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 from IPython import get_ipython
@@ -30,21 +30,25 @@ class Saved(widgets.VBox):
         """What is shown where no kernel runs, in lessons' snapshots and on slides."""
         raise NotImplementedError
 
-    def _renew(self) -> None:
+    def _update_stills(self) -> None:
         """Put the present picture where the first one was displayed: a notebook that is saved now keeps this one."""
-        for still in filter(None, self._stills):  # none where nothing could be displayed
+        for still in self._stills:
+            if still is None:  # where nothing could be displayed
+                continue
             data, metadata = self._repr_mimebundle_()
             data.pop(WIDGET, None)
             still.update(data, metadata=metadata, raw=True)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
-        picture, widget = self.still(), super()._repr_mimebundle_(**kwargs) or {}
-        data = {k: v for k, v in widget.items() if k == WIDGET}
-        data |= {
+        picture = self.still()
+        widget = super()._repr_mimebundle_(**kwargs) or {}
+        data = {
             "image/png": base64.b64encode(png(picture)).decode(),
             "text/plain": picture.sentence,
         }
+        if WIDGET in widget:
+            data = {WIDGET: widget[WIDGET], **data}
         return data, picture.image_metadata
 
     def _ipython_display_(self) -> None:
@@ -66,23 +70,32 @@ class Saved(widgets.VBox):
 _panels: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def stop_earlier(panel: Any) -> None:
+class CellExecution(NamedTuple):
+    """A notebook's cell by its id, and the number of its execution."""
+
+    cell: str
+    number: int
+
+
+def stop_earlier_panels(panel: Any) -> None:
     """Stop the work of panels that an earlier execution of this very cell has made."""
-    panel.made_in = cell()
-    for old in list(_panels) if panel.made_in else ():
-        if (
-            old.made_in
-            and old.made_in[0] == panel.made_in[0]
-            and old.made_in[1] != panel.made_in[1]
-        ):
-            old.stop()
+    panel.made_in = find_running_cell()
+    if panel.made_in is not None:
+        cell, number = panel.made_in
+        for old in list(_panels):
+            if old.made_in is None:
+                continue
+            old_cell, old_number = old.made_in
+            if old_cell == cell and old_number != number:
+                old.stop()
     _panels.add(panel)
 
 
-def cell() -> tuple[str, int] | None:
-    """Id of the cell that is being executed and the number of this execution; None outside a notebook that tells it."""
+def find_running_cell() -> CellExecution | None:
+    """The cell that is being executed; None outside a notebook that tells it."""
     try:
         shell = get_ipython()
-        return str(shell.parent_header["metadata"]["cellId"]), int(shell.execution_count)
+        cell = str(shell.parent_header["metadata"]["cellId"])
+        return CellExecution(cell, int(shell.execution_count))
     except Exception:
         return None

@@ -48,7 +48,7 @@ from .stage_data import (
     rank_columns,
 )
 from .views import NOBODY
-from .worker import guarded
+from .worker import show_errors
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
@@ -85,7 +85,7 @@ class Playground(Panel):
     # ------------------------------------------------------------------------------------------------ layout
     def _lay_out(self) -> list[widgets.Widget]:
         controls = self.controls
-        self._settings_box = controls.layout()
+        self._settings_box = controls.make_layout()
         # A widget that nobody sees would still round what it is given to its own steps.
         on_stage = (
             controls.dataset,
@@ -121,11 +121,11 @@ class Playground(Panel):
             return super().show(view)
         self.wait()
         with self._guard:
-            self.views.paint(view)
+            self.views.redraw(view)
             return self.views[view].picture
 
     # --------------------------------------------------------------------------------- from the browser
-    @guarded
+    @show_errors
     def _receive(self, message: Mapping[str, Any]) -> None:
         handlers = {
             "open": self._open,
@@ -180,15 +180,15 @@ class Playground(Panel):
             return
         controls = self.controls
         with self._fitting:
-            if not controls.own_clients:
+            if not controls.used_named_clients:
                 controls.clients.value = wanted["clients"] - self._count_doubles()
             if not controls.alpha.disabled:
                 controls.alpha.value = wanted["alpha"]
             controls.seed.value = wanted["seed"]
-            controls.beside.pop("moves", None)
+            controls.hidden_settings.pop("moves", None)
             text = self._write_moves(wanted["moves"])
             if text:
-                controls.beside["moves"] = text
+                controls.hidden_settings["moves"] = text
         self._is_dealing = True
         try:
             self._apply_controls()
@@ -315,7 +315,7 @@ class Playground(Panel):
         self._send_results()
         self._send_flights()
         table = None
-        if self.views.look["shows_stored"]:
+        if self.views.display_options["shows_stored"]:
             table = make_table_once(find_nearest_results(state.methods, state.settings))
         self._send_once("stored", table, {"table": table})
         self.controls.debouncer.request("stage", self._describe_next_run, self._send_words)
@@ -328,7 +328,7 @@ class Playground(Panel):
 
     def _data_key(self) -> tuple[Any, ...]:
         dataset = self._state.federation.dataset
-        own = self.controls.own_clients, self.controls.alpha.disabled
+        own = self.controls.used_named_clients, self.controls.alpha.disabled
         return dataset.digest, tuple(self._state.methods), own
 
     def _send_data(self) -> None:
@@ -342,7 +342,7 @@ class Playground(Panel):
         setting = self._setting = self._read_setting()
         name = controls.dataset.value
         fixed, hidden = list(self._fixed), list(self._hidden)
-        if controls.own_clients:
+        if controls.used_named_clients:
             fixed.append("clients")
         if controls.alpha.disabled and "alpha" not in fixed:
             hidden.append("alpha")  # it would do nothing
@@ -391,7 +391,9 @@ class Playground(Panel):
         about = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
             about.pop(name, None)
-        is_dealt_by_alpha = bool(about) and not self.controls.own_clients and not self._base_moves
+        is_dealt_by_alpha = (
+            bool(about) and not self.controls.used_named_clients and not self._base_moves
+        )
         key = about if is_dealt_by_alpha else None
         if self._sent.get("partitions") == key:
             return
@@ -428,7 +430,7 @@ class Playground(Panel):
         message: dict[str, Any] = {
             **described,
             "setting": setting,
-            "isFinal": not self._status.running,
+            "isFinal": not self._status.is_running,
             "done": 1,
             "total": 1,
             "each": [],
@@ -469,7 +471,7 @@ class Playground(Panel):
         elif status.status == "done" and text.startswith("Done:"):
             seconds = time.monotonic() - self._began
             text = f"One seed in {seconds:.1f} s." if self._follows_hand else text
-        is_running = status.running and self._worker.busy
+        is_running = status.is_running and self._worker.is_busy
         content = {
             "isRunning": is_running,
             "isRun": is_running and not self._follows_hand,
@@ -517,20 +519,20 @@ class Playground(Panel):
 
     def _follow_hand(self) -> None:
         """Train one seed at once, for the methods that take a moment; the others wait for Run."""
-        if self._status.running and not self._follows_hand:
+        if self._status.is_running and not self._follows_hand:
             return self._send_job()
-        self._status.clear()
+        self._status.clear_error()
         methods = self._find_quick_methods()
         if not methods:
-            self._status.phase("")
+            self._status.show_phase("")
             self._sent.pop("job", None)
             return self._send_job()
         settings = {**self._state.settings, "seeds": 1}
         steps = self._job(methods, **settings)
         self._prepare_run(True)
-        self._status.run_started(len(methods))
+        self._status.show_run_start(len(methods))
         one = replace(self._state, methods=tuple(methods), settings=settings)
-        self._go(draw=False, runs=self._state.runs.begin(one, follows_hand=True), metrics=())
+        self._go(draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=())
         self._work(
             lambda: self._wrap_job(steps),
             self._take_event,
@@ -568,10 +570,10 @@ class Playground(Panel):
             self._answered_run = self._state.runs.number
         super()._finish_run(by_hand, how, error, result)
         if trouble is not None:
-            self._status.fail(trouble, "What the models say of the test samples: ", also=True)
+            self._status.show_error(trouble, "What the models say of the test samples: ", also=True)
         self._send_job()
         if self._follows_hand and how == "done" and any(self._stills):
-            self.controls.debouncer.request("still", lambda: None, lambda _: self._renew())
+            self.controls.debouncer.request("still", lambda: None, lambda _: self._update_stills())
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..plots.style import table_html
+from ..plots.style import format_table_html
 from ..symbols import add_symbol_meanings
 
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
@@ -23,7 +23,7 @@ SAVED_STYLE = (
 )
 
 
-def paragraph(text: str, role: str = "", detail: str = "") -> str:
+def make_paragraph(text: str, role: str = "", detail: str = "") -> str:
     """A text as HTML, nothing of none. detail: what is read on hover"""
     if not text:
         return ""
@@ -33,15 +33,15 @@ def paragraph(text: str, role: str = "", detail: str = "") -> str:
     return f"<p{attributes}>{html.escape(text)}</p>"
 
 
-def numbers_html(rows: Sequence[Mapping[str, Any]]) -> str:
+def make_numbers_html(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as an HTML table, or a word in its place."""
-    return table_html(rows) if rows else paragraph("No numbers yet.")
+    return format_table_html(rows) if rows else make_paragraph("No numbers yet.")
 
 
-def show_if(seen: object, *parts: widgets.Widget) -> None:
+def show_if(is_shown: object, *parts: widgets.Widget) -> None:
     """Show widgets, or hide them without leaving a gap."""
     for part in parts:
-        part.layout.display = None if seen else "none"
+        part.layout.display = None if is_shown else "none"
 
 
 def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
@@ -50,7 +50,7 @@ def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
         show_if(part_name == name, part)
 
 
-def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None) -> None:
+def offer(menu: widgets.Dropdown, options: Iterable[Any], fallback: Any = None) -> None:
     """Give a menu its options, values or (words, value) pairs; what was chosen stays chosen where it can, else
     `otherwise` is, or the first one.
     """
@@ -60,7 +60,7 @@ def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None)
     values = [option[1] if isinstance(option, tuple) else option for option in options]
     chosen = menu.value
     if chosen not in values:
-        chosen = values[0] if otherwise is None else otherwise
+        chosen = values[0] if fallback is None else fallback
     menu.options = options
     menu.value = chosen
 

@@ -26,16 +26,16 @@ from .lab_view import LabView, PanelState, draw_picture, estimate_work
 from .theme import (
     PICTURE_HEIGHT,
     Fitting,
+    make_numbers_html,
+    make_paragraph,
     make_tabs,
     make_widget,
-    numbers_html,
     offer,
-    paragraph,
     show_if,
     show_only,
     toggle_class,
 )
-from .worker import Worker, on_thread
+from .worker import Worker, run_on_thread
 
 HERE = Path(__file__).parent
 FRAME = (HERE / "frame.js").read_text(encoding="utf-8")
@@ -172,11 +172,11 @@ class View:
         value = svg
         if picture.tabled or (figure is None and not picture.scene):
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
-            value = WORDS.format(image + numbers_html(picture.table))
+            value = WORDS.format(image + make_numbers_html(picture.table))
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
-        self.sentence.value = paragraph(picture.sentence, "status", picture.detail)
+        self.sentence.value = make_paragraph(picture.sentence, "status", picture.detail)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt = picture.alt
             self.frame.thumbnails = thumbnails
@@ -196,16 +196,16 @@ class View:
         self._show_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
-        self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
+        self.frame.value = f'<div class="fl-empty {style}">{make_paragraph(text)}</div>'
         self.sentence.value = ""
         self.set_caption(caption)
 
-    def dim(self, is_older: bool) -> None:
+    def set_dimmed(self, is_older: bool) -> None:
         """Dim what is older than the setting that the controls say."""
         toggle_class(self.box, "fl-older", is_older)
 
     def set_caption(self, caption: str) -> None:
-        self.caption.value = paragraph(caption)
+        self.caption.value = make_paragraph(caption)
 
 
 class Views:
@@ -308,17 +308,17 @@ class Views:
     def __getitem__(self, name: str) -> View:
         return self.views[name]
 
-    def choose(self, name: str) -> None:
+    def select_view(self, name: str) -> None:
         self.tabs.value = name
 
     # ------------------------------------------------------------------------------------------ what is looked at
-    def on_look(self, call: Callable) -> None:
+    def observe_view(self, callback: Callable) -> None:
         """`call()` when a person looks at something else: another client or class, frames of another size, another
         view. Of a view it is called before that becomes visible, so that no old picture flashes up.
         """
 
         def show_tab(_: object) -> None:
-            call()
+            callback()
             self._hide_others()
             self.show_table()
 
@@ -326,23 +326,23 @@ class Views:
             size = tuple(change["new"])
             if size != self.frame:
                 self.frame = size
-                call()
+                callback()
 
         self.tabs.observe(show_tab, "value")
         for choice in (self.client, self.class_index, self.projector, self.reveal):
-            choice.observe(lambda _: call(), "value")
+            choice.observe(lambda _: callback(), "value")
         for view in self.views.values():
             view.frame.observe(resize, "size")
-            view.frame.observe(lambda change: self._pick(change["new"]), "picked")
+            view.frame.observe(lambda change: self._select_mark(change["new"]), "picked")
 
-    def offer(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
+    def set_options(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
         for menu, names in ((self.client, clients), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
             offer(menu, (NONE, *options))
 
     @property
-    def look(self) -> dict[str, Any]:
+    def display_options(self) -> dict[str, Any]:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
         results are not where a class still guesses."""
         is_revealed = self.reveal.value or not self.projector.value
@@ -363,18 +363,18 @@ class Views:
         pixels_an_inch = PIXELS_AN_INCH if width > SMALL_FRAME else SMALL_PIXELS_AN_INCH
         return width / pixels_an_inch, height / pixels_an_inch
 
-    def _pick(self, mark: Mapping[str, Any]) -> None:
+    def _select_mark(self, mark: Mapping[str, Any]) -> None:
         """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
         Chosen once more it is let go of; Escape lets go of everything.
         """
         if mark.get("none"):
-            self.hold("")
+            self.hold_method("")
             self.client.value = NOBODY
             self.class_index.value = NOBODY
             return
         method = mark.get("method")
         if method:
-            self.hold("" if method == self.held else method)
+            self.hold_method("" if method == self.held else method)
         picked = {}
         for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
             number = mark.get(name)
@@ -386,7 +386,7 @@ class Views:
         for menu, number in picked.items():
             menu.value = NOBODY if is_same and method is None else number
 
-    def hold(self, method: str) -> None:
+    def hold_method(self, method: str) -> None:
         """Let one method stand out in every picture; "" for none."""
         self.held = method
         for view in self.views.values():
@@ -400,7 +400,7 @@ class Views:
         show_if(self.tables.value, self.table)
         if self.tables.value:
             picture = self.views[self.visible].picture
-            self.table.value = numbers_html(picture.table if picture else [])
+            self.table.value = make_numbers_html(picture.table if picture else [])
 
     def is_work_quick(self) -> bool:
         """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
@@ -415,7 +415,7 @@ class Views:
         """Go over to a state; nothing is drawn yet."""
         old = self.state
         self.state = state
-        changes = state.changes(old)
+        changes = state.find_changes(old)
         for name, view in self.views.items():
             needs = set(view.kind.needs)
             if view.picture is not None and view.picture.waits:
@@ -427,9 +427,9 @@ class Views:
                 toggle_class(view.box, "fl-old", name != self.visible)
             if name not in self.dirty:
                 view.set_caption(view.kind.caption(state))
-                view.dim(view.kind.is_older(state))
+                view.set_dimmed(view.kind.is_older(state))
 
-    def _rest(self, start: float) -> None:
+    def _pause(self, start: float) -> None:
         """After a drawing that began at `start`: no other one for a while, as long as a job runs."""
         now = time.monotonic()
         self._resting_until = now + max(REDRAW, 2 * (now - start))
@@ -441,20 +441,20 @@ class Views:
             return
         start = time.monotonic()
         self.dirty.discard(name)
-        self._paint(self[name])
+        self._redraw(self[name])
         self.show_table()
-        self._rest(start)
+        self._pause(start)
 
-    def paint(self, name: str) -> None:
+    def redraw(self, name: str) -> None:
         """Draw a view whether it is looked at or not."""
         self.dirty.discard(name)
-        self._paint(self[name])
+        self._redraw(self[name])
 
-    def _paint(self, view: View) -> None:
+    def _redraw(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
         kind = view.kind
         state = self.state.for_view(kind.name)
-        view.dim(True)  # seen where the drawing takes long (theme.css)
+        view.set_dimmed(True)  # seen where the drawing takes long (theme.css)
         if not kind.is_ready(state):
             self.dirty.add(kind.name)
             self._show_waiting(view, state)
@@ -467,7 +467,7 @@ class Views:
                 kind.adapt(state)
             with use_size(self.inches):
                 view.show(draw_picture(kind, state), kind.caption(state))
-        view.dim(kind.is_older(state))
+        view.set_dimmed(kind.is_older(state))
         if needs_preparing:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
@@ -483,15 +483,15 @@ class Views:
         if text:
             style = "" if state.running else "fl-todo"
             view.show_message(text, kind.caption(state), style)
-            view.dim(False)
+            view.set_dimmed(False)
 
-    def follow(self) -> None:
+    def follow_run(self) -> None:
         """Draw the visible view while a run goes on, if it has more to show and the last drawing is a while ago."""
         start = time.monotonic()
         if self.has_news and start > self._resting_until:
             self.has_news = False
             self._draw_in_background({self.visible}, allows_preview=True)
-            self._rest(start)
+            self._pause(start)
 
     def draw_one_ahead(self) -> bool:
         """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""
@@ -523,7 +523,7 @@ class Views:
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
                     view.show(picture, view.kind.caption(state), svg)
-                    view.dim(view.kind.is_older(state))
+                    view.set_dimmed(view.kind.is_older(state))
                     self.show_table()
                 return True
         self.dirty.add(name)
@@ -548,14 +548,14 @@ class Views:
         federation = self.state.federation
 
         def draw() -> None:
-            while self.state.federation is federation and not worker.busy:
+            while self.state.federation is federation and not worker.is_busy:
                 if not self.draw_one_ahead():
                     return
 
         if not worker.inline:
-            on_thread(draw)
+            run_on_thread(draw)
 
-    def pictures(self) -> dict[str, Picture]:
+    def draw_all(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
         pictures = {}
         for name, view in self.views.items():

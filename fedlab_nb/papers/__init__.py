@@ -13,6 +13,6 @@ all_tables     `paper_tables`: all of them, and the list of every table and figu
 """
 
 from .all_tables import PaperTables, paper_tables
-from .cells import stored_points
-from .published import TABLES, VERDICTS, Ordering, PaperTable, not_here, paper_table
+from .cells import list_stored_points
+from .published import TABLES, VERDICTS, Ordering, PaperTable, list_missing_items, load_paper_table
 from .reproduction import Reproduction, reproduce

@@ -1,4 +1,5 @@
-"""Every table and figure of the five papers: whether its numbers are here, whether it was run, and what came out."""
+"""Every table and figure of the five papers: whether its numbers are here, whether it was run, and
+what came out."""
 
 from __future__ import annotations
 
@@ -7,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..declared import read_toml
 from ..studies.statistics import LEVEL
 from ..studies.text_tables import Grid, Printable, format_html
 from .claims import JUDGED, OUTCOMES, Claim, drop_repeated_claims
 from .published import FOLDER, PAPERS, TABLES, Ordering
-from .reproduction import Reproduction, reproduce, totals
+from .reproduction import Reproduction, describe_orderings, reproduce
+
+if TYPE_CHECKING:
+    from ..plots.style import Picture
 
 HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
 
@@ -28,118 +32,144 @@ class PaperTables(Printable):
     @cached_property
     def claims(self) -> list[Claim]:
         """A paper's own method beside each other row of a table: whether the order is the same here."""
-        return [claim for r in self.tables for claim in r.claims]
+        claims: list[Claim] = []
+        for reproduction in self.tables:
+            claims += reproduction.claims
+        return claims
 
     @cached_property
-    def first(self) -> list[Claim]:
+    def distinct_claims(self) -> list[Claim]:
         """The claims that were judged, each result once."""
         return drop_repeated_claims(self.claims)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def outcome_counts(self) -> dict[str, int]:
         """How many claims come out in each way, each result once; and how many were not compared."""
-        seen = Counter(claim.outcome for claim in self.first)
+        judged = Counter(claim.outcome for claim in self.distinct_claims)
         everything = Counter(claim.outcome for claim in self.claims)
-        return {name: (seen if name in JUDGED else everything)[name] for name in OUTCOMES}
+        counts = {}
+        for outcome in OUTCOMES:
+            counts[outcome] = judged[outcome] if outcome in JUDGED else everything[outcome]
+        return counts
 
     def describe_claims(self) -> list[str]:
         """For each claim, how it came out, and what is compared there and here."""
-        return [f"{c.outcome}: {r.describe_claim(c)}" for r in self.tables for c in r.claims]
+        texts = []
+        for reproduction in self.tables:
+            for claim in reproduction.claims:
+                texts.append(f"{claim.outcome}: {reproduction.describe_claim(claim)}")
+        return texts
 
     @property
     def orderings(self) -> list[Ordering]:
         """Every pair of methods within a column of a table."""
-        return [o for r in self.tables for o in r.orderings]
+        orderings: list[Ordering] = []
+        for reproduction in self.tables:
+            orderings += reproduction.orderings
+        return orderings
 
     @property
     def grids(self) -> dict[str, Grid]:
         """{paper: a row a table or figure, with a head}: all of them, also those without numbers."""
-        rows: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
-        for r in self.tables:
-            rows[r.table.name.split(":")[0]][r.table.item] = [
-                r.table.item,
-                r.table.title,
-                *came_out(r),
-            ]
-        for paper, of in rows.items():
-            for item, (title, why) in read_toml(f"{FOLDER}/others.toml")[paper].items():
-                of[item] = [item, title, f"no: {why}", "", ""]
-        return {
-            paper: [HEAD, *sorted(of.values(), key=lambda row: in_order(row[0]))]
-            for paper, of in rows.items()
-        }
+        rows_of: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
+        for reproduction in self.tables:
+            table = reproduction.table
+            cells = [table.item, table.title, *make_result_cells(reproduction)]
+            rows_of[table.name.split(":")[0]][table.item] = cells
+        without_numbers = read_toml(f"{FOLDER}/others.toml")
+        grids = {}
+        for paper, rows in rows_of.items():
+            for item, (title, why) in without_numbers[paper].items():
+                rows[item] = [item, title, f"no: {why}", "", ""]
+            items = sorted(rows, key=make_item_sort_key)
+            grids[paper] = [HEAD, *(rows[item] for item in items)]
+        return grids
 
     @property
     def sentence(self) -> str:
         """How many claims were judged, how they came out, and how many would come out by chance."""
-        once = len(self.first)
+        distinct = len(self.distinct_claims)
         judged = sum(claim.outcome in JUDGED for claim in self.claims)
-        words = ", ".join(f"{name} {self.counts[name]}" for name in JUDGED if self.counts[name])
-        one = sum(not any(column.dealt for column in claim.table.columns) for claim in self.first)
-        same = ""
-        if one:
-            same = f" {one} of them are of one federation, whose clients come with the data."
-        return (
+        counts = self.outcome_counts
+        outcomes = ", ".join(f"{name} {counts[name]}" for name in JUDGED if counts[name])
+        of_one_federation = 0
+        for claim in self.distinct_claims:
+            if not any(column.has_drawn_clients for column in claim.table.columns):
+                of_one_federation += 1
+        text = (
             f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table. "
-            f"{self.counts['not tried']} were not tried; {self.counts['not comparable']} were run, but at another "
+            f"{counts['not tried']} were not tried; {counts['not comparable']} were run, but at another "
             f"setting or budget than the paper's or without reaching its target, and do not count. "
-            f"{judged - once} of the other {judged} repeat numbers that another claim has. "
-            f"The {once} that are left: {words}.{same} "
-            f"By chance alone about {(1 - LEVEL) * once:.0f} of the {once} (5 %) would be clear."
+            f"{judged - distinct} of the other {judged} repeat numbers that another claim has. "
+            f"The {distinct} that are left: {outcomes}."
+        )
+        if of_one_federation:
+            text += f" {of_one_federation} of them are of one federation, whose clients come with the data."
+        by_chance = (1 - LEVEL) * distinct
+        return (
+            f"{text} By chance alone about {by_chance:.0f} of the {distinct} (5 %) would be clear."
         )
 
-    def plot(self) -> Any:
+    def plot(self) -> Picture:
         """The picture of all claims: a square each."""
         from .pictures import plot_claims
 
         return plot_claims(self)
 
     def parts(self) -> list[str | Grid]:
-        named = [part for paper, grid in self.grids.items() for part in (PAPERS[paper], grid)]
-        return [self.sentence, *named, totals(self.orderings)]
+        parts: list[str | Grid] = [self.sentence]
+        for paper, grid in self.grids.items():
+            parts += [PAPERS[paper], grid]
+        parts.append(describe_orderings(self.orderings))
+        return parts
 
     def _repr_html_(self) -> str:
-        named = {
-            f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid
-            for paper, grid in self.grids.items()
-        }
-        folded = (
-            f'<details style="overflow-x:auto"><summary>{n}</summary>{format_html(grid)}</details>'
-            for n, grid in named.items()
-        )
-        words = (f"<p>{escape(text)}</p>" for text in (self.sentence, totals(self.orderings)))
-        return "".join([next(words), *folded, *words])
+        parts = [f"<p>{escape(self.sentence)}</p>"]
+        for paper, grid in self.grids.items():
+            title = f"{PAPERS[paper]}: {len(grid) - 1} tables and figures"
+            summary = f"<summary>{title}</summary>"
+            parts.append(f'<details style="overflow-x:auto">{summary}{format_html(grid)}</details>')
+        parts.append(f"<p>{escape(describe_orderings(self.orderings))}</p>")
+        return "".join(parts)
 
 
-def in_order(item: str) -> tuple[bool, int]:
-    """Tables before figures, by number."""
+def make_item_sort_key(item: str) -> tuple[bool, int]:
+    """Sort "Table 3" and "Figure 1": tables before figures, by number."""
     kind, _, number = item.partition(" ")
     return kind == "Figure", int(number)
 
 
-def came_out(r: Reproduction) -> list[str]:
-    """Of a table: how many numbers are published, what was run for how many of them, why not for the others, and how
-    its claims came out."""
-    count = sum(len(column.numbers) for column in r.table.columns)
-    seeds = len(next(iter(r.values.values()), ()))
-    on = ", ".join(dict.fromkeys(r.ran_on.values()))
-    why = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in r.why.values()))
-    rest = f"; the others: {why}" * bool(why)
-    here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds{rest}" if r.values else f"no: {why}"
-    return [f"{count} numbers", here, describe_outcomes(r.claims)]
+def make_result_cells(reproduction: Reproduction) -> list[str]:
+    """Three cells of a table's row: how many numbers are published; what was run for how many of
+    them, and why not for the others; how its claims came out."""
+    published = sum(len(column.numbers) for column in reproduction.table.columns)
+    reasons = dict.fromkeys(reason.rstrip(".") for reason in reproduction.why.values())
+    reasons_text = "; ".join(reasons)
+    if reproduction.values:
+        seeds = len(next(iter(reproduction.values.values())))
+        datasets = ", ".join(dict.fromkeys(reproduction.datasets_run.values()))
+        run_here = f"{len(reproduction.values)} of {published}, on {datasets}, {seeds} seeds"
+        if reasons_text:
+            run_here += f"; the others: {reasons_text}"
+    else:
+        run_here = f"no: {reasons_text}"
+    return [f"{published} numbers", run_here, describe_claim_outcomes(reproduction.claims)]
 
 
-def describe_outcomes(claims: Sequence[Claim]) -> str:
+def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
     """'5 of 7, 1 reversed, 1 within the noise; 2 not comparable'; "" where nothing was run."""
-    outcomes = Counter(claim.outcome for claim in claims)
-    judged = sum(outcomes[name] for name in JUDGED)
-    parts = []
+    counts = Counter(claim.outcome for claim in claims)
+    judged = sum(counts[name] for name in JUDGED)
+    texts = []
     if judged:
-        rest = [f"{outcomes[name]} {name}" for name in JUDGED[1:] if outcomes[name]]
-        parts.append(", ".join([f"{outcomes['holds']} of {judged}", *rest]))
-    if outcomes["not comparable"]:
-        parts.append(f"{outcomes['not comparable']} not comparable")
-    return "; ".join(parts)
+        judged_texts = [f"{counts['holds']} of {judged}"]
+        for name in JUDGED[1:]:
+            if counts[name]:
+                judged_texts.append(f"{counts[name]} {name}")
+        texts.append(", ".join(judged_texts))
+    if counts["not comparable"]:
+        texts.append(f"{counts['not comparable']} not comparable")
+    return "; ".join(texts)
 
 
 def paper_tables() -> PaperTables:

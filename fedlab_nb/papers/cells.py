@@ -11,17 +11,18 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..data import DATASETS
 from ..errors import UsageError, check_number, choose, parse_number
 from ..methods import METHODS
+from ..methods.base import Knob
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
 from ..studies.settings import Settings, list_setting_names, make_plans
 from ..studies.setups import SETUPS, drop_sources, format_value
 from .points import COLUMNS, Point
-from .published import TABLES, Column, PaperTable, Place, paper_table
+from .published import TABLES, Column, PaperTable, Place, Row, load_paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
@@ -31,47 +32,79 @@ OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name lea
 CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
 PRINTED_BESIDE = "a size, a time or an accuracy on clients' own samples, which the paper prints beside its results"
-SHARED_OUT = (
-    "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
-)
+# Fed-ET's phase between two models of the server, which no table counts.
+SHARED_OUT = "heads averaged"
 
 
-# -------------------------------------------------------------------------------------------------- what is read off
-def curve(outcome: Outcome) -> list[Mapping[str, Any]]:
-    """The points of the curve that a table counts."""
+# ----------------------------------------------------------------------------- what is read off
+def list_counted_points(outcome: Outcome) -> list[Mapping[str, Any]]:
+    """The points of a run's history that a table counts."""
     return [point for point in outcome.history if point["phase"] != SHARED_OUT]
 
 
-def numbers_to_target(outcome: Outcome, target: float) -> float | None:
-    """Numbers (4 bytes each) that were sent until the curve first reached the column's target, in per cent; None where
-    it never did: what the run sent until it ended says nothing of what the target would have taken."""
-    reached = [point["bytes"] for point in curve(outcome) if point["accuracy"] >= target / 100]
-    return min(reached) / 4 if reached else None
+def count_numbers_to_target(outcome: Outcome, target: float) -> float | None:
+    """Count the numbers (4 bytes each) that were sent until the history first reached `target`, in
+    per cent. None where it never did: what the run sent until it ended says nothing of what the
+    target would have taken."""
+    reached = []
+    for point in list_counted_points(outcome):
+        if point["accuracy"] >= target / 100:
+            reached.append(point["bytes"])
+    if not reached:
+        return None
+    return min(reached) / 4
 
 
-MEASURES: Mapping[str, Callable[..., float | None]] = {
-    "accuracy": lambda outcome, target: (
-        outcome.accuracy
-    ),  # of the model at the end, on the test images
-    # As Fed-ET reports it: the round is chosen on test images, so it flatters all methods.
-    "best": lambda outcome, target: max(point["accuracy"] for point in curve(outcome)),
-    # Of Co-Boosting's weighted ensemble, at the end.
-    "ensemble": lambda outcome, target: outcome.report.ensemble_curve[-1],  # type: ignore[attr-defined]
-    "numbers to target": numbers_to_target,
-    "AUC": lambda outcome, target: outcome.auc,
-    "balanced accuracy": lambda outcome, target: outcome.balanced_accuracy,
-    # Of one client's own model, on all test images.
-    **{
-        f"client {k}": partial(lambda outcome, target, k: outcome.report.each_client[k], k=k)
-        for k in range(CLIENTS)
-    },
+def read_accuracy(outcome: Outcome, target: float) -> float:
+    """Accuracy of the model at the end, on the test images."""
+    return outcome.accuracy
+
+
+def read_best_accuracy(outcome: Outcome, target: float) -> float:
+    """The best accuracy of all rounds, as Fed-ET reports it: the round is chosen on test images, so
+    it flatters all methods."""
+    return max(point["accuracy"] for point in list_counted_points(outcome))
+
+
+def read_ensemble_accuracy(outcome: Outcome, target: float) -> float:
+    """Accuracy of Co-Boosting's weighted ensemble, at the end."""
+    return outcome.report.ensemble_curve[-1]  # type: ignore[attr-defined]
+
+
+def read_auc(outcome: Outcome, target: float) -> float | None:
+    return outcome.auc
+
+
+def read_balanced_accuracy(outcome: Outcome, target: float) -> float | None:
+    return outcome.balanced_accuracy
+
+
+def read_client_accuracy(outcome: Outcome, target: float, client: int) -> float:
+    """Accuracy of one client's own model, on all test images."""
+    return outcome.report.each_client[client]  # type: ignore[attr-defined]
+
+
+MEASURES: dict[str, Callable[..., float | None]] = {
+    "accuracy": read_accuracy,
+    "best": read_best_accuracy,
+    "ensemble": read_ensemble_accuracy,
+    "numbers to target": count_numbers_to_target,
+    "AUC": read_auc,
+    "balanced accuracy": read_balanced_accuracy,
 }
+for _client in range(CLIENTS):
+    MEASURES[f"client {_client}"] = partial(read_client_accuracy, client=_client)
 
 
-# -------------------------------------------------------------------------------------------------- what is run
+# -------------------------------------------------------------------------------------- what is run
 @dataclass(frozen=True)
-class Wanted:
-    """A number of a table that can be run. `place`: of its column;   `label`: of what is read off a run of `point`."""
+class TableRun:
+    """A number of a table that can be run.
+
+    row: the name of its row
+    place: the position of its column
+    label: the name under which a row of `point` keeps the number
+    """
 
     row: str
     place: int
@@ -83,200 +116,266 @@ class Wanted:
         return self.point.settings.dataset
 
 
-def scale_of(scale: object) -> str | float:
-    """A scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
+class TablePlan(NamedTuple):
+    """The numbers of a table that can be run, and for each of the others the reason."""
+
+    runs: list[TableRun]
+    reasons_not_run: dict[Place, str]
+
+
+class DatasetChoice(NamedTuple):
+    """The data set that a column is run on, and why it cannot be run ("": it can)."""
+
+    dataset: str
+    reason_not_run: str
+
+
+class LabelledMeasure(NamedTuple):
+    """What is read off a run for a number, and the label under which a row keeps it."""
+
+    label: str
+    read: Callable[..., float | None]
+
+
+Scale = str | float  # "classroom", "paper", or a share of the paper's training samples
+
+
+def parse_scale(scale: object) -> Scale:
+    """Read a scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
     scale = parse_number(scale)
-    if isinstance(scale, int | float):
-        return (
-            "paper"
-            if scale == 1
-            else check_number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
-        )
-    return choose("scale", scale, SCALES)
+    if not isinstance(scale, int | float):
+        return choose("scale", scale, SCALES)
+    if scale == 1:
+        return "paper"
+    return check_number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
 
 
-def wanted(
+def plan_table_runs(
     table: PaperTable,
-    scale: str | float,
+    scale: Scale,
     dataset: str,
     seeds: Sequence[int],
     overrides: Mapping[str, Any],
-) -> tuple[list[Wanted], dict[Place, str]]:
-    """The numbers that can be run, and of the others why not.
+) -> TablePlan:
+    """Plan a run for each number of a table.
 
-    dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": each column's
-             own, or what stands for it at classroom scale. Data that name their clients are run as such
+    dataset: one of the table's own, which stands for its columns; another one, which stands for
+        all; "": each column's own, or what stands for it at classroom scale. Data that name their
+        clients are run as such
     overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
     """
-    runs, why = [], {}
-    small = scale == "classroom"
+    plan = TablePlan([], {})
+    is_small = scale == "classroom"
     for place, column in enumerate(table.columns):
-        values = dict(column.values)
-        own = dealt_by(column)
-        on = column.dataset if dataset in ("", *table.datasets) or not column.dealt else dataset
-        offline = column.dealt and small and not dataset
-        reason = table.why if small else ""
-        if reason or column.plain:
-            reason = reason or PRINTED_BESIDE
-        elif on not in (dataset, *DATASETS) and not offline:
-            own_clients = f"{on} comes with clients of its own, which no other data set has"
-            reason = f"the package has no data set {on}" if column.dealt else own_clients
-        elif on != (dataset or on):
-            reason = f"{dataset} alone was asked for"
-        on = SMALLER.get(on, STANDARD if offline else on) if small else on
-        for row in map(table.rows.__getitem__, column.numbers):
-            own_reason = row.why_small if small and row.method else row.why
-            if own_reason or reason:
-                why[row.name, place] = own_reason or reason
+        column_dataset, column_reason = choose_dataset(table, column, scale, dataset)
+        for name in column.numbers:
+            row = table.rows[name]
+            row_reason = row.why
+            if is_small and row.method:
+                row_reason = row.why_small
+            reason = row_reason or column_reason
+            if reason:
+                plan.reasons_not_run[name, place] = reason
                 continue
-            paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
-            at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
-            settings = {
-                **row.settings,
-                **table.settings,
-                **at_scale,
-                **own,
-                "dataset": on,
-                **overrides,
-            }
-            label = measure = table.measured(row.name)
-            label += f" {values[TARGET]:g}" if TARGET in values else ""
-            read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get(TARGET, 0))}
-            runs.append(Wanted(row.name, place, label, point(row.method, settings, seeds, read)))
-    return runs, why
+            settings = collect_settings(table, row, column, scale)
+            settings |= {"dataset": column_dataset, **overrides}
+            label, read = choose_measure(table, row, column)
+            point = make_point(row.method, settings, seeds, {**COLUMNS, label: read})
+            plan.runs.append(TableRun(name, place, label, point))
+    return plan
 
 
-def paper_point(table: PaperTable, run: Wanted, column: Column) -> Point:
-    """The same number's run in the paper's own set-up. Data sets that the package does not have are replaced by the one
-    that stands for them, as only settings are read from it."""
+def choose_dataset(table: PaperTable, column: Column, scale: Scale, dataset: str) -> DatasetChoice:
+    """Choose the data set that a column is run on."""
+    is_small = scale == "classroom"
+    chosen = column.dataset
+    if dataset not in ("", *table.datasets) and column.has_drawn_clients:
+        chosen = dataset
+    needs_stand_in = column.has_drawn_clients and is_small and not dataset
+    reason = ""
+    if is_small and table.why:
+        reason = table.why
+    elif column.is_shown_only:
+        reason = PRINTED_BESIDE
+    elif chosen not in (dataset, *DATASETS) and not needs_stand_in:
+        if column.has_drawn_clients:
+            reason = f"the package has no data set {chosen}"
+        else:
+            reason = f"{chosen} comes with clients of its own, which no other data set has"
+    elif dataset and chosen != dataset:
+        reason = f"{dataset} alone was asked for"
+    if is_small:
+        default = STANDARD if needs_stand_in else chosen
+        chosen = SMALLER.get(chosen, default)
+    return DatasetChoice(chosen, reason)
+
+
+def collect_settings(table: PaperTable, row: Row, column: Column, scale: Scale) -> dict[str, Any]:
+    """Collect what row, table, scale and column set for a run; the later ones win."""
+    settings = {**row.settings, **table.settings}
+    if scale == "classroom":
+        settings |= {**table.classroom, **row.classroom}
+    else:
+        settings["preset"] = table.preset
+        if scale != "paper":
+            settings["share"] = scale
+    return settings | read_column_settings(column)
+
+
+def choose_measure(table: PaperTable, row: Row, column: Column) -> LabelledMeasure:
+    """Choose what is read off a run for the number of a row in a column."""
+    measure = table.find_measure(row.name)
+    values = dict(column.values)
+    target = values.get(TARGET, 0)
+    label = measure
+    if TARGET in values:
+        label = f"{measure} {target:g}"
+    return LabelledMeasure(label, partial(MEASURES[measure], target=target))
+
+
+def make_paper_point(table: PaperTable, run: TableRun, column: Column) -> Point:
+    """Make the run of the same number in the paper's own set-up. Data sets that the package does
+    not have are replaced by the one that stands for them, as only settings are read from it."""
     row = table.rows[run.row]
-    dataset = column.dataset if column.dataset in DATASETS else run.dataset
+    dataset = run.dataset
+    if column.dataset in DATASETS:
+        dataset = column.dataset
     settings = {
         **row.settings,
         **table.settings,
         "preset": table.preset,
-        **dealt_by(column),
+        **read_column_settings(column),
         "dataset": dataset,
     }
-    return point(row.method, settings, run.point.seeds, {})
+    return make_point(row.method, settings, run.point.seeds, {})
 
 
-def dealt_by(column: Column) -> dict[str, Any]:
-    """What a column sets for its runs; nothing where the clients come with the data."""
-    if not column.dealt:
+def read_column_settings(column: Column) -> dict[str, Any]:
+    """The settings that a column gives its runs; none where the clients come with the data."""
+    if not column.has_drawn_clients:
         return {}
-    own = {name: value for name, value in column.values if name != TARGET}
-    if "classes_per_client" in own:
-        own["partition"] = "classes"
-    return own
+    settings = {name: value for name, value in column.values if name != TARGET}
+    if "classes_per_client" in settings:
+        settings["partition"] = "classes"
+    return settings
 
 
-def point(
+def make_point(
     method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]
 ) -> Point:
-    """A run a seed. A value "recipe" stands for the epochs of local training. The point is named by all that was set
-    for it, seed and device left out, so that it is the same for the same runs of two tables."""
+    """Make the point of a method's runs, one a seed; settings that the method does not have are
+    left out. A value "recipe" stands for the epochs of local training. The point is named by all
+    that was set for it, seed and device left out, so that it is the same for the same runs of two
+    tables."""
     fields = {knob.name for knob in METHODS[method].fields()}
-    own = {
-        k: value
-        for k, value in settings.items()
-        if k in SHARED or k.removeprefix(f"{method}.") in fields
-    }
-    for name in [name for name, value in own.items() if value == "recipe"]:
-        plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
-        own[name] = make_plans(plain, [method])[0].recipe.epochs
-    asked, usual = Settings.make(**own), Settings()
-    changed = (
-        name
-        for name in sorted(list_setting_names() - OUTSIDE)
-        if getattr(asked, name) != getattr(usual, name)
-    )
-    at = {name: getattr(asked, name) for name in ("dataset", "alpha", "clients", *changed)}
-    return Point("tables", method, {**at, **dict(asked.overrides)}, asked, seeds, columns)
+    used = {}
+    for name, value in settings.items():
+        if name in SHARED or name.removeprefix(f"{method}.") in fields:
+            used[name] = value
+    as_recipe = [name for name, value in used.items() if value == "recipe"]
+    if as_recipe:
+        rest = {name: value for name, value in used.items() if name not in as_recipe}
+        epochs = make_plans(Settings.make(**rest), [method])[0].recipe.epochs
+        used |= dict.fromkeys(as_recipe, epochs)
+    chosen = Settings.make(**used)
+    default = Settings()
+    names = ["dataset", "alpha", "clients"]
+    for name in sorted(list_setting_names() - OUTSIDE):
+        if getattr(chosen, name) != getattr(default, name):
+            names.append(name)
+    at = {name: getattr(chosen, name) for name in names}
+    return Point("tables", method, {**at, **dict(chosen.overrides)}, chosen, seeds, columns)
 
 
-def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
-    """UsageError for an override that is nobody's, and for what a table's columns set."""
-    fixed = {
-        "seed",
-        "seeds",
-        "preset",
-        "partition",
-        *(key for column in table.columns if column.dealt for key, _ in column.values),
-    }
+def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
+    """UsageError for an override that is no setting, and for what a table's columns set."""
+    fixed = {"seed", "seeds", "preset", "partition"}
+    for column in table.columns:
+        if column.has_drawn_clients:
+            fixed.update(name for name, _ in column.values)
     for name in overrides:
         if name in fixed:
             raise UsageError(
                 f"{table.name} sets {name} itself, so it cannot be set here; leave it out."
             )
-    make_plans(
-        Settings.make(**overrides), [row.method for row in table.rows.values() if row.method]
-    )
+    methods = [row.method for row in table.rows.values() if row.method]
+    make_plans(Settings.make(**overrides), methods)
 
 
-# ------------------------------------------------------------------------------------------- what is not the paper's
+# ------------------------------------------------------------------------ what is not the paper's
 NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table names, beside the rules
 
 
-def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str, str]]:
-    """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here. A
-    rule is a knob that chooses among ways of doing something, and is no number, nor what the row is about."""
-    rows: dict[str, dict[str, str]] = {}
-    for run in {(run.row, run.dataset): run for run in runs}.values():
-        method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
-        rules = [
-            k.name
-            for k in method.fields()
-            if k.options or isinstance(k.default, bool) or k.name in NUMBERS
-        ]
-        about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
-        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).select_lines(
-            rules, method.info.name
-        )
-        for name, value in drop_sources(there).items():
-            if getattr(method, name) not in (value, about.get(name, value)):
-                here = format_value(getattr(method, name))
-                in_paper = format_value(value)
-                text = f"{NUMBERS.get(name, name)} = {here} (paper: {in_paper})"
-                rows.setdefault(run.row, {})[name] = text
-    return rows
+def find_changed_knobs(table: PaperTable, runs: Iterable[TableRun]) -> dict[str, dict[str, str]]:
+    """Find the rules, and of the numbers NUMBERS, that differ from the paper's set-up.
+
+    A rule is a knob that chooses among ways of doing something; it is no number, nor what the row
+    is about. Returns {row: {knob: "its value here (paper: its value there)"}}.
+    """
+    changed: dict[str, dict[str, str]] = {}
+    distinct_runs = {(run.row, run.dataset): run for run in runs}
+    for run in distinct_runs.values():
+        method = run.point.plan(run.point.seeds[0]).method
+        setup = SETUPS[table.preset].apply_rows(run.dataset, run.point.settings.alpha, ())
+        rules = [knob.name for knob in method.fields() if is_rule(knob)]
+        row_settings = {}
+        for name, value in table.rows[run.row].settings.items():
+            row_settings[name.split(".")[-1]] = value
+        paper_values = drop_sources(setup.select_lines(rules, method.info.name))
+        for name, paper_value in paper_values.items():
+            ours = getattr(method, name)
+            if ours in (paper_value, row_settings.get(name, paper_value)):
+                continue
+            text = f"{NUMBERS.get(name, name)} = {format_value(ours)}"
+            text += f" (paper: {format_value(paper_value)})"
+            changed.setdefault(run.row, {})[name] = text
+    return changed
 
 
-# -------------------------------------------------------------------------------------------------- what is stored
-def stored_runs(
+def is_rule(knob: Knob) -> bool:
+    """Whether a knob chooses among ways of doing something, or is one of NUMBERS."""
+    return bool(knob.options) or isinstance(knob.default, bool) or knob.name in NUMBERS
+
+
+# ----------------------------------------------------------------------------------- what is stored
+def plan_stored_runs(
     table: PaperTable, seeds: Sequence[int] = range(SEEDS), device: str = "cpu"
-) -> tuple[list[Wanted], dict[Place, str]]:
-    """What is stored for a table, and why no more is; see `wanted`."""
-    runs, why = wanted(table, "classroom", "", seeds, {"device": device})
-    if table.core_hours:
-        why |= {(run.row, run.place): describe_hours(table) for run in runs}
-        runs = []
-    return runs, why
+) -> TablePlan:
+    """Plan the runs that are stored for a table; see `plan_table_runs`."""
+    plan = plan_table_runs(table, "classroom", "", seeds, {"device": device})
+    if not table.core_hours:
+        return plan
+    reasons = dict(plan.reasons_not_run)
+    for run in plan.runs:
+        reasons[run.row, run.place] = explain_unstored_runs(table)
+    return TablePlan([], reasons)
 
 
-def describe_hours(table: PaperTable) -> str:
-    """Why the runs of a table that takes many hours are not stored, and the command that makes them."""
+def explain_unstored_runs(table: PaperTable) -> str:
+    """Say why the runs of a table that takes many hours are not stored, and how to make them."""
     return (
-        f"ten seeds of its runs take about {table.core_hours:g} hours on one core, which was not spent; "
-        f"fl.reproduce({table.name!r}) makes them, and goes on where it was stopped"
+        f"ten seeds of its runs take about {table.core_hours:g} hours on one core, which was not "
+        f"spent; fl.reproduce({table.name!r}) makes them, and goes on where it was stopped"
     )
 
 
-def stored_points(rows: object = (), large: bool = False) -> list[Point]:
-    """All points that are stored: of the small data sets, or of the `large` ones, on a card if there is one."""
+def list_stored_points(rows: Sequence[Mapping[str, Any]] = (), large: bool = False) -> list[Point]:
+    """All points that are stored: of the small data sets, or of the `large` ones, on a GPU if
+    there is one. `rows`: what is stored already; it makes no difference here."""
     device = "auto" if large else "cpu"
-    runs = (
-        run for table in map(paper_table, TABLES) for run in stored_runs(table, device=device)[0]
-    )
-    return points_of(run for run in runs if (run.dataset in SMALLER.values()) == large)
+    runs = []
+    for name in TABLES:
+        for run in plan_stored_runs(load_paper_table(name), device=device).runs:
+            if (run.dataset in SMALLER.values()) == large:
+                runs.append(run)
+    return merge_points(runs)
 
 
-def points_of(runs: Iterable[Wanted]) -> list[Point]:
+def merge_points(runs: Iterable[TableRun]) -> list[Point]:
     """Each point of `runs` once, with all that is read off it."""
     points: dict[str, Point] = {}
     for run in runs:
         known = points.get(run.point.key, run.point)
-        points[known.key] = dataclasses.replace(
-            known, columns={**known.columns, **run.point.columns}
-        )
+        columns = {**known.columns, **run.point.columns}
+        points[known.key] = dataclasses.replace(known, columns=columns)
     return list(points.values())

@@ -1,9 +1,10 @@
 """The claims of the papers' tables, and how each comes out here.
 
-A claim is the paper's own row of a table beside one other row: which of the two is ahead, in the mean over the columns
-that were compared here. It is judged by our *distinct* runs, since one run of ours may stand for several columns: it
-holds if their mean difference is clear and as published, is reversed if it is clear and the other way round, and is
-mixed if one of them is clearly one way and another one clearly the other way.
+A claim is the paper's own row of a table beside one other row: which of the two is ahead, in the
+mean over the columns that were compared here. It is judged by our *distinct* runs, since one run
+of ours may stand for several columns: it holds if their mean difference is clear and as published,
+is reversed if it is clear and the other way round, and is mixed if one of them is clearly one way
+and another one clearly the other way.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ def find_compared_rows(table: PaperTable, own_row: Row) -> list[Row]:
 
 
 def make_claim(
-    table: PaperTable, own_row: Row, row: Row, orderings: Sequence[Ordering], values: Values
+    table: PaperTable, own_row: Row, other_row: Row, orderings: Sequence[Ordering], values: Values
 ) -> Claim | None:
     """The claim about `own_row` and `row`; None where the paper's mean has neither ahead."""
-    names = {own_row.name, row.name}
+    names = {own_row.name, other_row.name}
     pairs = [pair for pair in orderings if {pair.better, pair.worse} == names]
     compared = [pair for pair in pairs if pair.ours is not None]
     leads = []  # of the own row, in the paper
@@ -94,9 +95,9 @@ def make_claim(
     if lead == 0:
         return None
     if lead > 0:
-        better, worse = own_row.name, row.name
+        better, worse = own_row.name, other_row.name
     else:
-        better, worse = row.name, own_row.name
+        better, worse = other_row.name, own_row.name
     if not compared:
         return make_untried_claim(table, better, worse, pairs, values)
     # Columns with the same runs count once.

@@ -1,10 +1,11 @@
 """What a published number and ours were measured under, and in what the two differ.
 
-A claim of a paper is tried only where both are the same comparison: the same quantity, the same setting (clients and
-how the data are dealt to them, and what a row or a column of the table sets), and the same budget (rounds, clients per
-round, blocks; local epochs where the table sets them). What belongs to the scale may differ: data set, network, number
-of local steps, rates. The paper's side is read from the table's file and the paper's set-up, ours from the plan of the
-run, so that a value that the classroom changes is found.
+A claim of a paper is tried only where both are the same comparison: the same quantity, the same
+setting (clients and how the data are dealt to them, and what a row or a column of the table sets),
+and the same budget (rounds, clients per round, blocks; local epochs where the table sets them).
+What belongs to the scale may differ: data set, network, number of local steps, rates. The paper's
+side is read from the table's file and the paper's set-up, ours from the plan of the run, so that a
+value that the classroom changes is found.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..methods import METHODS
 from ..studies.settings import Plan, Settings, make_plans
-from .cells import TARGET, Wanted, paper_point
+from .cells import TARGET, TableRun, make_paper_point
 from .points import Point
 from .published import PaperTable
 
-DEALING = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")
+PARTITION_OPTIONS = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")
 BUDGET = ("rounds", "rounds_before", "rounds_after", "per_round", "blocks")
 OF_THE_SCALE = ("model", "server_model", "local_epochs")
 # Values of options with which nothing is done; a sentence leaves them out.
@@ -48,14 +49,41 @@ class Conditions:
     shared: Mapping[str, Any]
     own: Mapping[str, Any]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options, the shared ones first."""
+        return {**self.shared, **self.own}
 
-def quantity_of(method: str, measure: str) -> str:
-    """What `measure` reads off a run of `method`, in words: "accuracy of the ensemble"."""
+
+class BothConditions(NamedTuple):
+    """The conditions of a published number, and of ours."""
+
+    paper: Conditions
+    ours: Conditions
+
+
+class BothPlans(NamedTuple):
+    """The plan of the paper's run, and that of ours."""
+
+    paper: Plan
+    ours: Plan
+
+
+class ComparedOptions(NamedTuple):
+    """Names of options: those of a whole column, and those of a row alone."""
+
+    shared: list[str]
+    own: list[str]
+
+
+def name_quantity(method: str, measure: str) -> str:
+    """Name what `measure` reads off a run of `method`: "accuracy of the ensemble"."""
     if measure == "accuracy":
         if method == "local":
             return f"accuracy of {CLIENT}"
-        keeps_all = METHODS[method].info.group == "Keep an ensemble"
-        return f"accuracy of {ENSEMBLE if keeps_all else SERVER}"
+        if METHODS[method].info.group == "Keep an ensemble":
+            return f"accuracy of {ENSEMBLE}"
+        return f"accuracy of {SERVER}"
     if measure == "ensemble":
         return f"accuracy of {ENSEMBLE}"
     if measure.startswith("client "):
@@ -63,14 +91,17 @@ def quantity_of(method: str, measure: str) -> str:
     return measure
 
 
-def is_same_quantity(published: str, read: str) -> bool:
+def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
     """Whether what was read off our run is what the paper reports; "accuracy" is that of any model that answers."""
-    return read == published or read.startswith(f"{published} of ")
+    return our_quantity == published_quantity or our_quantity.startswith(
+        f"{published_quantity} of "
+    )
 
 
-def value_of(plan: Plan, name: str) -> Any:
-    """The value of an option in a plan, "fusefl.blocks" or "blocks"; None where its method has no such option."""
-    plain = name.rpartition(".")[2]
+def find_option(plan: Plan, option: str) -> Any:
+    """Find the value of an option in a plan, "fusefl.blocks" or "blocks"; None where its method
+    has no such option."""
+    plain = option.rpartition(".")[2]
     for part in (plan.method, plan.recipe, plan.settings):
         if hasattr(part, plain):
             return getattr(part, plain)
@@ -78,7 +109,7 @@ def value_of(plan: Plan, name: str) -> Any:
 
 
 @functools.cache
-def usual_epochs(preset: str, dataset: str) -> int:
+def find_default_epochs(preset: str, dataset: str) -> int:
     """Local epochs of a scale on a data set, where nobody sets them."""
     return make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
 
@@ -86,149 +117,206 @@ def usual_epochs(preset: str, dataset: str) -> int:
 _plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same ones many times
 
 
-def plan_of(point: Point) -> Plan:
+def make_plan(point: Point) -> Plan:
     """The plan of a point's runs, whose seeds make no difference here."""
     if point.key not in _plans:
         _plans[point.key] = point.plan(0)
     return _plans[point.key]
 
 
-def plans_of(table: PaperTable, run: Wanted) -> tuple[Plan, Plan]:
-    """The plan of the paper's run, and that of ours."""
-    there = paper_point(table, run, table.columns[run.place])
-    return plan_of(there), plan_of(run.point)
+def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
+    """Make the plan of the paper's run, and that of ours."""
+    paper_point = make_paper_point(table, run, table.columns[run.place])
+    return BothPlans(make_plan(paper_point), make_plan(run.point))
 
 
-def names_of(table: PaperTable, run: Wanted, plan: Plan) -> tuple[list[str], list[str]]:
-    """The options that must agree: those of the whole column, and those of the row alone."""
+def list_partition_options(partition: str) -> list[str]:
+    """The options that say how such a partition is drawn."""
+    if partition == "natural":
+        return ["clients"]
+    unused = "alpha" if partition == "classes" else "classes_per_client"
+    return [name for name in PARTITION_OPTIONS if name != unused]
+
+
+def list_compared_options(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
+    """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
-    natural = plan.settings.partition == "natural"
-    dealing = [name for name in DEALING if not (natural and name != "clients")]
-    if plan.settings.partition == "classes":
-        dealing.remove("alpha")
-    elif "classes_per_client" in dealing:
-        dealing.remove("classes_per_client")
-    shared = dict.fromkeys([*column, *table.settings, *dealing])
-    own = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
+    of_partition = list_partition_options(plan.settings.partition)
+    of_column = dict.fromkeys([*column, *table.settings, *of_partition])
+    of_row = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
     skipped = {*OF_THE_SCALE, "epochs", TARGET}
-    return (
-        [name for name in shared if name not in skipped],
-        [name for name in own if name not in skipped and name not in shared],
-    )
+    shared = [name for name in of_column if name not in skipped]
+    own = [name for name in of_row if name not in skipped and name not in of_column]
+    return ComparedOptions(shared, own)
 
 
 def read_conditions(
-    table: PaperTable, run: Wanted, plan: Plan, quantity: str, dataset: str, epochs: Any
+    table: PaperTable, run: TableRun, plan: Plan, quantity: str, dataset: str, epochs: int
 ) -> Conditions:
-    """The conditions of one side, from its plan."""
-    shared, own = names_of(table, run, plan)
-    values = {name: value_of(plan, name) for name in shared}
+    """Read the conditions of one side from its plan."""
+    names = list_compared_options(table, run, plan)
+    shared = {name: find_option(plan, name) for name in names.shared}
     target = dict(table.columns[run.place].values).get(TARGET)
     if target is not None:
-        values[TARGET] = target
-    if sets_epochs(table, run):
-        values["epochs"] = epochs
-    rest = {name.rpartition(".")[2]: value_of(plan, name) for name in own}
-    unused = {name for name in rest if rest[name] is None or rest[name] == ""}
-    return Conditions(quantity, dataset, values, {k: v for k, v in rest.items() if k not in unused})
+        shared[TARGET] = target
+    if has_epochs_in_table(table, run):
+        shared["epochs"] = epochs
+    own = {}
+    for name in names.own:
+        value = find_option(plan, name)
+        if value is not None and value != "":
+            own[name.rpartition(".")[2]] = value
+    return Conditions(quantity, dataset, shared, own)
 
 
-def sets_epochs(table: PaperTable, run: Wanted) -> bool:
+def has_epochs_in_table(table: PaperTable, run: TableRun) -> bool:
     """Whether the table says how many local epochs there are: then they are a part of the budget."""
     column = dict(table.columns[run.place].values)
-    return any("epochs" in part for part in (table.settings, table.rows[run.row].settings, column))
+    row_settings = table.rows[run.row].settings
+    return "epochs" in table.settings or "epochs" in row_settings or "epochs" in column
 
 
-def both_conditions(table: PaperTable, run: Wanted) -> tuple[Conditions, Conditions]:
-    """The conditions of the paper's number and of ours."""
-    column, row = table.columns[run.place], table.rows[run.row]
-    there, here = plans_of(table, run)
-    read = quantity_of(row.method, table.measured(row.name))
-    published = read_conditions(
-        table, run, there, table.quantity_of(row.name), column.dataset, there.recipe.epochs
+def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
+    """Read the conditions of the paper's number and of ours."""
+    row = table.rows[run.row]
+    plans = make_both_plans(table, run)
+    paper_quantity = table.find_quantity(row.name)
+    paper_dataset = table.columns[run.place].dataset
+    paper = read_conditions(
+        table, run, plans.paper, paper_quantity, paper_dataset, plans.paper.recipe.epochs
     )
-    ours = read_conditions(table, run, here, read, run.dataset, here.recipe.epochs)
-    return published, ours
+    our_quantity = name_quantity(row.method, table.find_measure(row.name))
+    ours = read_conditions(
+        table, run, plans.ours, our_quantity, run.dataset, plans.ours.recipe.epochs
+    )
+    return BothConditions(paper, ours)
 
 
-def has_same_epochs(table: PaperTable, run: Wanted) -> bool:
-    """Whether local epochs that the table sets are the paper's: as many, or the same share of the usual ones."""
-    there, here = plans_of(table, run)
-    usual = [usual_epochs(plan.settings.preset, plan.settings.dataset) for plan in (there, here)]
-    scaled = max(1, round(there.recipe.epochs / usual[0] * usual[1]))
-    return here.recipe.epochs in (there.recipe.epochs, scaled)
+def has_same_epochs(table: PaperTable, run: TableRun) -> bool:
+    """Whether local epochs that the table sets are the paper's: as many, or the same share of the
+    scale's default."""
+    paper, ours = make_both_plans(table, run)
+    paper_epochs = paper.recipe.epochs
+    paper_default = find_default_epochs(paper.settings.preset, paper.settings.dataset)
+    our_default = find_default_epochs(ours.settings.preset, ours.settings.dataset)
+    scaled = max(1, round(paper_epochs / paper_default * our_default))
+    return ours.recipe.epochs in (paper_epochs, scaled)
 
 
-def find_differences(table: PaperTable, run: Wanted) -> list[str]:
-    """In what our number is of another comparison than the paper's: "rounds = 20 here, 100 in the paper"."""
-    there, here = both_conditions(table, run)
-    found = []
-    if not is_same_quantity(there.quantity, here.quantity):
-        found.append(f"{here.quantity} here, {there.quantity} in the paper")
-    published, ours = {**there.shared, **there.own}, {**here.shared, **here.own}
-    for name in {**published, **ours}:
+def find_differences(table: PaperTable, run: TableRun) -> list[str]:
+    """Find in what our number is of another comparison than the paper's, a text for each
+    difference: "rounds = 20 here, 100 in the paper"."""
+    paper, ours = read_both_conditions(table, run)
+    differences = []
+    if not is_same_quantity(paper.quantity, ours.quantity):
+        differences.append(f"{ours.quantity} here, {paper.quantity} in the paper")
+    paper_options = paper.options
+    our_options = ours.options
+    for name in {**paper_options, **our_options}:
+        paper_value = paper_options.get(name)
+        our_value = our_options.get(name)
         if name == "epochs":
-            differs = not has_same_epochs(table, run)
+            is_different = not has_same_epochs(table, run)
         else:
-            differs = published.get(name) != ours.get(name)
-        if differs:
-            one, other = spell(ours.get(name)), spell(published.get(name))
-            found.append(f"{name} = {one} here, {other} in the paper")
-    return found
+            is_different = paper_value != our_value
+        if is_different:
+            here = format_option_value(our_value)
+            there = format_option_value(paper_value)
+            differences.append(f"{name} = {here} here, {there} in the paper")
+    return differences
 
 
 # ------------------------------------------------------------------------------------------------------- in words
-def spell(value: Any) -> str:
+def format_option_value(value: Any) -> str:
     """A value as it is typed; "none" where there is none."""
     if value is None:
         return "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
 
 
-def list_values(values: Mapping[str, Any], not_given: Sequence[str] = ()) -> str:
-    """'clients = 20, alpha = 0.1'; without options that do nothing, and without how the data are dealt where α or the
-    number of classes says so."""
-    plain = {**UNUSED, "partition": "classes" if "classes_per_client" in values else "dirichlet"}
-    used = {name: value for name, value in values.items() if plain.get(name, "") != value}
-    words = {name: f"{name} = {spell(value)}" for name, value in used.items()}
-    return ", ".join(
-        f"{text} (not given)" if name in not_given else text for name, text in words.items()
-    )
+def describe_options(values: Mapping[str, Any], not_given: Sequence[str] = ()) -> str:
+    """'clients = 20, alpha = 0.1'; without options that do nothing, and without the partition
+    where α or the number of classes implies it.
+
+    not_given: options that the paper does not name
+    """
+    implied_partition = "classes" if "classes_per_client" in values else "dirichlet"
+    left_out = {**UNUSED, "partition": implied_partition}
+    texts = []
+    for name, value in values.items():
+        if left_out.get(name, "") == value:
+            continue
+        text = f"{name} = {format_option_value(value)}"
+        if name in not_given:
+            text += " (not given)"
+        texts.append(text)
+    return ", ".join(texts)
 
 
-def describe_side(
+def describe_conditions(
     rows: Sequence[str],
-    sides: Sequence[Mapping[str, Conditions]],
+    columns: Sequence[Mapping[str, Conditions]],
     quantity: str,
     not_given: Sequence[str] = (),
 ) -> str:
-    """'accuracy on cifar10 (alpha = 0.01; alpha = 0.1); with clients = 20; NN: rounds = 500; Linear: rounds = 500'.
+    """Describe what rows are compared by: 'accuracy on cifar10 (alpha = 0.01; alpha = 0.1); with
+    clients = 20; NN: rounds = 500; Linear: rounds = 500'.
 
-    sides: for each column the conditions of both `rows`;   not_given: options that the paper does not name
+    columns: for each column the conditions of all `rows`
+    not_given: options that the paper does not name
     """
-    constant = dict(sides[0][rows[0]].shared)
-    for side in sides:
-        for row in rows:
-            shared = side[row].shared
-            constant = {k: v for k, v in constant.items() if k in shared and shared[k] == v}
-    places: dict[str, list[str]] = {}
-    for side in sides:
-        shared = side[rows[0]].shared
-        varied = list_values({k: v for k, v in shared.items() if k not in constant})
-        if "init" in shared and "init" not in constant:
-            varied = f"init = {shared['init']}"
-        place = places.setdefault(side[rows[0]].dataset, [])
-        if varied and varied not in place:
-            place.append(varied)
-    named = []
-    for dataset, settings in places.items():
-        named.append(f"{dataset} ({'; '.join(settings)})" if settings else dataset)
-    words = [f"{IN_WORDS.get(quantity, quantity)} on {', '.join(named)}"]
-    if stated := list_values(constant, not_given):
-        words.append(f"with {stated}")
+    constant = find_constant_options(rows, columns)
+    texts = [
+        f"{IN_WORDS.get(quantity, quantity)} on {describe_datasets(rows[0], columns, constant)}"
+    ]
+    constant_text = describe_options(constant, not_given)
+    if constant_text:
+        texts.append(f"with {constant_text}")
     for row in rows:
-        own = dict.fromkeys(list_values(side[row].own, not_given) for side in sides)
-        stated = " or ".join(text for text in own if text)
-        if stated:
-            words.append(f"{row}: {stated}")
-    return "; ".join(words)
+        own_texts = []
+        for column in columns:
+            text = describe_options(column[row].own, not_given)
+            if text and text not in own_texts:
+                own_texts.append(text)
+        if own_texts:
+            texts.append(f"{row}: {' or '.join(own_texts)}")
+    return "; ".join(texts)
+
+
+def find_constant_options(
+    rows: Sequence[str], columns: Sequence[Mapping[str, Conditions]]
+) -> dict[str, Any]:
+    """Find the shared options that have the same value in all columns."""
+    constant = dict(columns[0][rows[0]].shared)
+    for column in columns:
+        for row in rows:
+            shared = column[row].shared
+            for name in list(constant):
+                if name not in shared or shared[name] != constant[name]:
+                    del constant[name]
+    return constant
+
+
+def describe_datasets(
+    row: str, columns: Sequence[Mapping[str, Conditions]], constant: Mapping[str, Any]
+) -> str:
+    """'cifar10 (alpha = 0.01; alpha = 0.1), mnist': each data set with what its columns vary."""
+    settings_of: dict[str, list[str]] = {}
+    for column in columns:
+        conditions = column[row]
+        varied = {k: v for k, v in conditions.shared.items() if k not in constant}
+        text = describe_options(varied)
+        if "init" in varied:
+            text = f"init = {varied['init']}"
+        settings = settings_of.setdefault(conditions.dataset, [])
+        if text and text not in settings:
+            settings.append(text)
+    texts = []
+    for dataset, settings in settings_of.items():
+        if settings:
+            texts.append(f"{dataset} ({'; '.join(settings)})")
+        else:
+            texts.append(dataset)
+    return ", ".join(texts)

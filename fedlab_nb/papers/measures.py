@@ -1,18 +1,28 @@
 """What the declared studies of the texts measure beyond a run's own numbers.
 
-A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A
-function of plain numbers is a constant of a figure:
+A figure names a function as MEASURES does. One of an outcome returns {name: number}, and a figure
+reads it as `runs/method:function.name`. One of plain numbers is a constant of a figure:
 `tables = "= tables_where_large_gaps_agree_more('tables')"`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from functools import cache
 from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from ..studies.outcome import Outcome
+
+NumbersByName = dict[str, float]
 
 
-def probes(outcome) -> dict[str, float]:
+def measure_linear_probes(outcome: Outcome) -> NumbersByName:
     """FuseFL: linear probes on the top features, trained on all training samples: of one client
     (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
     client's first layer or block.
@@ -36,7 +46,7 @@ def probes(outcome) -> dict[str, float]:
     }
 
 
-def confused(outcome) -> dict[str, float]:
+def measure_random_cue_accuracy(outcome: Outcome) -> NumbersByName:
     """FuseFL: accuracy on test images with a cue that is drawn at random."""
     from ..labs.fusefl.cue import make_test_sets
 
@@ -47,7 +57,7 @@ def confused(outcome) -> dict[str, float]:
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
-def shouting(outcome) -> dict[str, float]:
+def measure_loudness(outcome: Outcome) -> NumbersByName:
     """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients
     hold one class alone (`lonely`), and the share of the images that get the same answer from the
     mean of logits (`same`).
@@ -64,14 +74,15 @@ def shouting(outcome) -> dict[str, float]:
     }
 
 
-def trusted(outcome) -> dict[str, float]:
+def measure_trust(outcome: Outcome) -> NumbersByName:
     """FENS: the share of weights `below` zero; for how many classes the client with the largest
     weight holds most samples (`owners`); which share of the commonest single digit the clients hold
     that have it `alone`, and the weight that they get for it (`theirs`), 0 where there are none."""
     from ..labs.fens.trust import compare_weights_with_counts
 
     counts = np.asarray(outcome.label_counts)
-    weights = outcome.report.weights
+    report: Any = outcome.report
+    weights = report.weights
     like = compare_weights_with_counts(counts, weights)
     has_one_digit = (counts > 0).sum(1) == 1
     alone = counts[has_one_digit].sum(0)
@@ -85,24 +96,32 @@ def trusted(outcome) -> dict[str, float]:
     }
 
 
-def threes(outcome) -> dict[str, float]:
-    """FENS on the story's day: what client B, which has no threes, does for them, beside C, which has most.
+def compute_client_logits(outcome: Outcome, x: Tensor) -> Tensor:
+    """FENS: the logits of each client's network, [N, M, C], in double precision."""
+    return outcome.model.experts(x.to(outcome.settings.device)).double().cpu()
 
-    The weights of B and C for class 3; their mean logits for it on threes, and B's on zeros; how many test images of
-    other digits are called 3 as it is, and with B's weight set to zero.
+
+def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
+    """FENS on the story's day: what client B, which has no threes, does for them, beside C, which
+    has most.
+
+    The weights of B and C for class 3; their mean logits for it on threes, and B's on zeros; how
+    many test images of other digits are called 3 as it is, and with B's weight set to zero.
     """
-    b, c, zero, three = 1, 2, 0, 3
+    b = 1
+    c = 2
+    zero = 0
+    three = 3
     data = outcome.federation().dataset
     labels = data.y_test
-    logits = (
-        outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
-    )  # [N, M, C]
-    weights = torch.as_tensor(outcome.report.weights).double()
+    logits = compute_client_logits(outcome, data.x_test)
+    report: Any = outcome.report
+    weights = torch.as_tensor(report.weights).double()
     without = weights.clone()
     without[b, three] = 0
 
-    def count_false(table) -> float:
-        answers = (logits * table).sum(1).argmax(1)
+    def count_false_threes(client_weights: Tensor) -> float:
+        answers = (logits * client_weights).sum(1).argmax(1)
         return float(((answers == three) & (labels != three)).sum())
 
     return {
@@ -111,25 +130,27 @@ def threes(outcome) -> dict[str, float]:
         "loud_b": float(logits[labels == three, b, three].mean()),
         "loud_c": float(logits[labels == three, c, three].mean()),
         "zero_b": float(logits[labels == zero, b, three].mean()),
-        "false_with": count_false(weights),
-        "false_without": count_false(without),
+        "false_with": count_false_threes(weights),
+        "false_without": count_false_threes(without),
     }
 
 
-def eights(outcome) -> dict[str, float]:
-    """FENS on the story's day: what client H, which has no eights and the largest weight for them, does.
+def measure_client_h_on_eights(outcome: Outcome) -> NumbersByName:
+    """FENS on the story's day: what client H, which has no eights and the largest weight for them,
+    does.
 
-    The weight of H for class 8; its mean logit for it on sixes, of which it has most; how many of the eights among
-    the test images are read as such, as it is and with H's weight set to zero, and how many other images are called 8
-    without it.
+    The weight of H for class 8; its mean logit for it on sixes, of which it has most; how many of
+    the eights among the test images are read as such, as it is and with H's weight set to zero,
+    and how many other images are called 8 without it.
     """
-    h, six, eight = 7, 6, 8
+    h = 7
+    six = 6
+    eight = 8
     data = outcome.federation().dataset
     labels = data.y_test
-    logits = (
-        outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
-    )  # [N, M, C]
-    weights = torch.as_tensor(outcome.report.weights).double()
+    logits = compute_client_logits(outcome, data.x_test)
+    report: Any = outcome.report
+    weights = torch.as_tensor(report.weights).double()
     without = weights.clone()
     without[h, eight] = 0
     answers = (logits * weights).sum(1).argmax(1)
@@ -144,8 +165,9 @@ def eights(outcome) -> dict[str, float]:
     }
 
 
-def count_held(client: int, label: int, seed: int) -> int:
-    """How many samples of a class a client holds in the course's federation of digits (ten clients, α = 0.1)."""
+def count_client_samples(client: int, label: int, seed: int) -> int:
+    """Count the training samples of a class that a client holds in the course's federation of
+    digits (ten clients, α = 0.1)."""
     from ..data import federate
 
     counts = federate("digits", alpha=0.1, clients=10, seed=seed).label_counts
@@ -153,37 +175,38 @@ def count_held(client: int, label: int, seed: int) -> int:
 
 
 def count_test_samples(dataset: str, label: int = -1) -> int:
-    """How many test samples of a class a data set has; -1: of all classes."""
+    """Count the test samples of a class in a data set; -1: of all classes."""
     from ..data import load
 
     labels = load(dataset).y_test
     return len(labels) if label < 0 else int((labels == label).sum())
 
 
-def spread_of_share(share: float, count: int) -> float:
+def compute_share_deviation(share: float, count: int) -> float:
     """The standard deviation, in points, of the share that is right among `count` samples."""
     return 100 * (share * (1 - share) / count) ** 0.5
 
 
-def best(outcome) -> dict[str, float]:
+def find_best_member(outcome: Outcome) -> NumbersByName:
     """FENS: test accuracy of the best `member` alone."""
-    return {"member": max(outcome.report.member_accuracy)}
+    report: Any = outcome.report
+    return {"member": max(report.member_accuracy)}
 
 
-def members(outcome) -> dict[str, float]:
+def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
     """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
     consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
     before a head is copied, mean of the last four rounds."""
     from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent
 
-    report = outcome.report
+    report: Any = outcome.report
     samples = measure_dissent(outcome)
     least, _, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
 
-def voted(outcome) -> dict[str, float]:
+def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
     """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the
     run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
     `middle` and `most` dissent.
@@ -204,7 +227,7 @@ def voted(outcome) -> dict[str, float]:
     return {**shares, "least": least, "middle": middle, "most": most}
 
 
-def shown(outcome) -> dict[str, float]:
+def measure_copied_images(outcome: Outcome) -> NumbersByName:
     """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel,
     and which share is `near`: nearer to one of the client's images than these are to each other.
     """
@@ -217,7 +240,7 @@ def shown(outcome) -> dict[str, float]:
     return {"own": copies / sent, "near": close_images / sent}
 
 
-def by_heart(outcome) -> dict[str, float]:
+def measure_memorised_share(outcome: Outcome) -> NumbersByName:
     """Any model: the share of all clients' training samples that are right (`own`), which beside
     the test accuracy says how much was learnt by heart."""
     data = outcome.settings.data()
@@ -225,7 +248,7 @@ def by_heart(outcome) -> dict[str, float]:
 
 
 @cache
-def tables_where_large_gaps_agree_more(among: str) -> float:
+def count_tables_where_large_gaps_agree_more(among: str) -> float:
     """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives
     their number): in how many the half of the orderings with the larger published gaps agrees more
     often than the other half.
@@ -249,7 +272,7 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
 
 
 @cache
-def claims_of_the_papers(outcome: str) -> int:
+def count_paper_claims(outcome: str) -> int:
     """How many claims of the papers' tables come out so (`claims.OUTCOMES`), each result once.
 
     "all": how many there are;   "counted": how many count
@@ -257,4 +280,29 @@ def claims_of_the_papers(outcome: str) -> int:
     from .all_tables import paper_tables
 
     tables = paper_tables()
-    return {**tables.counts, "all": len(tables.claims), "counted": len(tables.first)}[outcome]
+    return {
+        **tables.outcome_counts,
+        "all": len(tables.claims),
+        "counted": len(tables.distinct_claims),
+    }[outcome]
+
+
+# By their names in the files of figures, which are also the columns of the stored rows.
+MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
+    "probes": measure_linear_probes,
+    "confused": measure_random_cue_accuracy,
+    "shouting": measure_loudness,
+    "trusted": measure_trust,
+    "threes": measure_client_b_on_threes,
+    "eights": measure_client_h_on_eights,
+    "best": find_best_member,
+    "members": measure_member_accuracies,
+    "voted": measure_vote_accuracies,
+    "shown": measure_copied_images,
+    "by_heart": measure_memorised_share,
+    "count_held": count_client_samples,
+    "spread_of_share": compute_share_deviation,
+    "tables_where_large_gaps_agree_more": count_tables_where_large_gaps_agree_more,
+    "claims_of_the_papers": count_paper_claims,
+    "count_test_samples": count_test_samples,
+}

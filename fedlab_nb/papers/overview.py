@@ -1,5 +1,5 @@
-"""What an experiment will be, before it is run: one federation, one architecture and one recipe for all methods, then
-each method's own settings, every line with its source.
+"""What an experiment will be, before it is run: one federation, one architecture and one recipe for
+all methods, then each method's own settings, every line with its source.
 
     >>> print(plan("fedlpa", ["fedavg", "fedlpa"], dataset="digits"))  # doctest: +SKIP
 """
@@ -10,8 +10,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..data import Description
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
@@ -22,7 +23,7 @@ from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_value
 from ..studies.store import Store, list_entries
 from ..studies.text_tables import Grid, Printable
 from ..training.recipe import OFF
-from .published import not_here
+from .published import list_missing_items
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
@@ -30,10 +31,22 @@ NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
 TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 
 
+class OverviewRow(NamedTuple):
+    """A setting, its value in words, and where the value comes from."""
+
+    setting: str
+    value: str
+    source: str
+
+
 @dataclass(frozen=True, repr=False)
 class Overview(Printable):
-    """An experiment as it is planned. `shared`: {setting: value and source} of the data, the clients' models and their
-    recipe, the same for all methods; `methods`: {method: the same}; `notes`: what the plan does not have of the paper.
+    """An experiment as it is planned.
+
+    shared: {setting: value and source} of the data, the clients' models and their recipe, the same
+        for all methods
+    methods: {method: its own settings}
+    notes: what the plan does not have of the paper
     """
 
     preset: str
@@ -43,18 +56,23 @@ class Overview(Printable):
     notes: tuple[str, ...]
     plans: tuple[Plan, ...]
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """(setting, value, source), the shared ones first, then each method's under its name."""
-        rows = [(name, format_value(line.value), line.source) for name, line in self.shared.items()]
-        for method, lines in self.methods.items():
-            own = {f"{method}.{name}" if name else method: line for name, line in lines.items()}
-            rows += [(name, format_value(line.value), line.source) for name, line in own.items()]
-        return rows
+    def list_rows(self) -> list[OverviewRow]:
+        """List all settings, the shared ones first, then each method's under its name."""
+        lines = dict(self.shared)
+        for method, method_lines in self.methods.items():
+            for name, line in method_lines.items():
+                lines[f"{method}.{name}" if name else method] = line
+        return [
+            OverviewRow(name, format_value(line.value), line.source) for name, line in lines.items()
+        ]
 
     def parts(self) -> list[str | Grid]:
-        missing = f"Missing or different here: {'; '.join(self.notes)}."
-        grid = [["setting", "value", "source"], *map(list, self.rows())]
-        return [f"{self.preset}: {self.title}", grid, *[missing] * bool(self.notes)]
+        grid = [["setting", "value", "source"]]
+        grid += [list(row) for row in self.list_rows()]
+        parts: list[str | Grid] = [f"{self.preset}: {self.title}", grid]
+        if self.notes:
+            parts.append(f"Missing or different here: {'; '.join(self.notes)}.")
+        return parts
 
 
 def plan(
@@ -67,44 +85,57 @@ def plan(
     Raises UsageError for everything that `fl.run` refuses.
     """
     setup = SETUPS[choose("preset", preset, SETUPS)]
-    names = [methods] if isinstance(methods, str) else list(methods or setup.methods or METHODS)
-    asked = Settings.make(preset=preset, **settings)
-    works = make_plans(asked, names)
-    about = asked.describe()
-    settings = {
-        name: value for name, value in settings.items() if (name, value) != ("model", "auto")
-    }
-    there = setup.apply_rows(asked.dataset, asked.alpha, about.input_shape)
+    if isinstance(methods, str):
+        names = [methods]
+    else:
+        names = list(methods or setup.methods or METHODS)
+    chosen = Settings.make(preset=preset, **settings)
+    plans = make_plans(chosen, names)
+    data_info = chosen.describe()
+    given = dict(settings)
+    if given.get("model") == "auto":
+        del given["model"]
+    applied = setup.apply_rows(chosen.dataset, chosen.alpha, data_info.input_shape)
     shared = {
-        **federation_lines(asked, there, settings, about),
-        **model_lines(works, there, settings),
-        **recipe_lines(works, there, settings, about),
+        **make_federation_lines(chosen, applied, given, data_info),
+        **make_model_lines(plans, applied, given),
+        **make_recipe_lines(plans, applied, given, data_info),
     }
-    own = {work.name: method_lines(work, there, settings) for work in works}
-    notes = [*setup.missing, *not_here(preset)]
-    if setup.datasets and asked.dataset not in setup.datasets:
-        first = f"the values are those for {setup.block.shared['dataset'].value}, unless a line says something else"
-        notes.insert(0, f"{asked.dataset} is not in this paper: {first}")
-    return Overview(preset, setup.title, shared, own, tuple(notes), tuple(works))
+    own = {plan.name: make_method_lines(plan, applied, given) for plan in plans}
+    notes = [*setup.missing, *list_missing_items(preset)]
+    if setup.datasets and chosen.dataset not in setup.datasets:
+        first = setup.block.shared["dataset"].value
+        notes.insert(
+            0,
+            f"{chosen.dataset} is not in this paper: the values are those for {first}, "
+            "unless a line says something else",
+        )
+    return Overview(preset, setup.title, shared, own, tuple(notes), tuple(plans))
 
 
-def federation_lines(
-    asked: Settings, there: Setup, given: Mapping[str, Any], about: Any
+def make_federation_lines(
+    settings: Settings, setup: Setup, given: Mapping[str, Any], data_info: Description
 ) -> dict[str, Line]:
-    """Data and partition. Settings that nobody set and that are as ever are left out, but for the main ones."""
+    """Make the lines of data and partition. Settings that have their default and that neither a
+    person nor the set-up gave are left out, but for the main ones.
+
+    given: what a person set
+    """
     lines: dict[str, Line] = {}
     for field in dataclasses.fields(Settings):
-        value, name = getattr(asked, field.name), field.name
-        named = name in given or name in there.block.shared or name in ALWAYS
-        if name not in NEVER and (named or value != field.default):
-            lines[name] = Line(value, source_of(name, there, given))
-    if asked.partition == "natural":  # whatever the paper has: the data name their clients
-        lines |= {
-            name: Line(getattr(asked, name), "the data's own clients")
-            for name in ("partition", "clients")
-        }
+        name = field.name
+        value = getattr(settings, name)
+        is_named = name in given or name in setup.block.shared or name in ALWAYS
+        if name not in NEVER and (is_named or value != field.default):
+            lines[name] = Line(value, find_source(name, setup, given))
+    if settings.partition == "natural":  # whatever the paper has: the data name their clients
+        for name in ("partition", "clients"):
+            lines[name] = Line(getattr(settings, name), "the data's own clients")
         lines.pop("alpha")
-    sizes = f"{about.n_train:,} training, {about.n_test:,} test, {about.n_public:,} public samples"
+    sizes = (
+        f"{data_info.n_train:,} training, {data_info.n_test:,} test, "
+        f"{data_info.n_public:,} public samples"
+    )
     return {
         "dataset": lines.pop("dataset"),
         "samples": Line(sizes, "after what `public` takes"),
@@ -112,90 +143,112 @@ def federation_lines(
     }
 
 
-def source_of(
-    name: str, there: Setup, given: Mapping[str, Any], method: str = "", kind: str = ""
+def find_source(
+    name: str, setup: Setup, given: Mapping[str, Any], method: str = "", kind: str = ""
 ) -> str:
-    """Where the value of a setting comes from. `kind`: where the classroom's file has its source."""
+    """Say where the value of a setting comes from.
+
+    kind: the word under which the classroom's file has its source; "": the name
+    """
     if name in given:
         return GIVEN
-    line = there.select_lines([name], method).get(name)
+    line = setup.select_lines([name], method).get(name)
     if line is not None:
         return line.source
-    return (
-        there.words.get(kind or name, "classroom")
-        if there.name == CLASSROOM
-        else "not given: classroom"
-    )
+    if setup.name == CLASSROOM:
+        return setup.words.get(kind or name, "classroom")
+    return "not given: classroom"
 
 
-def model_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
-    """The clients' networks: one line, or two where methods that need one architecture have another."""
+def make_model_lines(
+    plans: Sequence[Plan], setup: Setup, given: Mapping[str, Any]
+) -> dict[str, Line]:
+    """Make the lines of the clients' networks: one, or two where methods that need one architecture
+    have another."""
     lines: dict[str, Line] = {}
-    for work in works:
-        kinds = list(
-            dict.fromkeys(
-                f"{name}:{width}" if width else name for name, *_, width in work.architectures
-            )
-        )
-        text = (
-            ", dealt in turn: ".join([str(len(kinds)), ", ".join(kinds)])
-            if len(kinds) > 1
-            else kinds[0]
-        )
-        one = "one_model" in there.block.shared and "one architecture" in work.method.info.needs
-        name = "one_model" if one and "model" not in given else "model"
-        usual = len(work.architectures[0][1]) == 3 or there.name == CLASSROOM
-        source = (
-            source_of(name, there, given) if usual else "the paper has no feature rows: classroom"
-        )
-        lines.setdefault(name, Line(text, GIVEN if "model" in given else source))
+    for plan in plans:
+        needs_one = "one architecture" in plan.method.info.needs
+        name = "model"
+        if needs_one and "one_model" in setup.block.shared and "model" not in given:
+            name = "one_model"
+        has_feature_rows = len(plan.architectures[0][1]) != 3
+        if "model" in given:
+            source = GIVEN
+        elif has_feature_rows and setup.name != CLASSROOM:
+            source = "the paper has no feature rows: classroom"
+        else:
+            source = find_source(name, setup, given)
+        lines.setdefault(name, Line(describe_architectures(plan), source))
     return {name: lines[name] for name in ("model", "one_model") if name in lines}
 
 
-def recipe_lines(
-    works: Sequence[Plan], there: Setup, given: Mapping[str, Any], about: Any
+def describe_architectures(plan: Plan) -> str:
+    """'mlp', or '2, dealt in turn: mlp, cnn:16' where clients have several architectures."""
+    names = []
+    for name, *_, width in plan.architectures:
+        text = f"{name}:{width}" if width else name
+        if text not in names:
+            names.append(text)
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)}, dealt in turn: {', '.join(names)}"
+
+
+def make_recipe_lines(
+    plans: Sequence[Plan], setup: Setup, given: Mapping[str, Any], data_info: Description
 ) -> dict[str, Line]:
-    """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
-    convolutions = any(MODELS[name].needs for name, *_ in works[0].architectures)
-    recipe = make_shared_recipe(works[0].settings, there, about, convolutions)
-    off = {**OFF, "augmentation": recipe.augmentation}  # that is said by `transform`
+    """Make the lines of the recipe that the clients of all methods share; what a method has of its
+    own is among its own lines."""
+    has_convolutions = any(MODELS[name].needs for name, *_ in plans[0].architectures)
+    recipe = make_shared_recipe(plans[0].settings, setup, data_info, has_convolutions)
+    unused = {**OFF, "augmentation": recipe.augmentation}  # `transform` says it
     if recipe.schedule == "constant":
-        off["lr_min"] = recipe.lr_min
-    named = {*given, *there.block.shared}
-    names = [
-        name for name in RECIPE_FIELDS if name in named or off.get(name) != getattr(recipe, name)
-    ]
-    return {
-        name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe"))
-        for name in names
-    }
+        unused["lr_min"] = recipe.lr_min
+    lines = {}
+    for name in RECIPE_FIELDS:
+        value = getattr(recipe, name)
+        is_named = name in given or name in setup.block.shared
+        if is_named or unused.get(name) != value:
+            lines[name] = Line(value, find_source(name, setup, given, kind="recipe"))
+    return lines
 
 
-def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
-    """A method's own settings: where the paper has it, what it or the person gives, and what the rest is."""
-    name, knobs = work.name, [k.name for k in work.method.fields()]
-    stands = there.block.sources.get(name)
-    here = (
-        work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
-    )
-    lines = {"": Line(work.label, stands or here)}
-    own = there.select_lines(
-        [name for name in RECIPE_FIELDS if name not in knobs], name
-    )  # what the set-up gives it alone
-    for field, line in own.items():
-        lines[field] = Line(getattr(work.recipe, field), GIVEN if field in given else line.source)
+def make_method_lines(plan: Plan, setup: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
+    """Make the lines of a method's own settings: where the paper has it, what it or the person
+    gives, and what the rest is."""
+    name = plan.name
+    knobs = [knob.name for knob in plan.method.fields()]
+    source = setup.block.sources.get(name)
+    if not source and setup.name == CLASSROOM:
+        source = plan.method.info.paper
+    elif not source:
+        source = "not in this paper: the same clients"
+    lines = {"": Line(plan.label, source)}
+    recipe_names = [field for field in RECIPE_FIELDS if field not in knobs]
+    for field, line in setup.select_lines(
+        recipe_names, name
+    ).items():  # what the set-up gives it alone
+        field_source = GIVEN if field in given else line.source
+        lines[field] = Line(getattr(plan.recipe, field), field_source)
     for knob in knobs:
-        plainly = f"{name}.{knob}" in given or (knob in given and knob not in RECIPE_FIELDS)
-        source = GIVEN if plainly else source_of(knob, there, {}, name, kind="method")
-        lines[knob] = Line(getattr(work.method, knob), source)
+        is_of_recipe = knob in RECIPE_FIELDS
+        if f"{name}.{knob}" in given or (knob in given and not is_of_recipe):
+            knob_source = GIVEN
+        else:
+            knob_source = find_source(knob, setup, {}, name, kind="method")
+        lines[knob] = Line(getattr(plan.method, knob), knob_source)
     return lines
 
 
 # ----------------------------------------------------------------------------------------------- how long a study takes
 @dataclass(frozen=True)
 class Estimate:
-    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered. Seconds are those of
-    `cost.py`, None with a method that it does not know; bytes are those of an entry in the store, on average."""
+    """What a study would take.
+
+    remembered: how many of the cells are stored already
+    seconds: of the other cells, see `cost.py`; None with a method that it does not know
+    bytes: of the other cells in the store, an entry being as large as the stored ones on average
+    """
 
     cells: int
     remembered: int
@@ -214,12 +267,13 @@ class Estimate:
         return text + "."
 
 
-def estimate(study: Study) -> Estimate:
-    """How many cells, how many of them remembered, and how long and how large the rest will be."""
-    plans, store = [cell.plan for cell in study.cells()], Store("runs")
+def estimate_study(study: Study) -> Estimate:
+    """Estimate how many cells a study has, how many of them are remembered, and how long and how
+    large the rest will be."""
+    store = Store("runs")
+    plans = [cell.plan for cell in study.cells()]
     missing = [plan for plan in plans if not store.has(plan.make_run_key())]
-    size = fmean(
-        [entry.bytes for entry in list_entries() if entry.kind == "runs"] or [TYPICAL_BYTES]
-    )
+    sizes = [entry.bytes for entry in list_entries() if entry.kind == "runs"]
+    size = fmean(sizes or [TYPICAL_BYTES])
     remembered = len(plans) - len(missing)
     return Estimate(len(plans), remembered, estimate_seconds(missing), size * len(missing))

@@ -6,7 +6,10 @@ plot_claims(fl.paper_tables())                         a sign a claim
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.axes import Axes
 
 from ..plots.kit import describe_picture
 from ..plots.style import (
@@ -21,145 +24,156 @@ from ..plots.style import (
     legend,
 )
 from ..plots.words import build_table
-from .claims import JUDGED, OUTCOMES
-from .published import PAPERS, TRIED, tally
+from .claims import JUDGED, OUTCOMES, Claim
+from .published import PAPERS, TRIED, Ordering, describe_verdicts
+
+if TYPE_CHECKING:
+    from .all_tables import PaperTables
+    from .reproduction import Reproduction
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 # Of claims; the signs differ, so that no colour is needed to tell them apart.
 FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white", "white"), strict=True))
 SIGNS = dict(zip(OUTCOMES, "sDox^.", strict=True))
 NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
+LARGE_SIGN = 5.4  # points
+SMALL_SIGN = 2.8
 WIDE = 11.5  # places across that the claims of a paper have, names included
 
 
-def plot_orderings(result: Any) -> Picture:
+def plot_orderings(reproduction: Reproduction) -> Picture:
     """Draw how far the better method of the paper is ahead, in the paper (x) and here (y).
 
-    result: what `reproduce` gives. Dots above the line agree, dots below it disagree; grey ones are within the noise.
+    reproduction: what `reproduce` gives. Dots above the line agree, dots below it disagree; grey
+        ones are within the noise.
     """
-    tried = [o for o in result.orderings if o.verdict in TRIED]
-    scale = 1e-6 if result.is_count else 100
-    unit = ("10⁹ numbers", "10⁶ numbers") if result.is_count else ("points", "points")
+    tried = [ordering for ordering in reproduction.orderings if ordering.verdict in TRIED]
+    if reproduction.is_count:
+        scale = 1e-6
+        paper_unit = "10⁹ numbers"
+        our_unit = "10⁶ numbers"
+    else:
+        scale = 100
+        paper_unit = our_unit = "points"
+    x_label = f"ahead in the paper, {paper_unit}"
+    y_label = f"ahead here, {our_unit}"
     with drawing(size=(6.2, 3.9)) as (figure, ax):
-        dress(ax, x=f"ahead in the paper, {unit[0]}", y=f"ahead here, {unit[1]}", grid="both")
+        dress(ax, x=x_label, y=y_label, grid="both")
         for verdict in reversed(TRIED):
-            own = [o for o in tried if o.verdict == verdict]
-            x, y = [o.gap for o in own], [scale * o.ours.mean for o in own]
+            dots = [ordering for ordering in tried if ordering.verdict == verdict]
             ax.plot(
-                x,
-                y,
+                [ordering.gap for ordering in dots],
+                [scale * get_lead(ordering) for ordering in dots],
                 "o",
                 color=HUES[verdict],
                 ms=4.5,
                 alpha=0.65,
                 mew=0,
-                label=f"{verdict} ({len(own)})",
+                label=f"{verdict} ({len(dots)})",
             )
         draw_level_line(ax, 0)
         legend(ax, loc="best")
-    order = "data set | setting | published order | ahead there | ahead here | verdict"
-    rows = (
-        (
-            o.column.dataset,
-            o.column.setting,
-            f"{o.better} over {o.worse}",
-            f"{o.gap:g}",
-            f"{scale * o.ours.mean:.1f}",
+    rows = []
+    for ordering in tried:
+        rows.append(
+            (
+                ordering.column.dataset,
+                ordering.column.setting,
+                f"{ordering.better} over {ordering.worse}",
+                f"{ordering.gap:g}",
+                f"{scale * get_lead(ordering):.1f}",
+                ordering.verdict,
+            )
         )
-        for o in tried
-    )
-    table = build_table(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
+    head = "data set | setting | published order | ahead there | ahead here | verdict"
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
+    table = reproduction.table
+    sentence = f"Orderings: {describe_verdicts(tried)}."
     return describe_picture(
-        figure,
-        title,
-        f"{result.table.paper}, {result.table.item}",
-        f"Orderings: {tally(tried)}.",
-        table,
+        figure, title, f"{table.paper}, {table.item}", sentence, build_table(head, rows)
     )
 
 
-def plot_claims(tables: Any) -> Picture:
-    """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim; small ones repeat
-    the numbers of a claim above them.
+def get_lead(ordering: Ordering) -> float:
+    """How far the method that is better in the paper is ahead here, in the mean over seeds."""
+    assert ordering.ours is not None  # its verdict is one of TRIED
+    return ordering.ours.mean
+
+
+def plot_claims(tables: PaperTables) -> Picture:
+    """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim;
+    small ones repeat the numbers of a claim above them.
 
     tables: what `paper_tables` gives
     """
-    rows: dict[str, list[Any]] = {paper: [] for paper in PAPERS}
-    for r in tables.tables:
-        if r.claims:
-            rows[r.table.name.split(":")[0]].append(r)
-    most = max(map(len, rows.values()))
-    once = {id(claim) for claim in tables.first}
+    columns: dict[str, list[Reproduction]] = {paper: [] for paper in PAPERS}
+    for reproduction in tables.tables:
+        if reproduction.claims:
+            columns[find_paper(reproduction)].append(reproduction)
+    most = max(len(column) for column in columns.values())
+    distinct = {id(claim) for claim in tables.distinct_claims}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
-        for x, (paper, of) in enumerate(rows.items()):
+        for number, (paper, column) in enumerate(columns.items()):
+            left = number * WIDE
             ax.text(
-                x * WIDE,
-                -1.3,
-                PAPERS[paper],
-                fontsize=10,
-                fontweight="bold",
-                color=INK,
-                va="center",
+                left, -1.3, PAPERS[paper], fontsize=10, fontweight="bold", color=INK, va="center"
             )
-            for y, r in enumerate(of):
-                ax.text(x * WIDE + 0.9, y, r.table.name.split(":")[1], **NUMBERED)
-                ordered = sorted(r.claims, key=lambda claim: OUTCOMES.index(claim.outcome))
-                for place, claim in enumerate(ordered, 2):
-                    repeats = claim.outcome in JUDGED and id(claim) not in once
-                    size = 2.8 if repeats else 5.4
-                    ax.plot(
-                        x * WIDE + place, y, SIGNS[claim.outcome], ms=size, **signed(claim.outcome)
-                    )
-        for outcome, count in tables.counts.items():
-            ax.plot(
-                [],
-                [],
-                SIGNS[outcome],
-                ms=5.4,
-                label=f"{outcome} ({count})",
-                ls="",
-                **signed(outcome),
-            )
-        ax.plot(
-            [],
-            [],
-            "s",
-            ms=2.8,
-            label="small: numbers of a claim above",
-            ls="",
-            **signed(OUTCOMES[0]),
-        )
-        ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
+            for y, reproduction in enumerate(column):
+                ax.text(left + 0.9, y, reproduction.table.name.split(":")[1], **NUMBERED)
+                draw_claim_signs(ax, left + 2, y, reproduction.claims, distinct)
+        add_sign_legend(ax, tables.outcome_counts)
+        ax.set(xlim=(-0.5, len(columns) * WIDE - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
-        legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
-    every = [(r, claim) for of in rows.values() for r in of for claim in r.claims]
-    named = (
-        (
-            f"{PAPERS[r.table.name.split(':')[0]]}, {r.table.item}",
-            f"{claim.better} over {claim.worse}",
-            claim.outcome,
-            r.describe_claim(claim),
-        )
-        for r, claim in every
-    )
-    table = build_table("table | claim | here | what is compared", named)
-    return describe_picture(
-        figure,
-        "A sign for each claim of the five papers, a row a table",
-        "",
-        tables.sentence,
-        table,
-    )
+    rows = []
+    for column in columns.values():
+        for reproduction in column:
+            item = f"{PAPERS[find_paper(reproduction)]}, {reproduction.table.item}"
+            for claim in reproduction.claims:
+                order = f"{claim.better} over {claim.worse}"
+                rows.append((item, order, claim.outcome, reproduction.describe_claim(claim)))
+    table = build_table("table | claim | here | what is compared", rows)
+    title = "A sign for each claim of the five papers, a row a table"
+    return describe_picture(figure, title, "", tables.sentence, table)
 
 
-def signed(outcome: str) -> dict[str, Any]:
+def find_paper(reproduction: Reproduction) -> str:
+    """The paper of a table, as in PAPERS: "fens" of "fens:1"."""
+    return reproduction.table.name.split(":")[0]
+
+
+def draw_claim_signs(
+    ax: Axes, left: float, y: float, claims: Sequence[Claim], distinct: Collection[int]
+) -> None:
+    """Draw a row of signs from `left` on, in the order of OUTCOMES.
+
+    distinct: ids of the claims that repeat no earlier one
+    """
+    ordered = sorted(claims, key=lambda claim: OUTCOMES.index(claim.outcome))
+    for place, claim in enumerate(ordered):
+        is_repeated = claim.outcome in JUDGED and id(claim) not in distinct
+        size = SMALL_SIGN if is_repeated else LARGE_SIGN
+        style = choose_sign_style(claim.outcome)
+        ax.plot(left + place, y, SIGNS[claim.outcome], ms=size, **style)
+
+
+def add_sign_legend(ax: Axes, counts: Mapping[str, int]) -> None:
+    """Add the legend of the signs, with how many claims have each outcome."""
+    for outcome, count in counts.items():
+        label = f"{outcome} ({count})"
+        style = choose_sign_style(outcome)
+        ax.plot([], [], SIGNS[outcome], ms=LARGE_SIGN, label=label, ls="", **style)
+    label = "small: numbers of a claim above"
+    ax.plot([], [], "s", ms=SMALL_SIGN, label=label, ls="", **choose_sign_style(OUTCOMES[0]))
+    legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
+
+
+def choose_sign_style(outcome: str) -> dict[str, Any]:
     """Colour and edge of a claim's sign."""
-    edge = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}.get(
-        outcome, FILLS[outcome]
-    )
+    fill = FILLS[outcome]
+    edges = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}
+    widths = {"reversed": 1.6, "mixed": 1.2}
     return {
-        "color": FILLS[outcome],
-        "mec": edge,
-        "mew": {"reversed": 1.6, "mixed": 1.2}.get(outcome, 0.6),
+        "color": fill,
+        "mec": edges.get(outcome, fill),
+        "mew": widths.get(outcome, 0.6),
     }

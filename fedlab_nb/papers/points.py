@@ -1,9 +1,11 @@
-"""Points and their rows: which runs a declared study wants, whether a stored row is still of them, making it again.
+"""Points and their rows: which runs a declared study wants, whether a stored row is still of them,
+making it again.
 
-A point is one method at one setting. A row holds as long as its data sets are the same and the options that it has
-keep their values: an option that came since then had its default when the row was made. A row also says on which
-processor, and with which PyTorch and NumPy it was made (`on`); elsewhere the same runs differ by rounding. `Declared`
-is a study: the points that are wanted, the rows that are stored, and the command that makes what is missing.
+A point is one method at one setting. A row holds as long as its data sets are the same and the
+options that it has keep their values: an option that came since then had its default when the row
+was made. A row also says on which processor, and with which PyTorch and NumPy it was made (`on`);
+elsewhere the same runs differ by rounding. `DeclaredStudy` is a study: the points that are wanted,
+the rows that are stored, and the command that makes what is missing.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class Point:
         return json.loads(json.dumps(options))  # tuples become lists, as in a stored row
 
     @cached_property
-    def data(self) -> str:
+    def data_digest(self) -> str:
         """Digests of the data sets that the runs read, joined by "+"; without those whose files are not here."""
         digests = [self.settings.describe().digest]
         for _, value in self.settings.overrides:
@@ -93,11 +95,11 @@ class Point:
         return "+".join(digest for digest in digests if digest)
 
     def is_current(self, row: Row | None) -> bool:
-        """Whether a stored row is of this point, whole, and made with today's data and today's values of the options
-        that it has."""
+        """Whether a stored row is of this point, whole, and made with today's data and today's
+        values of the options that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
-        if row.get("data", self.data) != self.data:
+        if row.get("data", self.data_digest) != self.data_digest:
             return False
         is_whole = "failed" in row or self.columns.keys() <= row.keys()
         return is_whole and row["made"].items() <= self.options.items()
@@ -106,20 +108,21 @@ class Point:
 def compute_rows(
     points: Sequence[Point],
     decimals: int | None = None,
-    finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
-    **ways: Any,
+    on_finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
+    **run_options: Any,
 ) -> Iterator[tuple[Point, Row]]:
-    """Each point with its row, as soon as all its runs are there. A run that failed has None in each column, and the
-    row says why.
+    """Compute the runs of points; yields each point with its row as soon as all its runs are there.
+    A run that failed has None in each column, and the row says why.
 
-    decimals: of a number that is not whole; None: all of them;   finished: is told of each run
-    ways: workers, cache and so on, as `run_cells` takes them
+    decimals: of a number that is not whole; None: all of them
+    on_finished: called with each run's cell, its outcome (None if it failed) and its error ("")
+    run_options: workers, cache and so on, as `run_cells` takes them
     """
     point_of = {id(cell): point for point in points for cell in point.cells}
     errors: dict[str, list[str]] = {point.key: [] for point in points}
     values: dict[str, dict[int, dict[str, Any]]] = {point.key: {} for point in points}
-    for cell, outcome, error in run_cells(sort_by_clients(points), **ways):
-        finished(cell, outcome, error)
+    for cell, outcome, error in run_cells(sort_by_clients(points), **run_options):
+        on_finished(cell, outcome, error)
         point = point_of[id(cell)]
         if error:
             errors[point.key].append(error)
@@ -129,21 +132,25 @@ def compute_rows(
 
 
 def read_columns(point: Point, outcome: Outcome | None, decimals: int | None) -> dict[str, Any]:
-    """What a row keeps of one run, by column; None in each of one that failed."""
+    """Read the columns of a row off one run; None in each if it failed."""
     if outcome is None:
         return dict.fromkeys(point.columns)
     return {name: round_value(read(outcome), decimals) for name, read in point.columns.items()}
 
 
 def make_row(point: Point, values: Mapping[int, Mapping[str, Any]], errors: Sequence[str]) -> Row:
-    """The row of a point. `values`: by seed and column;   `errors`: of its runs, in the order in which they ended."""
+    """Make the row of a point.
+
+    values: by seed and column
+    errors: of its runs, in the order in which they ended
+    """
     row: Row = {
         "runs": point.runs,
         "method": point.method,
         "at": dict(point.at),
         "seeds": [*point.seeds],
         "made": dict(point.options),
-        "data": point.data,
+        "data": point.data_digest,
         "on": describe_machine(),
     }
     for name in point.columns:
@@ -154,7 +161,7 @@ def make_row(point: Point, values: Mapping[int, Mapping[str, Any]], errors: Sequ
 
 
 def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
-    """All runs; those that begin with the same trained clients stand together."""
+    """List the runs of all points; those that begin with the same trained clients stand together."""
     groups: dict[str, list[Cell]] = {}
     for point in points:
         for cell in point.cells:
@@ -163,7 +170,7 @@ def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
 
 
 def name_device(device: str) -> str:
-    """What a device is called: "cpu", or the card's own name."""
+    """Name a device: "cpu", or the card's own name."""
     if device == "cpu":
         return device
     import torch
@@ -179,12 +186,12 @@ def describe_machine() -> str:
 
 
 def count_machines(rows: Iterable[Row]) -> dict[str, int]:
-    """How many of the rows each machine has made, by what `describe_machine` said there."""
+    """Count the rows that each machine has made, by what `describe_machine` said there."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
 
 def find_processor() -> str:
-    """What the processor is called; where the system does not say, its kind."""
+    """Find the processor's name; where the system does not say, its kind."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition(":")
@@ -196,7 +203,7 @@ def find_processor() -> str:
 
 
 def round_value(value: Any, decimals: int | None) -> float | None:
-    """A number as it is stored: whole numbers as they are."""
+    """Round a number as it is stored; whole numbers stay as they are."""
     if value is None or decimals is None or isinstance(value, int):
         return value
     return round(float(value), decimals)
@@ -221,7 +228,7 @@ def write_rows(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> Non
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredStudy:
     """A study by name.
 
     path: its results
@@ -237,46 +244,59 @@ class Declared:
     decimals: int = 4
     wanted: Callable[[Sequence[Row]], Iterable[Point]] = lambda rows: ()
 
-    def points(self, rows: Sequence[Row] = ()) -> Iterable[Point]:
-        """The points that are wanted, where there are these rows."""
+    def list_points(self, rows: Sequence[Row] = ()) -> Iterable[Point]:
+        """List the points that the study wants, where there are these rows."""
         return self.wanted(rows)
 
-    def rows(self) -> list[Row]:
-        """The stored rows, none if nothing was stored yet."""
+    def load_rows(self) -> list[Row]:
+        """Load the stored rows; none if nothing was stored yet."""
         if not self.path.exists():
             return []
         _, rows = read_stored_rows(self.path)
         return rows
 
-    def missing(self, rows: Sequence[Row], anew: Sequence[str] = ()) -> list[Point]:
-        """The points that have no row, or one that was made with other settings; and those of the methods `anew`."""
+    def list_missing_points(
+        self, rows: Sequence[Row], recomputed: Sequence[str] = ()
+    ) -> list[Point]:
+        """List the points that have no row, or one that was made with other settings.
+
+        recomputed: methods whose points are listed in any case
+        """
         stored = {make_row_key(row): row for row in rows}
         points = []
-        for point in self.points(rows):
-            if point.method in anew or not point.is_current(stored.get(point.key)):
+        for point in self.list_points(rows):
+            if point.method in recomputed or not point.is_current(stored.get(point.key)):
                 points.append(point)
         return points
 
-    def stale(self) -> list[str]:
-        """What `missing` says of the stored rows, a sentence for each method."""
+    def describe_stale_rows(self) -> list[str]:
+        """A sentence for each method whose rows are missing or have other settings."""
         names = {}
-        for point in self.missing(self.rows()):
+        for point in self.list_missing_points(self.load_rows()):
             names[f"{self.name}/{point.runs}/{point.method}"] = point
         return [
             f"{name}: rows are missing or have other settings; run {COMMAND} {self.name}"
             for name in names
         ]
 
-    def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
-        """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
-        its rows, and goes on where it was. Returns why points failed, by key."""
-        rows = {make_row_key(row): row for row in self.rows()}
+    def compute_missing_rows(
+        self, *, recomputed: Sequence[str] = (), **run_options: Any
+    ) -> dict[str, str]:
+        """Compute what is missing until nothing is. A call that was stopped keeps its rows, and the
+        next one goes on where it was. Returns {key of a point: why it failed}.
+
+        recomputed: methods that are computed in any case
+        """
+        rows = {make_row_key(row): row for row in self.load_rows()}
         computed = set[str]()
         device = "cpu"
         start = time.monotonic()
         try:
-            while points := self._list_remaining(list(rows.values()), anew, computed):
-                for point, row in compute_rows(points, self.decimals, **ways):
+            while True:
+                points = self._list_remaining(list(rows.values()), recomputed, computed)
+                if not points:
+                    break
+                for point, row in compute_rows(points, self.decimals, **run_options):
                     rows[point.key] = row
                     computed.add(point.key)
                     device = point.cells[0].plan.settings.device
@@ -286,10 +306,14 @@ class Declared:
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 
     def _list_remaining(
-        self, rows: Sequence[Row], anew: Sequence[str], computed: Iterable[str]
+        self, rows: Sequence[Row], recomputed: Sequence[str], computed: Iterable[str]
     ) -> list[Point]:
         """The missing points without those of the keys `computed`."""
-        return [point for point in self.missing(rows, anew) if point.key not in computed]
+        return [
+            point
+            for point in self.list_missing_points(rows, recomputed)
+            if point.key not in computed
+        ]
 
     def _write(self, rows: Mapping[str, Row], device: str, seconds: float) -> None:
         """Write those of the `rows` that are wanted, and what the file says of itself."""
@@ -298,7 +322,7 @@ class Declared:
             about, _ = read_stored_rows(self.path)
             earlier_minutes = about.get("minutes", 0)
         wanted = []
-        for point in self.points(list(rows.values())):
+        for point in self.list_points(list(rows.values())):
             if point.key in rows:
                 wanted.append(rows[point.key])
         about = {

@@ -1,15 +1,15 @@
 """How the classroom's knobs are chosen: one study for all methods, on validation images.
 
 `declared/tuning.toml` says what is tried, and by which rule one is taken. What came out is
-`studies/stored/tuning-digits.json`, made by `python -m fedlab_nb.papers.declared tuning-digits`, and a file for each
-other set.
-`choose_knobs(method)` reads from them the knobs that the method's defaults have to equal.
+`studies/stored/tuning-digits.json`, made by `python -m fedlab_nb.papers.declared tuning-digits`,
+and a file for each other set. `choose_knobs(method)` reads from them the knobs that the method's
+defaults have to equal.
 """
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..data import Dataset
 from ..data import load as load_data
@@ -27,20 +27,29 @@ RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all m
 # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try.
 STUDY = read_toml("papers/declared/tuning.toml")
 Knobs = Mapping[str, Any]
+TriesByMethod = dict[str, list[Knobs]]  # what each try of a method sets
 
 
-def read_parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
-    """All parts of the study on that data set, in the order in which they are made: by method, what each try sets. They
-    are the recipe, the "methods", and options that are not a method's usual form, each a part by itself."""
+class Attempt(NamedTuple):
+    """A try at one skew."""
+
+    number: int
+    alpha: float
+
+
+def read_parts(dataset: str = DIGITS) -> dict[str, TriesByMethod]:
+    """Read all parts of the study on a data set, in the order in which they are made: {part: {method:
+    what each try sets}}. They are the recipe, the "methods", and options that are not a method's
+    usual form, each a part by itself."""
     study = STUDY[choose("data set of the tuning study", dataset, SETS)]
     recipe = study.get(RECIPE, {"judges": [], "tries": []})
     parts = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])}
     return parts | study.get("parts", {})
 
 
-def validation_set(dataset: str = DIGITS) -> Dataset:
-    """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images and the
-    labels of its public ones are gone."""
+def make_validation_set(dataset: str = DIGITS) -> Dataset:
+    """Make a data set with a fifth of the training images as `x_test`, the rest as `x_train`; its
+    test images and the labels of its public ones are gone."""
     whole = load_data(dataset)
     order = numpy_rng(0, "validation").permutation(len(whole.y_train))
     count = len(order) // 5
@@ -58,11 +67,14 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
     )
 
 
-def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
-    """Every try of every method. Where no skew is, those tries that are clearly better than the first one, and the
-    first one."""
+def list_tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
+    """List every try of every method as a point. Without skew there are only the first try and those
+    that are clearly better than it.
+
+    rows: what is stored already
+    """
     base = {
-        "dataset": validation_set(dataset),
+        "dataset": make_validation_set(dataset),
         "device": "cpu",
         "clients": STUDY["clients"],
         **STUDY[dataset].get("given", {}),  # no try changes these
@@ -71,7 +83,7 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
         forms = STUDY[dataset].get("forms", {}).get(part, [{}])
         for method, tries in methods.items():
             prefix = "" if part == RECIPE else f"{method}."
-            for number, alpha in list_tries(rows, part, method, len(tries), forms):
+            for number, alpha in list_attempts(rows, part, method, len(tries), forms):
                 knobs = tries[number]
                 qualified = {f"{prefix}{knob}": value for knob, value in knobs.items()}
                 for form in forms:
@@ -80,35 +92,59 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
                     yield Point(part, method, at, settings, STUDY["seeds"], COLUMNS, knobs)
 
 
-def list_tries(
+def list_attempts(
     rows: Sequence[Row], part: str, method: str, count: int, forms: Sequence[Mapping[str, Any]]
-) -> list[tuple[int, float]]:
-    """(number of a try, alpha) of all runs of a method. Those where there is no skew come when the others are in
-    `rows`, which says then which tries are ahead."""
-    tries = [(number, alpha) for number in range(count) for alpha in STUDY["alphas"]]
+) -> list[Attempt]:
+    """List all attempts of a method. Those without skew come only when the others are in `rows`, which
+    then say which tries are ahead.
+
+    count: tries of the method
+    forms: settings at which each try is run, one row each
+    """
+    tries = []
+    for number in range(count):
+        for alpha in STUDY["alphas"]:
+            tries.append(Attempt(number, alpha))
+    if not has_all_rows(rows, part, method, tries, forms):
+        return tries
+    if part == RECIPE:
+        return tries
+    ahead = find_better_tries(rows, part, [method])
+    if ahead:
+        for number in sorted({0, *ahead}):
+            tries += [Attempt(number, alpha) for alpha in STUDY["guard"]]
+    return tries
+
+
+def has_all_rows(
+    rows: Sequence[Row],
+    part: str,
+    method: str,
+    tries: Sequence[Attempt],
+    forms: Sequence[Mapping[str, Any]],
+) -> bool:
+    """Whether `rows` have all these attempts of a method, at all forms."""
     finished = []
     for row in rows:
         if (row["runs"], row["method"]) == (part, method):
             finished.append(row["at"])
-    for number, alpha in tries:
+    for attempt in tries:
         for form in forms:
-            if {"try": number, "alpha": alpha, **form} not in finished:
-                return tries
-    if part == RECIPE:
-        return tries
-    ahead = find_better(rows, part, [method])
-    if ahead:
-        for number in sorted({0, *ahead}):
-            tries += [(number, alpha) for alpha in STUDY["guard"]]
-    return tries
+            if {"try": attempt.number, "alpha": attempt.alpha, **form} not in finished:
+                return False
+    return True
 
 
-# ------------------------------------------------------------------------------------------------ what came out
-def compare_with_first(
+# ---------------------------------------------------------------------------------- what came out
+def compare_with_first_try(
     rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas"
 ) -> dict[int, Band]:
-    """Each try minus the first one: validation accuracies, paired by method, alpha, form and seed; 0 for a run that
-    diverged. `methods`: the method, or all judges of a recipe; `alphas`: or "guard", where there is no skew."""
+    """{try: its validation accuracy minus the first one's}, paired by method, alpha, form and seed;
+    the accuracy of a run that diverged is 0.
+
+    methods: the method, or all judges of a recipe
+    alphas: "alphas", or "guard", where there is no skew
+    """
     from pandas import Series
 
     accuracies = {}
@@ -128,20 +164,20 @@ def compare_with_first(
     return bands
 
 
-def find_better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
-    """The tries that are clearly better than the first one, the best one first."""
+def find_better_tries(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
+    """Find the tries that are clearly better than the first one, the best one first."""
     means = {}
-    for number, lead in compare_with_first(rows, part, methods).items():
+    for number, lead in compare_with_first_try(rows, part, methods).items():
         if lead.verdict == "clear" and lead.mean > 0:
             means[number] = lead.mean
     return sorted(means, key=lambda number: -means[number])
 
 
 def choose_try(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
-    """The try that is taken: of those clearly better than the first one the best that is not clearly worse where there
-    is no skew (as far as it was run there); else the first one."""
-    without_skew = compare_with_first(rows, part, methods, "guard")
-    for number in find_better(rows, part, methods):
+    """Choose a try: of those clearly better than the first one the best that is not clearly worse
+    where there is no skew (as far as it was run there); else the first one."""
+    without_skew = compare_with_first_try(rows, part, methods, "guard")
+    for number in find_better_tries(rows, part, methods):
         lead = without_skew.get(number)
         is_worse = lead is not None and lead.verdict == "clear" and lead.mean <= 0
         if not is_worse:
@@ -150,8 +186,8 @@ def choose_try(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
 
 
 def choose_knobs(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
-    """The knobs of `method` that the study took, also of an option (`part`), or the clients' "recipe". UsageError for a
-    method of which nothing was tried."""
+    """The knobs of `method` that the study took, also of an option (`part`), or the clients'
+    "recipe". UsageError for a method of which nothing was tried."""
     if method == RECIPE:
         part = RECIPE
     tries = read_parts(dataset).get(part, {})
@@ -159,13 +195,14 @@ def choose_knobs(method: str, dataset: str = DIGITS, part: str = "methods") -> K
         methods = list(tries)
     else:
         methods = [choose("method of the tuning study", method, tries)]
-    number = choose_try(load(dataset), part, methods)
+    number = choose_try(load_tuning_rows(dataset), part, methods)
     return tries[methods[0]][number]
 
 
 @cache
-def load(dataset: str = DIGITS) -> list[Row]:
-    """The rows of a data set that came with the package: `made`: what the try sets; `accuracy` on the validation images
-    by seed, 0–1, None for a run that diverged; `bytes` by seed, both ways."""
+def load_tuning_rows(dataset: str = DIGITS) -> list[Row]:
+    """Load the rows of a data set that came with the package. `made`: what the try sets; `accuracy`:
+    on the validation images by seed, 0–1, None for a run that diverged; `bytes`: by seed, both
+    ways."""
     _, rows = read_stored_rows(find_file("tuning", dataset))
     return rows

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..declared import parse_toml
 from ..errors import UsageError, choose
@@ -27,7 +27,7 @@ from ..plots import Picture, Series, png
 from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
 from ..plots.identity import shorten_title
 from ..plots.vector import draw_svg
-from ..plots.words import dataset_name, describe_seeds, join_words, plural
+from ..plots.words import describe_seeds, join_words, name_dataset, plural
 from ..studies import run, stored_results
 from ..studies.cost import estimate_cost
 from ..studies.statistics import band, difference
@@ -69,7 +69,7 @@ class Answers:
     unlike: bool | None = None
     forget: bool | None = None
 
-    def allow(self, method: str) -> bool:
+    def is_allowed(self, method: str) -> bool:
         """Whether a method is still possible."""
         info = METHODS[method].info
         if method in REFERENCES:
@@ -125,9 +125,44 @@ class Federation:
     candidates: Sequence[Candidate]
 
 
+class RuleChoice(NamedTuple):
+    """What a rule chooses: a candidate's name, and its regret (mean accuracy below the best, 0-1)."""
+
+    name: str
+    regret: float
+
+
+class FederationKey(NamedTuple):
+    """A federation by its data set and its setting, such as "α = 0.1"."""
+
+    data: str
+    setting: str
+
+
+class Case(NamedTuple):
+    """A case that the page has a sentence for: its name, and the answers that it means."""
+
+    name: str
+    answers: Answers
+
+
+class Variant(NamedTuple):
+    """Options of a method: their name in a candidate ("": none), and the knobs that they set."""
+
+    name: str
+    knobs: dict[str, Any]
+
+
+class CandidateRuns(NamedTuple):
+    """Candidates that ran, and a text for each that did not, with the reason."""
+
+    candidates: list[Candidate]
+    not_run: list[str]
+
+
 # ----------------------------------------------------------------------- frontier, ties and regret
 def find_frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Who is not beaten, the cheapest first: nobody is as accurate (mean) for as few bytes and
+    """Find who is not beaten, the cheapest first: nobody is as accurate (mean) for as few bytes and
     better in one of the two."""
     frontier: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (c.bytes_each, -c.mean)):
@@ -150,10 +185,10 @@ def find_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
-def regret_of(name: str, federation: Federation, answers: Answers) -> float | None:
+def compute_regret(candidate: str, federation: Federation, answers: Answers) -> float | None:
     """How far a candidate's mean lies below the best one allowed, 0-1; None if it did not run."""
-    allowed = [c for c in federation.candidates if answers.allow(c.method)]
-    own = [c for c in allowed if c.name == name]
+    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    own = [c for c in allowed if c.name == candidate]
     if not own:
         return None
     return max(c.mean for c in allowed) - own[0].mean
@@ -161,51 +196,49 @@ def regret_of(name: str, federation: Federation, answers: Answers) -> float | No
 
 def choose_by_rule(
     federations: Sequence[Federation], answers: Answers, among: Sequence[str] | None = None
-) -> tuple[str, float] | None:
-    """The candidate with the least mean regret, and that regret: over data sets, each with the mean
-    of its federations. It has to have run on two data sets at least (one, if there is only one).
+) -> RuleChoice | None:
+    """Choose the candidate with the least mean regret: over data sets, each with the mean of its
+    federations. It has to have run on two data sets at least (one, if there is only one).
 
     among: names that come into question; None: all
     """
     by_data: dict[str, dict[str, list[float]]] = {}
     for federation in federations:
         for candidate in federation.candidates:
-            regret = regret_of(candidate.name, federation, answers)
+            regret = compute_regret(candidate.name, federation, answers)
             if regret is not None and (among is None or candidate.name in among):
                 of_data = by_data.setdefault(candidate.name, {})
                 of_data.setdefault(federation.data, []).append(regret)
     needed = min(2, len({federation.data for federation in federations}))
-    means = {
-        name: fmean(fmean(values) for values in regrets.values())
-        for name, regrets in by_data.items()
-        if len(regrets) >= needed
-    }
+    means = {}
+    for name, regrets in by_data.items():
+        if len(regrets) >= needed:
+            means[name] = fmean(fmean(values) for values in regrets.values())
     if not means:
         return None
     name = min(means, key=lambda candidate: (means[candidate], candidate))
-    return name, means[name]
+    return RuleChoice(name, means[name])
 
 
-def leave_one_out(
-    federations: Sequence[Federation], answers: Answers
-) -> dict[str, tuple[str, float]]:
-    """{federation: (what the rule of the other data sets says, its regret there)}. All federations
-    of the same data set are left out together: another alpha of the same images is no new data."""
-    found = {}
+def leave_one_out(federations: Sequence[Federation], answers: Answers) -> dict[str, RuleChoice]:
+    """{federation: what the rule of the other data sets chooses, with its regret there}. All
+    federations of the same data set are left out together: another alpha of the same images is no
+    new data."""
+    choices = {}
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
         there = [c.name for c in federation.candidates]
         choice = choose_by_rule(others, answers, there)
         if choice is not None:
-            regret = regret_of(choice[0], federation, answers)
+            regret = compute_regret(choice.name, federation, answers)
             assert regret is not None  # it is one of those that ran there
-            found[federation.name] = (choice[0], regret)
-    return found
+            choices[federation.name] = RuleChoice(choice.name, regret)
+    return choices
 
 
 # ----------------------------------------------------------------------------- stored federations
-def candidate_of(row: Row, clients: int) -> Candidate | None:
-    """A stored row; None where a run failed."""
+def make_candidate(row: Row, clients: int) -> Candidate | None:
+    """Make the candidate of a stored row; None where a run failed."""
     if "failed" in row or row["method"] in REFERENCES:
         return None
     made = row["made"]
@@ -221,67 +254,73 @@ def candidate_of(row: Row, clients: int) -> Candidate | None:
     return Candidate(row["method"], options, accuracy, sent / clients, seconds)
 
 
-def place_of(row: Row) -> tuple[tuple[str, str], int]:
-    """The federation of a row of `which.json`, and its number of clients."""
+def find_row_federation(row: Row) -> tuple[FederationKey, int]:
+    """Find the federation of a row of `which.json`, and its number of clients."""
     runs = row["runs"].partition("_")[0]  # mails_rest is on the federation of mails
     if runs in NATURAL:
-        return NATURAL[runs], CLIENTS[runs]
+        return FederationKey(*NATURAL[runs]), CLIENTS[runs]
     data = {"digits": "digits", "glyphs": "glyphs:16g", "mnist": "mnist:5k"}[runs]
     alpha = float(row["at"].get("alpha", 0.1))
-    return (data, f"α = {alpha:g}"), 10
+    return FederationKey(data, f"α = {alpha:g}"), 10
 
 
-def stored_federations() -> list[Federation]:
-    """The federations of which results came with the package."""
-    found: dict[tuple[str, str], dict[str, Candidate]] = {}
+def load_stored_federations() -> list[Federation]:
+    """Load the federations of which results came with the package."""
+    found: dict[FederationKey, dict[str, Candidate]] = {}
 
-    def add(key: tuple[str, str], row: Row, clients: int) -> None:
-        candidate = candidate_of(row, clients)
+    def add_row(key: FederationKey, row: Row, clients: int) -> None:
+        candidate = make_candidate(row, clients)
         if candidate is not None:
             found.setdefault(key, {})[candidate.name] = candidate
 
-    for dataset, alphas in {
-        "digits": (0.05, 0.1, 0.3, 10.0),
-        "glyphs:16g": (0.1, 1.0, 100.0),
-    }.items():
+    alphas_of = {"digits": (0.05, 0.1, 0.3, 10.0), "glyphs:16g": (0.1, 1.0, 100.0)}
+    for dataset, alphas in alphas_of.items():
         table = stored_results.load(dataset)
         for (_, alpha, clients), row in table.rows.items():
             if clients == 10 and alpha in alphas:
-                add((dataset, f"α = {alpha:g}"), row, clients)
-    for row in read_stored_rows(FOLDER / "sets.json")[1]:
+                add_row(FederationKey(dataset, f"α = {alpha:g}"), row, clients)
+    _, rows = read_stored_rows(FOLDER / "sets.json")
+    for row in rows:
         if row["runs"] == "mnist":
-            add(("mnist:5k", "α = 0.1"), row, 10)
+            add_row(FederationKey("mnist:5k", "α = 0.1"), row, 10)
         if row["runs"] == "heart":
-            add(("heart", "four hospitals"), row, 4)
-    for row in read_stored_rows(FOLDER / "which.json")[1]:
-        key, clients = place_of(row)
-        add(key, row, clients)
+            add_row(FederationKey("heart", "four hospitals"), row, 4)
+    _, rows = read_stored_rows(FOLDER / "which.json")
+    for row in rows:
+        key, clients = find_row_federation(row)
+        add_row(key, row, clients)
     return sort_federations(found)
 
 
-def sort_federations(found: Mapping[tuple[str, str], Mapping[str, Candidate]]) -> list[Federation]:
-    """The federations, those of a data set together, the most skewed first."""
-    data_sets = list(dict.fromkeys(data for data, _ in found))
+def sort_federations(
+    found: Mapping[FederationKey, Mapping[str, Candidate]],
+) -> list[Federation]:
+    """Sort the federations: those of a data set together, the most skewed first."""
+    data_sets = list(dict.fromkeys(key.data for key in found))
+    keys = sorted(found, key=lambda key: (data_sets.index(key.data), parse_alpha(key.setting)))
     federations = []
-    for data, setting in sorted(found, key=lambda key: (data_sets.index(key[0]), skew_of(key[1]))):
-        candidates = list(found[data, setting].values())
-        federations.append(Federation(f"{data}, {setting}", data, candidates))
+    for key in keys:
+        candidates = list(found[key].values())
+        federations.append(Federation(f"{key.data}, {key.setting}", key.data, candidates))
     return federations
 
 
-def skew_of(setting: str) -> float:
-    """The α of a setting such as "α = 0.1", for the order of a list; clients that the data name come last."""
-    number = setting.removeprefix("α = ")
-    return math.inf if number == setting else float(number)
+def parse_alpha(setting: str) -> float:
+    """Read the α of a setting such as "α = 0.1"; infinity for another setting, so that clients that
+    the data name come last in a list."""
+    if not setting.startswith("α = "):
+        return math.inf
+    return float(setting.removeprefix("α = "))
 
 
 # ---------------------------------------------------------------------------------- in sentences
-def describe(candidate: Candidate) -> str:
+def describe_candidate(candidate: Candidate) -> str:
     """`afl (conv): 94.2 ± 0.1 %, 12.0 kB a client`."""
-    own = band(candidate.accuracy)
-    width = "" if math.isnan(own.half_width) else f" ± {100 * own.half_width:.1f}"
-    text = f"{candidate.name}: {100 * own.mean:.1f}{width} %, "
-    text += f"{data_size(candidate.bytes_each)} a client"
+    accuracy = band(candidate.accuracy)
+    text = f"{candidate.name}: {100 * accuracy.mean:.1f}"
+    if not math.isnan(accuracy.half_width):
+        text += f" ± {100 * accuracy.half_width:.1f}"
+    text += f" %, {data_size(candidate.bytes_each)} a client"
     if not math.isnan(candidate.seconds):
         text += f", {candidate.seconds:.1f} s"
     return text
@@ -289,24 +328,24 @@ def describe(candidate: Candidate) -> str:
 
 def describe_federation(federation: Federation, answers: Answers) -> list[str]:
     """Frontier, ties and answer of one federation, a line each."""
-    allowed = [c for c in federation.candidates if answers.allow(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
         return [f"{federation.name}: nothing that was run here fits these answers."]
     ties = find_ties(allowed)
     lines = [f"{federation.name} ({len(allowed)} candidates)", "  not beaten:"]
-    lines += [f"    {describe(candidate)}" for candidate in find_frontier(allowed)]
+    lines += [f"    {describe_candidate(candidate)}" for candidate in find_frontier(allowed)]
     lines.append(f"  level with the best: {', '.join(c.name for c in ties)}")
     lines.append(f"  answer: {ties[0].name}, the cheapest of these")
     return lines
 
 
-def without_images(federations: Sequence[Federation]) -> list[Federation]:
-    """Those on which no option ran that works on images alone."""
-    found = []
+def select_without_images(federations: Sequence[Federation]) -> list[Federation]:
+    """Select the federations on which no option ran that works on images alone."""
+    selected = []
     for federation in federations:
         if not any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates):
-            found.append(federation)
-    return found
+            selected.append(federation)
+    return selected
 
 
 def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
@@ -322,7 +361,7 @@ def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
 
 def describe_rest(federations: Sequence[Federation], answers: Answers) -> str:
     """Why there is no rule for tables and recordings: how far off one was on what it had not seen."""
-    regrets = [regret for _, regret in leave_one_out(federations, answers).values()]
+    regrets = [choice.regret for choice in leave_one_out(federations, answers).values()]
     if not regrets:
         return ""
     return (
@@ -334,7 +373,7 @@ def describe_rest(federations: Sequence[Federation], answers: Answers) -> str:
 
 def describe_regret(federations: Sequence[Federation], answers: Answers) -> str:
     """How wrong the rule is on a data set that it has not seen; "" where no other one is there."""
-    regrets = [regret for _, regret in leave_one_out(federations, answers).values()]
+    regrets = [choice.regret for choice in leave_one_out(federations, answers).values()]
     if not regrets:
         return ""
     return (
@@ -351,26 +390,26 @@ def describe_left_out(federations: Sequence[Federation], answers: Answers) -> li
     return lines
 
 
-def cases() -> list[tuple[str, Answers]]:
-    """The cases for which the page has a sentence."""
+def list_cases() -> list[Case]:
+    """List the cases for which the page has a sentence."""
     return [
-        ("anything goes", Answers()),
-        ("no public data", Answers(public=False)),
-        ("one message a client", Answers(once=True)),
-        ("clients with different networks", Answers(unlike=True)),
-        ("clients may ask to be forgotten", Answers(forget=True)),
-        ("all four restrictions at once", Answers(False, True, True, True)),
+        Case("anything goes", Answers()),
+        Case("no public data", Answers(public=False)),
+        Case("one message a client", Answers(once=True)),
+        Case("clients with different networks", Answers(unlike=True)),
+        Case("clients may ask to be forgotten", Answers(forget=True)),
+        Case("all four restrictions at once", Answers(False, True, True, True)),
     ]
 
 
 def describe_study(answers: Answers | None = None) -> str:
     """The stored study in words: the rule, for all cases without answers; then each federation."""
-    federations = stored_federations()
+    federations = load_stored_federations()
     lines: list[str] = []
-    wanted = cases() if answers is None else [("these answers", answers)]
-    for words, case in wanted:
-        lines.append(f"{words}: {describe_rule(federations, case)}")
-    lines += [describe_rest(without_images(federations), answers or Answers()), ""]
+    cases = list_cases() if answers is None else [Case("these answers", answers)]
+    for case in cases:
+        lines.append(f"{case.name}: {describe_rule(federations, case.answers)}")
+    lines += [describe_rest(select_without_images(federations), answers or Answers()), ""]
     for federation in federations:
         lines += describe_federation(federation, answers or Answers())
     lines += ["", *describe_left_out(federations, answers or Answers())]
@@ -405,9 +444,10 @@ def describe_missing() -> list[str]:
 
 
 # ------------------------------------------------------------------------------------ the picture
-def frontier_of(federation: Federation, answers: Answers) -> Frontier | None:
-    """What the picture shows of a federation; None where nothing that ran there fits the answers."""
-    allowed = [c for c in federation.candidates if answers.allow(c.method)]
+def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
+    """Make what the picture shows of a federation; None where nothing that ran there fits the
+    answers."""
+    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
         return None
     rows = []
@@ -432,7 +472,7 @@ def plot_federations(
     does."""
     frontiers = []
     for federation in federations:
-        frontier = frontier_of(federation, answers)
+        frontier = make_frontier(federation, answers)
         if frontier is not None:
             frontiers.append(frontier)
     if not frontiers:
@@ -467,7 +507,7 @@ class Recommendation:
     def list_unbeaten(self, federation: str) -> list[str]:
         """What the picture calls those that nobody beats in both accuracy and bytes, the cheapest
         first."""
-        shown = frontier_of(self.find(federation), self.answers)
+        shown = make_frontier(self.find(federation), self.answers)
         return [] if shown is None else list(shown.unbeaten)
 
     def plot(self, *federations: str, columns: int = 2) -> Picture:
@@ -507,25 +547,28 @@ def picture_html(picture: Picture, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------ a person's own data
-def variants(method: str) -> list[tuple[str, dict[str, Any]]]:
-    """The options of a method that are tried on a person's own data."""
-    values = VARIANTS.get(method, ("",))
-    return [
-        ("" if value == "pixels" else value, {f"{method}.features": value} if value else {})
-        for value in values
-    ]
+def list_variants(method: str) -> list[Variant]:
+    """List the options of a method that are tried on a person's own data."""
+    variants = []
+    for value in VARIANTS.get(method, ("",)):
+        name = "" if value == "pixels" else value
+        knobs = {f"{method}.features": value} if value else {}
+        variants.append(Variant(name, knobs))
+    return variants
 
 
 def run_candidates(
-    dataset: str, answers: Answers, seconds: float, seeds: int, given: Mapping[str, Any]
-) -> tuple[list[Candidate], list[str]]:
-    """What ran on a person's own data, cheapest forecast first, and what did not, with the reason.
-    No run is begun that is forecast to end too late. UsageError where nothing fits the answers."""
+    dataset: str, answers: Answers, seconds: float, seeds: int, settings: Mapping[str, Any]
+) -> CandidateRuns:
+    """Run the methods that fit the answers on a person's own data, the cheapest forecast first. No
+    run is begun that is forecast to end after `seconds`. UsageError where nothing fits."""
     waiting: list[tuple[float, str, str, dict[str, Any]]] = []
     left: list[str] = []
-    for method in filter(answers.allow, METHODS):
-        for options, knobs in variants(method):
-            cost = estimate_cost((method, {**given, **knobs, "dataset": dataset, "seeds": seeds}))
+    for method in filter(answers.is_allowed, METHODS):
+        for options, knobs in list_variants(method):
+            cost = estimate_cost(
+                (method, {**settings, **knobs, "dataset": dataset, "seeds": seeds})
+            )
             if cost is None:
                 continue
             if cost.seconds is None:
@@ -533,7 +576,7 @@ def run_candidates(
                 continue
             waiting.append((cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
-        run("fedavg", **given, dataset=dataset)
+        run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
     ends = time.monotonic() + seconds
     done: list[Candidate] = []
@@ -544,7 +587,8 @@ def run_candidates(
             continue
         try:
             outcomes = [
-                run(method, **given, **knobs, dataset=dataset, seed=seed) for seed in range(seeds)
+                run(method, **settings, **knobs, dataset=dataset, seed=seed)
+                for seed in range(seeds)
             ]
         except UsageError:
             left.append(f"{name} (cannot run on these data)")
@@ -558,7 +602,7 @@ def run_candidates(
         test = {seed: o.accuracy for seed, o in enumerate(outcomes)}
         took = fmean(outcome.seconds_total for outcome in outcomes)
         done.append(Candidate(method, options, validation, sent / clients, took, test))
-    return done, left
+    return CandidateRuns(done, left)
 
 
 def which(
@@ -582,7 +626,9 @@ def which(
                 f"{next(iter(given))} is a setting of runs, but without a data set nothing is run; "
                 'name one, such as fl.which("digits").'
             )
-        return Recommendation(describe_study(answers), stored_federations(), answers or Answers())
+        return Recommendation(
+            describe_study(answers), load_stored_federations(), answers or Answers()
+        )
     if not seconds > 0:
         raise UsageError(f"seconds is {seconds}; give more than 0, such as 120.")
     if seeds < 3:  # with two, Student's band is so wide that everything is level
@@ -594,7 +640,7 @@ def which(
             f"Nothing can be judged here within {seconds:g} seconds ({', '.join(left[:3])}, ...); "
             "give more --seconds."
         )
-    federation = Federation(dataset_name(dataset), dataset, done)
+    federation = Federation(name_dataset(dataset), dataset, done)
     lines = ["Accuracies are of the clients' held-out samples, with bands over seeds."]
     lines += describe_federation(federation, Answers())
     answer = find_ties(done)[0]

@@ -1,6 +1,7 @@
 """Accuracy: bars with every seed as a dot and a 95 % band of Student's t, and the curve while it trains."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +15,7 @@ from .style import (
     FIFTHS,
     QUIET,
     SECOND,
+    EndLabel,
     Picture,
     draw_end_labels,
     draw_level_line,
@@ -40,27 +42,36 @@ from .words import (
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
 
-def accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
-    """Bars of the finished series at the left, curves of all of them at the right. `chance`: accuracy of guessing."""
+def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+    """Draw bars of the finished series at the left, curves of all of them at the right.
+
+    chance: accuracy of guessing
+    """
     done = select_finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         Bars(left, series, chance).update(series)
         draw_curves(right, series, chance)
     title = "Bars of test accuracy, and curves of it while it trains"
-    return describe_picture(figure, title, join_settings(series), verdict(done), table(done))
-
-
-def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
-    """The bars alone, of series that are finished."""
-    with drawing() as (figure, ax):
-        Bars(ax, series, chance).update(series)
     return describe_picture(
-        figure, "Bars of test accuracy", join_settings(series), verdict(series), table(series)
+        figure, title, join_settings(series), describe_best_method(done), make_accuracy_table(done)
     )
 
 
-def draw_one_seed(series: Sequence[Series], seed: int) -> Picture:
-    """Bars of one seed, and on each a dot for each seed and the band of their mean."""
+def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+    """Draw the bars alone, of series that are finished."""
+    with drawing() as (figure, ax):
+        Bars(ax, series, chance).update(series)
+    return describe_picture(
+        figure,
+        "Bars of test accuracy",
+        join_settings(series),
+        describe_best_method(series),
+        make_accuracy_table(series),
+    )
+
+
+def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
+    """Draw bars of one seed, and on each a dot for each seed and the band of their mean."""
     with drawing() as (figure, ax):
         Bars(ax, series, seed=seed).update(series)
     rows = [(s.name, percent(s.accuracies[seed]), s.number) for s in series]
@@ -71,8 +82,8 @@ def draw_one_seed(series: Sequence[Series], seed: int) -> Picture:
     return describe_picture(figure, "Bars of test accuracy", join_settings(series), sentence, table)
 
 
-def mark_guess(figure: Figure | None, share: float) -> None:
-    """A dashed line at a guess across all bars of accuracy in a figure."""
+def draw_guess_line(figure: Figure | None, share: float) -> None:
+    """Draw a dashed line at a guess across all bars of accuracy in a figure."""
     if figure is None:
         return
     for ax in figure.axes:
@@ -82,8 +93,8 @@ def mark_guess(figure: Figure | None, share: float) -> None:
 
 
 def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
-    """Accuracy against the progress of a run: every seed faintly, their mean in full; local training, which is shared,
-    in grey.
+    """Draw accuracy against the progress of a run: every seed faintly, their mean in full; local
+    training, which is shared, in grey.
     """
     has_seeds = any(len(s.curves) > 1 for s in series)
     x = "bold: mean of the seeds" if has_seeds else "progress of the run"
@@ -115,8 +126,8 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
 
 def draw_fused_curves(
     ax: Axes, s: Series, curves: Mapping[int, Sequence[tuple[float, float]]]
-) -> tuple[float, str, str]:
-    """One method's `{seed: points}` from its first global model on; returns (last y, label, colour)."""
+) -> EndLabel:
+    """Draw one method's `{seed: points}` from its first global model on; returns its label."""
     style = {
         "alpha": 0.5 if s.pinned else 1,
         "ls": (0, (4, 2)) if s.pinned else s.look.line,
@@ -130,11 +141,11 @@ def draw_fused_curves(
         remark = f"mean of {plural(len(curves), 'seed')}; thin: each of them"
     text = f"{s.name}\n{percent(y[-1])} so far ({remark})"
     mark(ax.lines[-1], text, method=s.highlight_key)
-    return y[-1], f"  {shorten_title(s.label)}", s.look.colour  # beside its marker
+    return EndLabel(y[-1], f"  {shorten_title(s.label)}", s.look.colour)  # beside its marker
 
 
-def verdict(series: Sequence[Series]) -> str:
-    """Who is best, by how much, and whether that is more than noise."""
+def describe_best_method(series: Sequence[Series]) -> str:
+    """Say which method is best, by how much, and whether that is more than noise."""
     if not series:
         return "No result yet."
     rivals = [s for s in series if not s.bound] or list(series)
@@ -185,8 +196,8 @@ def compare_second(best: Series, second: Series) -> str:
     )
 
 
-def table(series: Sequence[Series]) -> list[dict]:
-    """A row a series."""
+def make_accuracy_table(series: Sequence[Series]) -> list[dict[str, Any]]:
+    """Make the table of the numbers: a row a series."""
     rows = []
     for s in series:
         seeds = describe_each_seed(s.accuracies)

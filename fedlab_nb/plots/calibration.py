@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,8 +17,26 @@ MOST_LINES = 8  # more lines cannot be told apart; bars and table have every met
 FEWEST_ANSWERS = 5  # in a bin, below which no point is drawn
 
 
-def calibration(series: Sequence[Series]) -> Picture:
-    """Diagrams of the series whose scores are probabilities, counts of all seeds together, with their ECE."""
+class Bins(NamedTuple):
+    """For each bin of confidence `[B]`: mean confidence and share correct (nan where it is empty),
+    and number of answers."""
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    counts: np.ndarray
+
+
+class CalibrationMeasures(NamedTuple):
+    """Mean confidence and ECE (0-1), and NLL (nats)."""
+
+    confidence: float
+    ece: float
+    nll: float
+
+
+def draw_calibration(series: Sequence[Series]) -> Picture:
+    """Draw diagrams of the series whose scores are probabilities, counts of all seeds together, with
+    their ECE."""
     done = []
     unknown = []
     for s in select_finished(series):
@@ -38,8 +56,8 @@ def calibration(series: Sequence[Series]) -> Picture:
         if done:
             draw_legend(ax)
     title = "Reliability diagrams: the share of right answers against the confidence"
-    text = sentence(done, unknown)
-    rows = table(done, unknown)
+    text = describe_best_and_worst(done, unknown)
+    rows = make_calibration_table(done, unknown)
     detail = "; ".join(describe_errors(s) for s in done)
     setting = join_settings(series)
     return describe_picture(figure, title, setting, text, rows, detail=f"{detail}." if done else "")
@@ -47,8 +65,8 @@ def calibration(series: Sequence[Series]) -> Picture:
 
 def draw_reliability(ax: Axes, s: Series) -> None:
     """One line of points, of the bins that have enough answers."""
-    confidence, accuracy, counts = merge_bins(s)
-    shown = counts >= FEWEST_ANSWERS
+    bins = merge_bins(s)
+    shown = bins.counts >= FEWEST_ANSWERS
     style = {
         "color": s.look.colour,
         "marker": s.look.marker,
@@ -58,9 +76,8 @@ def draw_reliability(ax: Axes, s: Series) -> None:
         "ms": 5,
         "clip_on": False,
     }
-    _, ece, _ = average_measures(s)
-    label = f"{s.lines} ({percent(ece)})"
-    line = ax.plot(confidence[shown], accuracy[shown], label=label, **style)[0]
+    label = f"{s.lines} ({percent(average_measures(s).ece)})"
+    line = ax.plot(bins.confidence[shown], bins.accuracy[shown], label=label, **style)[0]
     mark(line, f"{s.name}\n{describe_calibration(s)}", method=s.highlight_key)
 
 
@@ -77,34 +94,40 @@ def has_probabilities(s: Series) -> bool:
     return bool(s.calibration) and all(c.nll is not None for c in s.calibration.values())
 
 
-def merge_bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean confidence, share correct and number of answers of each bin, of all seeds; nan where a bin is empty."""
+def merge_bins(s: Series) -> Bins:
+    """Merge the bins of all seeds."""
     seeds = list(s.calibration.values())
     counts = np.sum([one.counts for one in seeds], 0)
     correct = np.sum([one.right for one in seeds], 0)
     confidence = np.sum([one.confidence for one in seeds], 0)
     divisor = np.where(counts > 0, counts, np.nan)
-    return confidence / divisor, correct / divisor, counts
+    return Bins(confidence / divisor, correct / divisor, counts)
 
 
-def average_measures(s: Series) -> tuple[float, float, float]:
-    """Mean confidence, ECE and NLL (nats): the means over the seeds."""
+def average_measures(s: Series) -> CalibrationMeasures:
+    """Average the measures over the seeds."""
     seeds = list(s.calibration.values())
     confidence = mean(one.mean_confidence for one in seeds)
-    return confidence, mean(one.ece for one in seeds), mean(one.nll for one in seeds)
+    ece = mean(one.ece for one in seeds)
+    nll = mean(one.nll for one in seeds)
+    return CalibrationMeasures(confidence, ece, nll)
 
 
-def sentence(done: Sequence[Series], unknown: Sequence[Series]) -> str:
-    """The best and the worst calibrated; references only where there is nothing else."""
+def describe_best_and_worst(done: Sequence[Series], unknown: Sequence[Series]) -> str:
+    """Describe the best and the worst calibrated method; references only where there is nothing else.
+
+    done: series with probabilities
+    unknown: series without
+    """
     text = "No result with probabilities yet."
     if done:
         rivals = [s for s in done if not s.bound] or list(done)
-        ranked = sorted(rivals, key=lambda s: average_measures(s)[1])
+        ranked = sorted(rivals, key=lambda s: average_measures(s).ece)
         best = ranked[0]
         worst = ranked[-1]
         text = f"{capitalize(best.name)} is calibrated best: {describe_calibration(best)}"
         if len(ranked) > 1:
-            is_too_sure = average_measures(worst)[0] > worst.mean
+            is_too_sure = average_measures(worst).confidence > worst.mean
             fault = "too sure" if is_too_sure else "not sure enough"
             text += f"; {worst.name} is {fault}: {describe_calibration(worst)}"
         text += "."
@@ -125,8 +148,10 @@ def describe_errors(s: Series) -> str:
     return f"{s.name}: ECE {percent(ece)}, NLL {nll:.2f}"
 
 
-def table(done: Sequence[Series], unknown: Sequence[Series]) -> list[dict]:
-    """A row a method, those without probabilities last."""
+def make_calibration_table(
+    done: Sequence[Series], unknown: Sequence[Series]
+) -> list[dict[str, Any]]:
+    """Make the table of the numbers: a row a method, those without probabilities last."""
     rows = []
     for s in done:
         confidence, ece, nll = average_measures(s)

@@ -46,7 +46,7 @@ class Column:
     marks: dict[str, int]
 
 
-def classes(
+def draw_class_accuracies(
     series: Sequence[Series],
     class_names: Sequence[str],
     *,
@@ -76,8 +76,10 @@ def classes(
         image = draw_accuracies(second, per_client, done, title, columns, client)
         set_client_axis(second, image.get_array().shape[1], setting, few=20)
         draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text = sentence(done, per_class, per_client, class_names, client, class_index, setting)
-    rows = table(done, per_class, per_client, class_names, setting)
+    text = describe_accuracies(
+        done, per_class, per_client, class_names, client, class_index, setting
+    )
+    rows = make_class_table(done, per_class, per_client, class_names, setting)
     title = "Heat-maps of accuracy for each class and each client"
     return describe_picture(figure, title, setting or join_settings(series), text, rows)
 
@@ -88,7 +90,7 @@ def find_shared_setting(series: Sequence[Series]) -> Setting | str:
     return describe_shared_setting([s.setting for s in series], seeds)
 
 
-def table(
+def make_class_table(
     series: Sequence[Series],
     per_class: np.ndarray,
     per_client: np.ndarray,
@@ -100,14 +102,14 @@ def table(
     for s, class_accuracies, client_accuracies in zip(series, per_class, per_client, strict=True):
         row = {"method": s.name, **summarize_row(s)}
         for name, accuracy in zip(class_names, class_accuracies, strict=False):
-            row[f"class {name}"] = write_accuracy(accuracy)
+            row[f"class {name}"] = format_accuracy(accuracy)
         for k, accuracy in enumerate(client_accuracies):
-            row[f"client {plain_client_name(k, setting)}"] = write_accuracy(accuracy)
+            row[f"client {plain_client_name(k, setting)}"] = format_accuracy(accuracy)
         rows.append(row)
     return rows
 
 
-def write_accuracy(accuracy: float) -> str:
+def format_accuracy(accuracy: float) -> str:
     """'84 %'; '' where nothing is known."""
     return "" if np.isnan(accuracy) else percent(accuracy)
 
@@ -151,10 +153,10 @@ def draw_accuracies(
     rows, count = shown.shape
     has_width = current_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
     has_room = has_width and count <= 20 and rows <= 8
-    image = draw_heat_map(ax, shown, text=write_per_cent if has_room else None)
+    image = draw_heat_map(ax, shown, text=format_whole_percent if has_room else None)
     heading(ax, title, 5)
     ax.set_xlim(-0.5, count - 0.5)
-    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=name_font_size(rows))
+    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=choose_font_size(rows))
     mark_place(ax, marked, count, frame=True, colour=SECOND)
     cells = {}
     for i, j in np.argwhere(np.isfinite(shown)).tolist():
@@ -164,12 +166,12 @@ def draw_accuracies(
     return image
 
 
-def write_per_cent(value: float) -> str:
+def format_whole_percent(value: float) -> str:
     """0.834 -> '83'."""
     return f"{100 * value:.0f}"
 
 
-def name_font_size(rows: int) -> float:
+def choose_font_size(rows: int) -> float:
     """Size of the letters that name so many rows."""
     if rows <= 8:
         return 9.5
@@ -178,7 +180,7 @@ def name_font_size(rows: int) -> float:
     return 7
 
 
-def sentence(
+def describe_accuracies(
     series: Sequence[Series],
     per_class: np.ndarray,
     per_client: np.ndarray,

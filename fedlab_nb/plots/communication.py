@@ -1,6 +1,7 @@
 """Communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -33,7 +34,7 @@ MOST_NAMED = 2  # methods beside the cheapest one that cost the same, in the sen
 MOST_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
-def communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
+def draw_communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
     """Phases at the left, accuracy against bytes at the right. `client_bytes`: to be said instead of the comparison."""
     done = select_finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
@@ -42,8 +43,8 @@ def communication(series: Sequence[Series], *, client_bytes: str = "") -> Pictur
         dress(right, title="Accuracy against bytes", x=x, grid="both", size=9)
         draw_points(right, done)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
-    text = client_bytes or sentence(done)
-    return describe_picture(figure, title, join_settings(done), text, table(done))
+    text = client_bytes or describe_costs(done)
+    return describe_picture(figure, title, join_settings(done), text, make_phase_table(done))
 
 
 def draw_phases(ax: Axes, series: Sequence[Series]) -> None:
@@ -86,7 +87,7 @@ def draw_lollipops(
     ax.plot(ends, places, marker, color=colour, ms=6.5, label=label)
 
 
-def sentence(series: Sequence[Series]) -> str:
+def describe_costs(series: Sequence[Series]) -> str:
     """The cheapest method, and how much more the dearest costs and brings."""
     if not series:
         return "No result yet."
@@ -126,7 +127,7 @@ def describe_gain(dear: Series, cheap: Series) -> str:
     )
 
 
-def table(series: Sequence[Series]) -> list[dict]:
+def make_phase_table(series: Sequence[Series]) -> list[dict[str, Any]]:
     """A row for each phase of a method, and one for all of them."""
     rows = []
     for s in series:

@@ -20,7 +20,8 @@ def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
     x = x - x.mean(0)
     u, s, _ = np.linalg.svd(x, full_matrices=False)
     scores = u[:, :dimensions] * s[:dimensions]
-    scores *= np.where(scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])] < 0, -1, 1)
+    largest = scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])]
+    scores *= np.where(largest < 0, -1, 1)
     return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
 
 
@@ -33,42 +34,40 @@ def tsne(features: np.ndarray) -> np.ndarray:
     if len(x) < 5 or not np.ptp(x, axis=0).any():
         return pca(x)
     x = pca(x, min(PRINCIPAL, x.shape[1], len(x)))
-    perplexity = min(30, (len(x) - 1) / 3)
+    options = {"init": "pca", "random_state": 0, "max_iter": 500, "n_jobs": 1}
     with threadpool_limits(1):
-        return TSNE(
-            2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1
-        ).fit_transform(x)
+        return TSNE(2, perplexity=min(30, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
-def tsne_apart(features: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """`tsne` in a process of its own, which stays for the next one: meanwhile this one draws at full speed. Yields as
-    long as it works. Where no process can be had, the map is made here.
+def compute_tsne_in_process(features: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Compute `tsne` in a process of its own, which stays for the next one: meanwhile this one draws
+    at full speed. Yields as long as it works. Where no process can be had, the map is made here.
     """
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.backend.reduction import cloudpickle
 
-    cloudpickle.register_pickle_by_value(
-        sys.modules[__name__]
-    )  # so the process needs numpy and scikit-learn alone
-    nice = getattr(os, "nice", None)  # the page and the pictures that somebody looks at come first
+    # So the process needs numpy and scikit-learn alone.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    # The page and the pictures that somebody looks at come first.
+    set_priority = getattr(os, "nice", None)
     try:
-        made = get_reusable_executor(1, timeout=60, initializer=nice, initargs=(10,)).submit(
-            tsne, features
-        )
-        while not made.done():
+        executor = get_reusable_executor(1, timeout=60, initializer=set_priority, initargs=(10,))
+        future = executor.submit(tsne, features)
+        while not future.done():
             yield
             time.sleep(0.02)
-        return made.result()
+        return future.result()
     except (OSError, RuntimeError):
         return tsne(features)
 
 
-def neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
+def compute_neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
     """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
 
     Ties go to the class whose member is nearest. 1/classes for features that say nothing, 1 for separate classes.
     """
-    x, y = np.asarray(features, dtype=np.float64), np.asarray(labels)
+    x = np.asarray(features, dtype=np.float64)
+    y = np.asarray(labels)
     k = min(k, len(x) - 1)
     if k < 1:
         return float("nan")

@@ -59,14 +59,14 @@ class Map:
         return self.label.replace("\n", ", ")
 
 
-def features(
+def draw_feature_maps(
     maps: Sequence[Map],
     class_names: Sequence[str],
     *,
     setting: Setting | str,
     bright: Sequence[bool] | None = None,
     remark: str = "",
-    first: int = 0,
+    first_map: int = 0,
     sheet: Mapping[str, Any] | None = None,
 ) -> Picture:
     """Small multiples of at most MAPS maps, from number `first` on.
@@ -74,7 +74,7 @@ def features(
     bright: for each class whether it stays bright, None for all;   remark: in words, which do
     sheet: the images of the samples, as `vector.attach_thumbnails` takes it; a point shows its own
     """
-    shown = list(maps[first : first + MAPS])
+    shown = list(maps[first_map : first_map + MAPS])
     columns, side = arrange_maps(len(shown))
     rows = max(1, math.ceil(len(shown) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
@@ -90,8 +90,8 @@ def features(
             attach_thumbnails(figure, sheet)
     kinds = " and ".join(dict.fromkeys(one_map.kind for one_map in shown)) or "t-SNE"
     title = f"{kinds} maps of the features of the same test points, coloured and shaped by class"
-    text = sentence(shown, len(maps) - len(shown), remark)
-    return describe_picture(figure, title, setting, text, table(maps))
+    text = describe_maps(shown, len(maps) - len(shown), remark)
+    return describe_picture(figure, title, setting, text, make_map_table(maps))
 
 
 class Arrangement(NamedTuple):
@@ -178,7 +178,7 @@ def draw_legend(figure: Figure, names: Sequence[str]) -> None:
     legend(figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1)
 
 
-def sentence(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
+def describe_maps(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
     """The best and the worst map. left_out: maps that are not shown;   remark: which classes are bright"""
     if not maps:
         return "No features yet."
@@ -202,7 +202,7 @@ def sentence(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
     return text
 
 
-def table(maps: Sequence[Map]) -> list[dict]:
+def make_map_table(maps: Sequence[Map]) -> list[dict[str, Any]]:
     """A row a map."""
     rows = []
     for one_map in maps:

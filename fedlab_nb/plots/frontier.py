@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .kit import describe_picture, place_label
+from .kit import Box, describe_picture, place_label
 from .series import Series
 from .style import (
     ACCENT,
@@ -38,6 +38,7 @@ ONE = (7.6, 4.8)  # inches of a picture of one federation
 CELL = (4.5, 3.0)  # inches of one federation among several
 LETTER = 0.62  # width of a letter, in its size
 LINE = 1.25  # height of a line, in the size of its letters
+Range = tuple[float, float]
 POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 
 
@@ -93,7 +94,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
             y_label = "test accuracy" if place % columns == 0 else ""
             dress(ax, x=x_label, y=y_label, grid="both", size=9)
             draw_frontier(ax, each, limits)
-        handles = legend_handles(frontiers)
+        handles = make_legend_handles(frontiers)
         legend(
             figure,
             handles=handles,
@@ -104,7 +105,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
         )
     rows = []
     for each in frontiers:
-        rows += table_rows(each)
+        rows += make_table_rows(each)
     return describe_picture(
         figure,
         "Accuracy against the bytes of one client",
@@ -114,14 +115,14 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     )
 
 
-def draw_frontier(ax: Axes, frontier: Frontier, limits: tuple[float, float]) -> None:
+def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
     """One federation into its axes; `limits`: of the bytes."""
     heading(ax, frontier.title)
-    ax.set_xlim(*limits)
-    ticks = [power for power in POWERS if limits[0] <= power <= limits[1]]
+    ax.set_xlim(*byte_range)
+    ticks = [power for power in POWERS if byte_range[0] <= power <= byte_range[1]]
     set_log_axis(ax, ticks=ticks, form=data_size)
-    low, high = accuracy_range(frontier)
-    set_percent_axis(ax, "y", high, low=low, ticks=percent_ticks(low, high))
+    low, high = find_accuracy_range(frontier)
+    set_percent_axis(ax, "y", high, low=low, ticks=choose_percent_ticks(low, high))
     joined = [row for row in frontier.named if row.name in frontier.unbeaten]
     ax.plot(
         [row.total for row in joined],
@@ -150,7 +151,7 @@ def draw_frontier(ax: Axes, frontier: Frontier, limits: tuple[float, float]) -> 
             bbox={"fc": "white", "ec": "none", "pad": 0.3},
             zorder=5,
         )
-    write_names(ax, frontier, limits, (low, high))
+    write_names(ax, frontier, byte_range, (low, high))
 
 
 def draw_point(ax: Axes, row: Series, frontier: Frontier) -> None:
@@ -178,7 +179,7 @@ def draw_point(ax: Axes, row: Series, frontier: Frontier) -> None:
         ax.plot(row.total, row.mean, "o", mfc="none", mec=SECOND, mew=1.6, ms=11, zorder=4)
 
 
-def accuracy_range(frontier: Frontier) -> tuple[float, float]:
+def find_accuracy_range(frontier: Frontier) -> Range:
     """The lower and the upper end of the accuracies: what is named lies between them."""
     means = [row.mean for row in frontier.named]
     low = min(means) - 0.05
@@ -188,7 +189,7 @@ def accuracy_range(frontier: Frontier) -> tuple[float, float]:
     return max(0.0, low), min(1.02, high)
 
 
-def percent_ticks(low: float, high: float) -> list[float]:
+def choose_percent_ticks(low: float, high: float) -> list[float]:
     """Round accuracies between both ends, at most six, none above 100 %."""
     step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6)
     first = math.ceil(low / step)
@@ -196,9 +197,7 @@ def percent_ticks(low: float, high: float) -> list[float]:
     return [round(step * k, 2) for k in range(first, last + 1)]
 
 
-def write_names(
-    ax: Axes, frontier: Frontier, limits: tuple[float, float], ends: tuple[float, float]
-) -> None:
+def write_names(ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range) -> None:
     """The name of each method that is not beaten or level with the best, beside its point and on no other one."""
     size = 8.5
     figure: Any = ax.figure
@@ -208,15 +207,15 @@ def write_names(
     places = {}
     taken = []
     for row in frontier.rows:
-        if row.mean < ends[0]:
+        if row.mean < accuracy_range[0]:
             continue
-        x = math.log(row.total / limits[0]) / math.log(limits[1] / limits[0])
-        y = (row.mean - ends[0]) / (ends[1] - ends[0])
+        x = math.log(row.total / byte_range[0]) / math.log(byte_range[1] / byte_range[0])
+        y = (row.mean - accuracy_range[0]) / (accuracy_range[1] - accuracy_range[0])
         if row in frontier.named:
             places[row.name] = (x, y)
-            taken.append((x - letter, x + letter, y - line / 2, y + line / 2))
+            taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
         else:
-            taken.append((x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
+            taken.append(Box(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
     for row in frontier.named:
         x, y = places[row.name]
         wide = letter * (1 + len(row.name))
@@ -237,7 +236,7 @@ def write_names(
         )
 
 
-def legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
+def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
     """What the signs mean; only those that are in the picture."""
 
     def sign(label: str, **look: Any) -> Line2D:
@@ -275,7 +274,7 @@ def describe_frontier(frontier: Frontier) -> str:
     )
 
 
-def table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
+def make_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
     """The numbers of a federation, the cheapest method first."""
     rows = []
     for row in sorted(frontier.rows, key=lambda row: (row.total, -row.mean)):

@@ -27,17 +27,17 @@ class Guess:
     steps: int = 0
 
 
-def guesses(made: Sequence[Guess]) -> Picture:
+def draw_guesses(guesses: Sequence[Guess]) -> Picture:
     """Each guess as a circle and what was measured as a diamond, on the scale of its question. What is off the scale
     stands at its end, and the words say the true number.
     """
-    if not made:
+    if not guesses:
         return make_blank_picture(
             "No guess yet that has an answer. Guess first, then come back.", setting=""
         )
-    with drawing(size=(7.2, 0.8 + 0.95 * len(made))) as (figure, ax):
+    with drawing(size=(7.2, 0.8 + 0.95 * len(guesses))) as (figure, ax):
         heading(ax, "What I guessed, and what was measured")
-        for row, of in enumerate(made):
+        for row, of in enumerate(guesses):
             ends = np.clip([of.guess, of.truth], 0, 1)
             ax.plot([0, 1], [row, row], color=FAINT, lw=5, solid_capstyle="round", zorder=0)
             ax.plot(np.linspace(0, 1, of.steps), [row] * of.steps, "|", color=QUIET, ms=8, zorder=1)
@@ -50,16 +50,16 @@ def guesses(made: Sequence[Guess]) -> Picture:
             ax.text(0, row - 0.2, question, fontsize=9, color=INK, va="bottom")
             said = f"guessed {of.written[0]}, measured {of.written[1]}: {of.gap}"
             ax.text(0, row + 0.15, said, fontsize=9, color=QUIET, va="top")
-        ax.set(xlim=(-0.03, 1.03), ylim=(len(made) - 0.3, -0.8))
+        ax.set(xlim=(-0.03, 1.03), ylim=(len(guesses) - 0.3, -0.8))
         ax.set_axis_off()
         legend(ax, handles=ax.lines[3:5], loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     table = build_table(
-        "question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in made]
+        "question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in guesses]
     )
     return describe_picture(
         figure,
         "Guesses against what was measured",
         "",
-        f"By guess: {join_words([of.gap for of in made])}.",
+        f"By guess: {join_words([of.gap for of in guesses])}.",
         table,
     )

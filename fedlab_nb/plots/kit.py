@@ -16,7 +16,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -38,6 +38,7 @@ from .style import (
     LOCK,
     QUIET,
     SECOND,
+    EndLabel,
     Picture,
     class_colours,
     draw_colour_bar,
@@ -197,12 +198,12 @@ def draw_lines(
     curves: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
     own_looks: Mapping[str, Look] | None = None,
     top: float | None = 1,
-) -> list[tuple[float, str, str]]:
-    """Means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands, where there are seeds
-    enough for one.
+) -> list[EndLabel]:
+    """Draw means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands,
+    where there are seeds enough for one. Returns the names of the lines.
 
-    own_looks: of labels whose look does not follow from their name;   top: the largest value that there is. Returns
-    (last y, label, colour), for `draw_end_labels`.
+    own_looks: of labels whose look does not follow from their name
+    top: the largest value that there is
     """
     ends = []
     for label, (colour, marker, dashes) in {**looks(curves), **(own_looks or {})}.items():
@@ -216,7 +217,7 @@ def draw_lines(
         ax.fill_between(x, low, high, color=colour, alpha=0.17, lw=0)
         style = {"color": colour, "marker": marker, "ls": dashes, "lw": 1.9, "ms": 5.5}
         ax.plot(x, mean, label=label, **style)
-        ends.append((float(mean[-1]), label, colour))
+        ends.append(EndLabel(float(mean[-1]), label, colour))
     return ends
 
 
@@ -258,16 +259,16 @@ def write_names(
     letter, line = size * np.array([0.62, 1.15]) / points_of_axes  # as shares of the axes
     scale = 1.03 - low
     places = []
-    taken = []  # boxes (left, right, low, high)
+    taken = []
     for s in rows:
         x = math.log(max(s.total, left) / left) / math.log(right / left)
         y = (s.mean - low) / scale
         places.append((x, y))
-        taken.append((x - letter, x + letter, y - line / 2, y + line / 2))
+        taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
     for s, (x, _) in zip(rows, places, strict=True):
         heights = [(end - low) / scale for end in s.ends]
         if heights:
-            taken.append((x - letter / 4, x + letter / 4, min(heights), max(heights)))
+            taken.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
     halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
     for s, (x, y) in zip(rows, places, strict=True):
         text = fit_label(s.name, int(max(x, 1 - x) / letter) - 3)
@@ -289,25 +290,45 @@ def write_names(
         )
 
 
+class Box(NamedTuple):
+    """A rectangle on axes, in shares of their width and height."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+
+class LabelPlace(NamedTuple):
+    """Where a name stands beside its mark: side (1: right, -1: left) and height of its middle."""
+
+    side: int
+    middle: float
+
+
 def place_label(
-    taken: list, x: float, y: float, wide: float, tall: float, away: float
-) -> tuple[int, float]:
-    """Side (1: right) and height of a name beside the mark at (x, y), so that it lies on none of the boxes `taken`
-    (left, right, low, high); its own is added. All are shares of the axes."""
+    taken: list[Box], x: float, y: float, width: float, height: float, distance: float
+) -> LabelPlace:
+    """Place a name beside the mark at (x, y), so that it lies on none of the boxes `taken`; its own
+    is added to them. All are shares of the axes.
+
+    distance: from the mark to the name
+    """
     first_side = 1 if x <= 0.5 else -1
-    for middle, side in itertools.product(list_heights(y, tall / 4), (first_side, -first_side)):
-        ends = (x + side * away, x + side * (away + wide))
-        box = (min(ends), max(ends), middle - tall / 2, middle + tall / 2)
-        is_inside = box[2] >= 0 and box[3] <= 1
+    sides = (first_side, -first_side)
+    for middle, side in itertools.product(list_label_heights(y, height / 4), sides):
+        ends = (x + side * distance, x + side * (distance + width))
+        box = Box(min(ends), max(ends), middle - height / 2, middle + height / 2)
+        is_inside = box.low >= 0 and box.high <= 1
         if side != first_side:
-            is_inside = is_inside and box[0] >= 0 and box[1] <= 1
-        if is_inside and not any(overlap(box, other) for other in taken):
+            is_inside = is_inside and box.left >= 0 and box.right <= 1
+        if is_inside and not any(has_overlap(box, other) for other in taken):
             break
     taken.append(box)
-    return side, middle
+    return LabelPlace(side, middle)
 
 
-def list_heights(y: float, step: float) -> list[float]:
+def list_label_heights(y: float, step: float) -> list[float]:
     """Heights to be tried, the nearest to `y` first."""
     heights = []
     for number in range(80):
@@ -315,10 +336,11 @@ def list_heights(y: float, step: float) -> list[float]:
     return heights
 
 
-def overlap(box: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two boxes (left, right, low, high) have a point in common."""
-    left, right, low, high = box
-    return left < other[1] and other[0] < right and low < other[3] and other[2] < high
+def has_overlap(box: Box, other: Box) -> bool:
+    """Whether two boxes have a point in common."""
+    is_beside = box.right <= other.left or other.right <= box.left
+    is_above_or_below = box.high <= other.low or other.high <= box.low
+    return not is_beside and not is_above_or_below
 
 
 def fit_label(name: str, letters: int) -> str:
@@ -371,11 +393,13 @@ def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> 
     boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in cells]
     shapes = PatchCollection(boxes, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
     ax.add_collection(shapes, autolim=False)
-    names = {"says"}
-    for about in cells.values():
-        names.update(about)
-    columns = {name: [about.get(name) for about in cells.values()] for name in sorted(names)}
-    mark(shapes, **columns)
+    texts = [cell.get("says") for cell in cells.values()]
+    names = set[str]()
+    for cell in cells.values():
+        names.update(cell)
+    names.discard("says")
+    keys = {name: [cell.get(name) for cell in cells.values()] for name in sorted(names)}
+    mark(shapes, texts, **keys)
 
 
 def omit_zeros(form: str) -> Callable[[float], str]:

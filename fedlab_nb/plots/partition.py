@@ -96,8 +96,8 @@ class Partition:
                     self._stored_rows = rows
                 means = ", ".join(f"{s.label} {percent(s.mean)}" for s in select_finished(rows))
                 about += f"; beside it, {title}: {means}"
-        text = sentence(federation, client, class_index, setting)
-        rows = table(federation, setting)
+        text = describe_partition(federation, client, class_index, setting)
+        rows = make_partition_table(federation, setting)
         return describe_picture(self.figure, about, setting, text, rows, detail=federation.note)
 
     def _build(
@@ -271,7 +271,7 @@ def move_mark(span: Rectangle, axis: str, place: int | None, count: int) -> None
         span.set(visible=True, **{axis: place - 0.5})
 
 
-def sentence(
+def describe_partition(
     federation: Federation, client: int | None, class_index: int | None, setting: Setting | str = ""
 ) -> str:
     """Of the class that is looked at, else of the client, else of all."""
@@ -342,7 +342,7 @@ def count_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
     return np.asarray(federation.whole.label_counts)[order], remarks
 
 
-def table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]]:
+def make_partition_table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]]:
     """A row for each client: its samples, all and by class."""
     columns = ["client", "samples"]
     for name in quote_class_names(federation.dataset):
@@ -358,6 +358,6 @@ def table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]
     return build_table(columns, rows)
 
 
-def partition(federation: Federation, *, setting: Setting | str) -> Picture:
+def draw_partition(federation: Federation, *, setting: Setting | str) -> Picture:
     """The picture of one partition, for those who do not redraw it."""
     return Partition().show(federation, setting=setting)

@@ -4,10 +4,11 @@ All squares lie in one axes, whose unit is an inch: that takes half of the time 
 slider. Borders are where two scores are equal, between the places of the grid too.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import contourpy  # matplotlib brings it
 import numpy as np
@@ -23,13 +24,19 @@ from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
 from .vector import from_oklch, mark, to_oklch
 from .words import Setting
 
-MARGIN, GAP = 0.06, 0.14  # inches round all and between two squares
-SMALL, LARGE = 1.3, 2.6  # inches of a square's side
-TITLE, FOOT, LEGEND = 0.24, 0.2, 0.26  # inches over and under a square, and under all
+MARGIN = 0.06  # inches round all squares
+GAP = 0.14  # inches between two squares
+SMALL = 1.3  # inches of a square's side, below which there are two rows
+LARGE = 2.6  # inches of a square's side, at most
+TITLE = 0.24  # inches over a square
+FOOT = 0.2  # inches under a square
+LEGEND = 0.26  # inches under all
 FINE = 900  # units across a square, of which a border's corners may be off by a ninth
 AROUND = "background: the class that is named there; circles: where a class lies"
 LETTER = 0.066  # inches across of a letter of 9 points, about
-PALE, CHROMA = 0.905, 0.085  # OKLCH of the regions: light enough to be turned dark on a dark page
+# OKLCH of the regions: light enough to be turned dark on a dark page.
+PALE = 0.905  # lightness
+CHROMA = 0.085
 
 
 @dataclass(frozen=True)
@@ -61,140 +68,185 @@ class Plane:
 
 
 @lru_cache(64)
-def tint(colour: str) -> str:
+def lighten_colour(colour: str) -> str:
     """The pale colour of a class's region."""
     _, chroma, hue = to_oklch(to_hex(colour))
     return from_oklch(PALE, min(CHROMA, chroma), hue)
 
 
-def regions(scores: np.ndarray, edge: float) -> list[Path]:
-    """Areas `[C]` to be painted one over the other: where class c or a later one has the largest score.
+def find_decision_regions(scores: np.ndarray, edge: float) -> list[Path]:
+    """Find areas `[C]` to be painted one over the other: where class c or a later one has the
+    largest score. That of class 0 is the whole square, so no gap is left where three classes meet.
 
-    That of class 0 is the whole square. So no gap is left where three classes meet.
+    scores: `[G, G, C]` on a grid from -edge to edge
     """
-    at = np.linspace(0, FINE, len(scores))
+    grid = np.linspace(0, FINE, len(scores))
     paths = [Path.unit_rectangle().transformed(Affine2D().scale(FINE))]
-    for c in range(1, scores.shape[2]):
-        margin = scores[..., c:].max(2) - scores[..., :c].max(2)
-        vertices, codes = contourpy.contour_generator(at, at, margin, fill_type="OuterCode").filled(
-            0, np.inf
-        )
-        whole = Path.make_compound_path(*(Path(v, k) for v, k in zip(vertices, codes, strict=True)))
-        paths.append(
-            whole.cleaned(simplify=True)
-        )  # straight lines without the points that lie on them
+    for label in range(1, scores.shape[2]):
+        margin = scores[..., label:].max(2) - scores[..., :label].max(2)
+        contours = contourpy.contour_generator(grid, grid, margin, fill_type="OuterCode")
+        vertices, codes = contours.filled(0, np.inf)
+        outlines = [Path(*outline) for outline in zip(vertices, codes, strict=True)]
+        whole = Path.make_compound_path(*outlines)
+        # Straight lines without the points that lie on them.
+        paths.append(whole.cleaned(simplify=True))
     return [Path(path.vertices * (2 * edge / FINE) - edge, path.codes) for path in paths]
 
 
-def places(count: int, width: float, height: float) -> tuple[float, list[tuple[float, float]]]:
-    """The side of `count` squares in a frame of that many inches, as large as they can be, and their lower left
-    corners."""
-    sides = {
-        n: min(across(n, width), (height - LEGEND) / -(-count // n) - TITLE - FOOT)
-        for n in range(1, count + 1)
-    }
-    columns = max(sides, key=lambda n: sides[n])
-    size = max(sides[columns], 0.2)
-    spots = (divmod(i, columns) for i in range(count))
-    left, top = MARGIN, height - TITLE - size
-    return size, [
-        (left + column * (size + GAP), top - row * (size + TITLE + FOOT)) for row, column in spots
-    ]
+class SquareLayout(NamedTuple):
+    """The side of squares in inches, and their lower left corners (x, y)."""
+
+    side: float
+    corners: list[tuple[float, float]]
 
 
-def across(columns: int, width: float) -> float:
+def place_squares(count: int, width: float, height: float) -> SquareLayout:
+    """Place `count` squares in a frame of that many inches, as large as they can be."""
+    sides = {}
+    for columns in range(1, count + 1):
+        rows = math.ceil(count / columns)
+        height_of_row = (height - LEGEND) / rows
+        sides[columns] = min(compute_square_side(columns, width), height_of_row - TITLE - FOOT)
+    columns = max(sides, key=lambda columns: sides[columns])
+    side = max(sides[columns], 0.2)
+    top = height - TITLE - side
+    corners = []
+    for number in range(count):
+        row, column = divmod(number, columns)
+        x = MARGIN + column * (side + GAP)
+        y = top - row * (side + TITLE + FOOT)
+        corners.append((x, y))
+    return SquareLayout(side, corners)
+
+
+def compute_square_side(columns: int, width: float) -> float:
     """The side of squares that fill the width."""
     return (width - 2 * MARGIN - (columns - 1) * GAP) / columns
 
 
-def tallness(count: int, width: float) -> float:
-    """Inches of height of `count` squares that fill the width, in two rows where one would make them too small."""
-    rows = 1 if across(count, width) > SMALL or count < 4 else 2
-    return rows * (min(across(-(-count // rows), width), LARGE) + TITLE + FOOT) + LEGEND
+def compute_height(count: int, width: float) -> float:
+    """Inches of height of `count` squares that fill the width, in two rows where one would make them
+    too small."""
+    rows = 1
+    if count >= 4 and compute_square_side(count, width) <= SMALL:
+        rows = 2
+    columns = math.ceil(count / rows)
+    side = min(compute_square_side(columns, width), LARGE)
+    return rows * (side + TITLE + FOOT) + LEGEND
 
 
-def plane(
+def draw_decision_regions(
     squares: Sequence[Square],
-    about: Plane,
+    plane: Plane,
     *,
     setting: Setting | str,
     sentence: str,
     table: Sequence[Mapping[str, object]],
 ) -> Picture:
-    """The row of squares, with what is said of them."""
+    """Draw the squares of a plane: the decision regions of each, with circles and dots."""
     with drawing(fixed=True) as (figure, _):
         width, height = figure.get_size_inches()
         ax = figure.add_axes((0, 0, 1, 1))
         ax.set_axis_off()
         ax.set(xlim=(0, width), ylim=(0, height))
-        size, corners = places(len(squares), width, height)
-        paint(ax, squares, about, corners, size)
-        font = float(np.clip(72 * size / (0.66 * max(len(s.title) for s in squares)), 5.5, 10.5))
+        side, corners = place_squares(len(squares), width, height)
+        draw_insides(ax, squares, plane, corners, side)
+        longest = max(len(square.title) for square in squares)
+        font_size = float(np.clip(72 * side / (0.66 * longest), 5.5, 10.5))
         for square, (x, y) in zip(squares, corners, strict=True):
-            ax.text(x, y + size + 0.06, square.title, fontsize=font, fontweight="bold", color=INK)
-            ax.text(x, y - 0.16, square.foot, fontsize=min(font, 9), color=QUIET)
-        covers = add(
-            ax,
-            [Path.unit_rectangle()] * len(squares),
-            corners,
-            size,
-            (1, 1, 1, 0),
-            RULE,
-            0.8,
-            zorder=6,
-        )
-        mark(covers, [s.says for s in squares], client=[s.client for s in squares])
-        legend(ax, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
+            title_style = {"fontsize": font_size, "fontweight": "bold", "color": INK}
+            ax.text(x, y + side + 0.06, square.title, **title_style)
+            ax.text(x, y - 0.16, square.foot, fontsize=min(font_size, 9), color=QUIET)
+        frames = [Path.unit_rectangle()] * len(squares)
+        style = {"facecolors": (1, 1, 1, 0), "edgecolors": RULE, "linewidths": 0.8, "zorder": 6}
+        covers = add_shapes(ax, frames, corners, side, **style)
+        texts = [square.says for square in squares]
+        mark(covers, texts, client=[square.client for square in squares])
+        lowest = min(y for _, y in corners)
+        draw_legend(ax, plane.names, lowest - FOOT - 0.16, width)
     return describe_picture(figure, "Decision regions in the plane", setting, sentence, table)
 
 
-def add(
-    ax: Axes, paths: Sequence[Path], corners: Any, scale: float, face: Any, edge: Any = "none", lw: float = 0,
+def add_shapes(
+    ax: Axes,
+    paths: Sequence[Path],
+    places: Sequence[np.ndarray | tuple[float, float]],
+    scale: float,
     **style: Any,
-) -> PathCollection:  # fmt: skip
-    """Many shapes at once, each made larger by `scale` and moved: patches one by one take ten times as long."""
-    moved = [Path(p.vertices * scale + at, p.codes) for p, at in zip(paths, corners, strict=True)]
-    shapes = PathCollection(
-        moved, facecolors=face, edgecolors=edge, linewidths=lw, clip_on=False, **style
-    )
+) -> PathCollection:
+    """Add many shapes at once, each made larger by `scale` and moved to its place: patches one by one
+    take ten times as long."""
+    moved = []
+    for path, place in zip(paths, places, strict=True):
+        moved.append(Path(path.vertices * scale + place, path.codes))
+    shapes = PathCollection(moved, clip_on=False, **style)
     ax.add_collection(shapes, autolim=False)
     return shapes
 
 
-def paint(
-    ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[Any], size: float
+def draw_insides(
+    ax: Axes,
+    squares: Sequence[Square],
+    plane: Plane,
+    corners: Sequence[tuple[float, float]],
+    side: float,
 ) -> None:
-    """The inside of all squares: regions, circles and dots."""
-    colour, scale = class_colours(len(about.names)), size / (2 * about.edge)
-    shown = [(s, np.add(at, size / 2)) for s, at in zip(squares, corners, strict=True)]
-    areas = [path for s, _ in shown for path in regions(s.scores, about.edge)]
-    pale = [tint(hue) for hue in colour] * len(shown)
-    add(ax, areas, [at for _, at in shown for _ in colour], scale, pale, "white", 1)
-    rings = [
-        (Path.circle((x, y), radius), at, colour[c])
-        for _, at in shown
-        for x, y, radius, c in about.circles
-    ]
-    paths, at, hues = zip(*rings, strict=True)
-    add(ax, paths, at, scale, "none", hues, 1.1, linestyles=[(0, (2.5, 1.8))])
-    at = np.concatenate([s.points * scale + at for s, at in shown])
-    labels = np.concatenate([s.labels for s in squares])
-    inside = (np.abs(np.concatenate([s.points for s in squares])) < 0.99 * about.edge).all(1)
-    dot = float(np.clip(2.4 * size, 3, 5))
-    for c, hue in enumerate(colour):
-        x, y = at[(labels == c) & inside].T
-        ax.add_artist(
-            Line2D(x, y, ls="", marker=MARKERS[c], ms=dot, zorder=3, clip_on=False, mfc=hue, mew=0)
-        )
+    """Draw the inside of all squares: regions, circles and dots."""
+    colours = class_colours(len(plane.names))
+    scale = side / (2 * plane.edge)
+    middles = [np.add(corner, side / 2) for corner in corners]
+    areas = []
+    area_places = []
+    area_colours = []
+    circles = []
+    circle_places = []
+    circle_colours = []
+    for square, middle in zip(squares, middles, strict=True):
+        for region, colour in zip(
+            find_decision_regions(square.scores, plane.edge), colours, strict=True
+        ):
+            areas.append(region)
+            area_places.append(middle)
+            area_colours.append(lighten_colour(colour))
+        for x, y, radius, label in plane.circles:
+            circles.append(Path.circle((x, y), radius))
+            circle_places.append(middle)
+            circle_colours.append(colours[label])
+    style: dict[str, Any] = {"facecolors": area_colours, "edgecolors": "white", "linewidths": 1}
+    add_shapes(ax, areas, area_places, scale, **style)
+    style = {"facecolors": "none", "edgecolors": circle_colours, "linewidths": 1.1}
+    add_shapes(ax, circles, circle_places, scale, linestyles=[(0, (2.5, 1.8))], **style)
+    draw_dots(ax, squares, plane, middles, side)
 
 
-def legend(ax: Axes, names: Sequence[str], y: float, width: float) -> None:
-    """A dot for each class, and where there is room, what background and circles are."""
+def draw_dots(
+    ax: Axes,
+    squares: Sequence[Square],
+    plane: Plane,
+    middles: Sequence[np.ndarray],
+    side: float,
+) -> None:
+    """Draw the dots of all squares, a marker and a colour a class."""
+    scale = side / (2 * plane.edge)
+    points = np.concatenate([square.points for square in squares])  # in the plane
+    places = np.concatenate(
+        [square.points * scale + middle for square, middle in zip(squares, middles, strict=True)]
+    )
+    labels = np.concatenate([square.labels for square in squares])
+    is_inside = (np.abs(points) < 0.99 * plane.edge).all(1)
+    style = {"ms": float(np.clip(2.4 * side, 3, 5)), "zorder": 3, "clip_on": False, "mew": 0}
+    for label, colour in enumerate(class_colours(len(plane.names))):
+        x, y = places[(labels == label) & is_inside].T
+        ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[label], mfc=colour, **style))
+
+
+def draw_legend(ax: Axes, names: Sequence[str], y: float, width: float) -> None:
+    """Draw a dot for each class, and where there is room, what background and circles are."""
     x = MARGIN
-    for c, (name, hue) in enumerate(zip(names, class_colours(len(names)), strict=True)):
-        ax.add_artist(
-            Line2D([x + 0.06], [y + 0.045], ls="", marker=MARKERS[c], ms=5.5, mfc=hue, mew=0)
-        )
+    style = {"ls": "", "ms": 5.5, "mew": 0}
+    for label, (name, colour) in enumerate(zip(names, class_colours(len(names)), strict=True)):
+        dot = Line2D([x + 0.06], [y + 0.045], marker=MARKERS[label], mfc=colour, **style)
+        ax.add_artist(dot)
         ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
     if x + LETTER * len(AROUND) < width:

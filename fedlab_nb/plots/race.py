@@ -213,7 +213,7 @@ def sentence(series: Sequence[Series], budget: float) -> str:
     )
 
 
-def table(series: Sequence[Series], budget: float) -> list[dict]:
+def table(series: Sequence[Series], budget: float) -> list[dict[str, Any]]:
     """A row a method: accuracy so far and at the end, bytes at the end."""
     rows = []
     for s in series:

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, band
-from .accuracy import verdict
+from .accuracy import describe_best_method
 from .identity import shorten_title
 from .kit import Bars, describe_picture, draw_lines
 from .series import Series, select_finished
@@ -32,22 +32,22 @@ from .vector import mark
 from .words import build_table, capitalize, format_share, plural
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
-Results = Mapping[str, Mapping[float, Mapping[int, float]]]
+AccuraciesByAlpha = Mapping[str, Mapping[float, Mapping[int, float]]]
 
 
 class StoredPlot:
     """A picture of stored results: bars at one α, and lines against α, with the present α as an upright."""
 
-    _results: Results | None = None
+    _results: AccuraciesByAlpha | None = None
 
     def show(
         self,
-        results: Results,
+        results: AccuraciesByAlpha,
         *,
         alpha: float,
         clients: int,
         source: str,
-        wanted: int | None = None,
+        wanted_clients: int | None = None,
         bounds: Collection[str] = (),
         chance: float | None = None,
         note: str = "",
@@ -66,7 +66,7 @@ class StoredPlot:
         if results is not self._results:
             self._build(results, chance)
             self._results = results
-        stored_alpha = self.alphas[nearest(self.alphas, alpha)]
+        stored_alpha = self.alphas[find_nearest_index(self.alphas, alpha)]
         place = f"α = {stored_alpha:g}, {plural(clients, 'client')}"
         setting = f"{dataset}, {place}"
         rows = []
@@ -79,8 +79,8 @@ class StoredPlot:
             within = min(max(alpha, self.alphas[0]), self.alphas[-1])
             self._now.set_xdata([within, within])
             self._place_rings(stored_alpha)
-        remark = describe_distance(alpha, stored_alpha, clients, wanted)
-        results_text = verdict(select_finished(rows))
+        remark = describe_distance(alpha, stored_alpha, clients, wanted_clients)
+        results_text = describe_best_method(select_finished(rows))
         text = f"Stored results at {place}{remark}: {results_text} {note}".strip()
         title = "Bars of test accuracy, and lines of it against α"
         detail = f"{capitalize(source)}."
@@ -94,7 +94,7 @@ class StoredPlot:
             ring.set_data([alpha], [accuracy])
             mark(ring, f"{title}, α = {alpha:g}\n{100 * accuracy:.1f} %", method=title)
 
-    def _build(self, results: Results, chance: float | None) -> None:
+    def _build(self, results: AccuraciesByAlpha, chance: float | None) -> None:
         """The axes: bars at the left; at the right a line and a band a method, which the bars name."""
         bands: dict[str, dict[float, Band]] = {}
         for title, by_alpha in results.items():
@@ -152,18 +152,20 @@ def make_table(
     return build_table(columns, rows)
 
 
-def nearest(alphas: Sequence[float], alpha: float) -> int:
+def find_nearest_index(alphas: Sequence[float], alpha: float) -> int:
     """Index of the stored α that is nearest on a logarithmic scale."""
     return min(range(len(alphas)), key=lambda i: abs(math.log(alphas[i] / alpha)))
 
 
-def describe_distance(alpha: float, stored: float, clients: int, wanted: int | None) -> str:
+def describe_distance(
+    alpha: float, stored_alpha: float, clients: int, wanted_clients: int | None
+) -> str:
     """' (the nearest to your α = 0.13 and 12 clients)', or nothing where the stored setting is the present one."""
     words = []
-    if abs(math.log(alpha / stored)) > 0.005:
+    if abs(math.log(alpha / stored_alpha)) > 0.005:
         words.append(f"α = {alpha:.2g}")
-    if wanted is not None and wanted != clients:
-        words.append(plural(wanted, "client"))
+    if wanted_clients is not None and wanted_clients != clients:
+        words.append(plural(wanted_clients, "client"))
     if not words:
         return ""
     return f" (the nearest to your {' and '.join(words)})"

@@ -9,7 +9,7 @@ plot_study(results, "differences", reference="fedavg")
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError, choose
 from ..studies.results import Results
@@ -19,6 +19,7 @@ from .series import Series
 from .style import (
     PERCENT,
     QUIET,
+    EndLabel,
     Look,
     Picture,
     draw_colour_bar,
@@ -43,32 +44,42 @@ LABELS = {
     "α": "α (smaller: more skewed)",
     "clients": "clients M",
 }
-Bands = Mapping[
-    Any, Mapping[int, float] | Band
-]  # {value of the axis: {seed: accuracy}, or their band}
+Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of an axis: {seed: accuracy}, or a band}
+
+
+class Point(NamedTuple):
+    """A method's cost and what it brings."""
+
+    bytes: float
+    accuracy: float
 
 
 def plot_study(results: Results, against: str = "alpha", **options: Any) -> Picture:
-    """The picture that `against` names: an axis of the study, "bytes", "A x B" of two axes, or "differences".
+    """Draw the picture that `against` names: an axis of the study, "bytes", "A x B" of two axes, or
+    "differences".
 
-    options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt text
+    options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt
+        text
     UsageError for what the study does not have.
     """
     if not results.points():
         raise UsageError("The study has no finished cell, so there is nothing to draw.")
-    named = {"bytes": against_bytes, "differences": differences}
-    if against in named:
-        return named[against](results, **options)
+    if against == "bytes":
+        return draw_accuracy_against_bytes(results, **options)
+    if against == "differences":
+        return draw_differences(results, **options)
     if " x " in against:
-        return heat(results, *against.split(" x ", 1), **options)
-    return against_axis(
-        results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options
-    )
+        across, down = against.split(" x ", 1)
+        return draw_accuracy_heat_map(results, across, down, **options)
+    allowed = [*results.shared_axes, "bytes", "differences"]
+    choose("axis to draw against", against, allowed)
+    return draw_axis_lines(results, against, **options)
 
 
-def against_axis(results: Results, axis: str, *, setting: Setting | str = "") -> Picture:
-    """`against` an axis of numbers: at each of its values the mean over all points of the other axes."""
-    values = tidy(results)[axis].unique().tolist()
+def draw_axis_lines(results: Results, axis: str, *, setting: Setting | str = "") -> Picture:
+    """Draw lines over an axis of numbers: at each of its values the mean over all points of the
+    other axes."""
+    values = make_results_frame(results)[axis].unique().tolist()
     if not all(isinstance(value, int | float) for value in values):
         raise UsageError(
             f"The axis {axis} has values that are no numbers ({values[0]!r}); "
@@ -76,189 +87,226 @@ def against_axis(results: Results, axis: str, *, setting: Setting | str = "") ->
         )
     means: dict[str, dict[Any, Mapping[int, float]]] = {}
     for value in values:
-        for name, of in by_seed(results.select(**{axis: value})).items():
-            means.setdefault(name, {})[value] = of
-    return against(means, axis, setting=setting)
+        for method, accuracies in average_by_seed(results.select(**{axis: value})).items():
+            means.setdefault(method, {})[value] = accuracies
+    return draw_accuracy_lines(means, axis, setting=setting)
 
 
-def against(
-    accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: Setting | str, chance: float | None = None,
-    methods: Mapping[str, str | Look] | None = None, sentence: str = "", detail: str = "",
-) -> Picture:  # fmt: skip
-    """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
+def draw_accuracy_lines(
+    accuracies: Mapping[str, Bands],
+    axis: str,
+    label: str = "",
+    *,
+    setting: Setting | str,
+    chance: float | None = None,
+    methods: Mapping[str, str | Look] | None = None,
+    sentence: str = "",
+) -> Picture:
+    """Draw mean accuracies over an axis of numbers, with bands.
 
-    axis, label: its name in the table, and under it;   chance: accuracy of guessing
-    methods: {what a line is called: its method, or its look}, for lines with names of their own
-    sentence: what the picture shows, where that is more than the lines' ends;   detail: of `Picture`
+    accuracies: {line: {value of the axis: {seed: share}, or its `Band`}}
+    axis, label: its name in the table, and under it
+    chance: accuracy of guessing
+    methods: {line: its method, or its look}, for lines with names of their own
+    sentence: what the picture shows, where that is more than the lines' ends
     """
-    known = {line: sorted(of.items()) for line, of in accuracies.items()}
-    bands = {
-        line: {x: v if isinstance(v, Band) else band(v) for x, v in of}
-        for line, of in known.items()
-    }
-    values = sorted({x for of in bands.values() for x in of})
+    bands = compute_bands(accuracies)
+    values = set[float]()
+    for line_bands in bands.values():
+        values.update(line_bands)
+    ticks = sorted(values)
+    own_looks = {}
+    for line, method in (methods or {}).items():
+        own_looks[line] = look(method) if isinstance(method, str) else method
     with drawing() as (figure, ax):
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = draw_lines(
-            ax,
-            bands,
-            {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()},
-        )
-        if values[0] > 0 and values[-1] >= 10 * values[0]:
-            set_log_axis(ax, ticks=values[:: 1 + is_narrow()])
+        names = draw_lines(ax, bands, own_looks)
+        if ticks[0] > 0 and ticks[-1] >= 10 * ticks[0]:
+            set_log_axis(ax, ticks=ticks[::2] if is_narrow() else ticks)
         else:
-            ax.set_xticks(values)
+            ax.set_xticks(ticks)
         set_percent_axis(ax)
         if chance:
             draw_level_line(ax, chance)
-            names.append((chance, "guessing", QUIET))
+            names.append(EndLabel(chance, "guessing", QUIET))
         draw_end_labels(ax, names)
-    table = [
-        {"method": line} | {f"{axis} = {x:g}": wide(of) for x, of in at.items()}
-        for line, at in bands.items()
-    ]
-    ends = "; ".join(
-        f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}"
-        for line, at in bands.items()
-    )
-    sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
-    return describe_picture(
-        figure,
-        f"Lines of test accuracy against {axis}, with 95 % bands",
-        setting,
-        sentence,
-        table,
-        detail=detail,
-    )
+    table = []
+    ends = []
+    for line, line_bands in bands.items():
+        row = {"method": line}
+        for value, result in line_bands.items():
+            row[f"{axis} = {value:g}"] = format_band(result)
+        table.append(row)
+        first = line_bands[min(line_bands)].mean
+        last = line_bands[max(line_bands)].mean
+        ends.append(f"{line} {percent(first)} to {percent(last)}")
+    if not sentence:
+        sentence = f"From {axis} = {ticks[0]:g} to {ticks[-1]:g}: {'; '.join(ends)}."
+    title = f"Lines of test accuracy against {axis}, with 95 % bands"
+    return describe_picture(figure, title, setting, sentence, table)
 
 
-def against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
-    """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
-    up, down = (tidy(results).groupby("method")[f"bytes_{way}"].mean() for way in ("up", "down"))
-    rows = [Series(m, accuracies=of, up=up[m], down=down[m]) for m, of in by_seed(results).items()]
-    front = pareto({s.name: (s.total, s.mean) for s in rows})
+def compute_bands(accuracies: Mapping[str, Bands]) -> dict[str, dict[float, Band]]:
+    """{line: {value of the axis: band}}, the values in order."""
+    bands: dict[str, dict[float, Band]] = {}
+    for line, by_value in accuracies.items():
+        bands[line] = {}
+        for value, result in sorted(by_value.items()):
+            bands[line][value] = result if isinstance(result, Band) else band(result)
+    return bands
+
+
+def draw_accuracy_against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
+    """Draw a point a method: mean accuracy against mean bytes of all clients, both ways, over the
+    whole study."""
+    by_method = make_results_frame(results).groupby("method")
+    bytes_up = by_method["bytes_up"].mean()
+    bytes_down = by_method["bytes_down"].mean()
+    rows = []
+    for method, accuracies in average_by_seed(results).items():
+        rows.append(
+            Series(method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method])
+        )
+    front = find_pareto_front({s.name: Point(s.total, s.mean) for s in rows})
     with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
         draw_points(ax, rows)
-        at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
-        ax.plot(
-            *zip(*(at[name] for name in front), strict=True),
-            color=QUIET,
-            lw=1.2,
-            ls=(0, (4, 2)),
-            zorder=0,
-        )
-    ranked = sorted(rows, key=lambda s: -s.mean)
-    cells = (
-        (s.name, wide(s.band), data_size(s.total), "yes" if s.name in front else "no")
-        for s in ranked
-    )
+        by_name = {s.name: s for s in rows}
+        front_bytes = [max(by_name[name].total, 1.0) for name in front]
+        front_means = [by_name[name].mean for name in front]
+        ax.plot(front_bytes, front_means, color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
+    cells = []
+    for s in sorted(rows, key=lambda s: -s.mean):
+        is_on_front = "yes" if s.name in front else "no"
+        cells.append((s.name, format_band(s.band), data_size(s.total), is_on_front))
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
     table = build_table("method | accuracy | bytes | Pareto", cells)
     return describe_picture(figure, "Accuracy against bytes", setting, sentence, table)
 
 
-def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The names that no other beats on both bytes and accuracy, by rising bytes.
+def find_pareto_front(points: Mapping[str, Point]) -> list[str]:
+    """Find the names that no other beats on both bytes and accuracy, by rising bytes.
 
-    >>> pareto({"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.9)})
+    >>> find_pareto_front({"a": Point(1, 0.5), "b": Point(2, 0.4), "c": Point(3, 0.9)})
     ['a', 'c']
     """
     front: list[str] = []
-    for name, (_, accuracy) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
-        if not front or accuracy > points[front[-1]][1] or points[name] == points[front[-1]]:
+    for name in sorted(points, key=lambda name: (points[name].bytes, -points[name].accuracy)):
+        point = points[name]
+        last = points[front[-1]] if front else None
+        if last is None or point.accuracy > last.accuracy or point == last:
             front.append(name)
     return front
 
 
-def heat(
+def draw_accuracy_heat_map(
     results: Results, across: str, down: str, *, method: str = "", setting: Setting | str = ""
 ) -> Picture:
-    """Mean accuracy of one method (the first, unless named) over two axes."""
+    """Draw the mean accuracy of one method (the first, unless named) over two axes."""
     for axis in (across, down):
         choose("axis of this study", axis, results.shared_axes)
-    cells = tidy(results)
+    cells = make_results_frame(results)
     names = cells["method"].unique().tolist()
-    name = choose("method of this study", shown_as(results, method or names[0]), names)
+    name = choose("method of this study", find_label(results, method or names[0]), names)
     means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
-    means = means.rename(columns=written)
+    means = means.rename(columns=format_axis_value)
     with drawing() as (figure, ax):
         image = draw_heat_map(ax, means.to_numpy(), text=percent, size=9)
         ax.set_xticks(range(means.shape[1]), means.columns)
-        ax.set_yticks(range(means.shape[0]), map(written, means.index))
+        ax.set_yticks(range(means.shape[0]), map(format_axis_value, means.index))
         dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
         draw_colour_bar(image, ax, "test accuracy", format=PERCENT)
-    table = (
-        means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
-    )
+    texts = means.map(percent, na_action="ignore").fillna("")
+    table = texts.add_prefix(f"{across} = ").reset_index().to_dict("records")
     row, column = means.stack().idxmax()
-    sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({percent(means.loc[row, column])})."
+    sentence = (
+        f"{name} is best at {across} = {column}, {down} = {format_axis_value(row)} "
+        f"({percent(means.loc[row, column])})."
+    )
     title = f"Heat-map of {name}'s accuracy over {across} and {down}"
-    return describe_picture(figure, title, setting, sentence, table.to_dict("records"))
+    return describe_picture(figure, title, setting, sentence, table)
 
 
-def differences(results: Results, *, reference: str = "", setting: Setting | str = "") -> Picture:
-    """Every method minus `reference` (the first, unless named) as a row: means over all points, paired by seed, with
-    their band; a row whose band leaves out zero is clear."""
-    means = by_seed(results)
-    name = choose("method of this study", shown_as(results, reference or next(iter(means))), means)
-    others = {
-        other: of for other, of in means.items() if other != name and set(of) & set(means[name])
-    }
-    gaps = {other: difference(of, means[name]) for other, of in others.items()}
+def draw_differences(
+    results: Results, *, reference: str = "", setting: Setting | str = ""
+) -> Picture:
+    """Draw every method minus `reference` (the first, unless named) as a row: means over all points,
+    paired by seed, with their band; a row whose band leaves out zero is clear."""
+    means = average_by_seed(results)
+    first = next(iter(means))
+    name = choose("method of this study", find_label(results, reference or first), means)
+    gaps = {}
+    for other, accuracies in means.items():
+        has_common_seed = not set(accuracies).isdisjoint(means[name])
+        if other != name and has_common_seed:
+            gaps[other] = difference(accuracies, means[name])
     if not gaps:
         raise UsageError(
             f"The study has no method other than {name}, so there is no difference to draw; "
             "add a method."
         )
-    own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
+    method_looks = looks(gaps)
+    ranked = sorted(gaps, key=lambda other: -gaps[other].mean)
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
-        for i, (other, of) in enumerate(gaps.items()):
-            hue = own[other].colour if of.verdict == "clear" else QUIET
-            ax.plot([100 * of.low, 100 * of.high], [i, i], color=hue, lw=3, alpha=0.4)
-            ax.plot(100 * of.mean, i, own[other].marker, color=hue, ms=7)
+        for row, other in enumerate(ranked):
+            gap = gaps[other]
+            colour = method_looks[other].colour if gap.verdict == "clear" else QUIET
+            ax.plot([100 * gap.low, 100 * gap.high], [row, row], color=colour, lw=3, alpha=0.4)
+            ax.plot(100 * gap.mean, row, method_looks[other].marker, color=colour, ms=7)
         draw_level_line(ax, 0, axis="x")
-        set_row_axis(ax, list(gaps), least=3)
-    rows = (
-        (other, f"{format_share(of, 1, few_seeds=True)} points", of.verdict, of.n)
-        for other, of in gaps.items()
-    )
-    table = build_table("method | difference | verdict | seeds", rows)
-    clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
-    none = f"No method differs from {name} by more than the noise."
-    sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}." if clear else none
-    return describe_picture(
-        figure, f"Differences to {name} with 95 % bands", setting, sentence, table
-    )
+        set_row_axis(ax, ranked, least=3)
+    cells = []
+    clear = []
+    for other in ranked:
+        gap = gaps[other]
+        cells.append((other, f"{format_share(gap, 1)} points", gap.verdict, gap.n))
+        if gap.verdict == "clear":
+            clear.append(f"{other} {100 * gap.mean:+.0f}")
+    if clear:
+        sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}."
+    else:
+        sentence = f"No method differs from {name} by more than the noise."
+    title = f"Differences to {name} with 95 % bands"
+    table = build_table("method | difference | verdict | seeds", cells)
+    return describe_picture(figure, title, setting, sentence, table)
 
 
-# ------------------------------------------------------------------------------------------------ numbers and words
-def tidy(results: Results) -> DataFrame:
-    """The finished rows, one a cell; `method` with its own fields."""
+# ---------------------------------------------------------------------------- numbers and words
+def make_results_frame(results: Results) -> DataFrame:
+    """Make a table of the finished rows, one a cell; `method` with its own fields."""
     from pandas import DataFrame
 
-    return DataFrame(
-        [{**row, "method": results.label(row)} for row in results.rows if not row.get("error")]
-    )
+    rows = []
+    for row in results.rows:
+        if not row.get("error"):
+            rows.append({**row, "method": results.label(row)})
+    return DataFrame(rows)
 
 
-def shown_as(results: Results, name: str) -> str:
+def find_label(results: Results, name: str) -> str:
     """What pictures call a method that is named as in `results.differences`."""
-    return next((results.label(row) for row in results.rows if results.name_row(row) == name), name)
+    for row in results.rows:
+        if results.name_of(row) == name:
+            return results.label(row)
+    return name
 
 
-def by_seed(results: Results) -> dict[str, dict[int, float]]:
-    """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent, points are not."""
-    means = tidy(results).groupby(["method", "seed"], sort=False)["accuracy"].mean()
-    return {name: means[name].to_dict() for name in means.index.get_level_values(0).unique()}
+def average_by_seed(results: Results) -> dict[str, dict[int, float]]:
+    """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent,
+    points are not."""
+    means = make_results_frame(results).groupby(["method", "seed"], sort=False)["accuracy"].mean()
+    methods = means.index.get_level_values(0).unique()
+    return {method: means[method].to_dict() for method in methods}
 
 
-def wide(of: Band) -> str:
+def format_band(result: Band) -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{format_share(of, 1, few_seeds=True)} %"
+    return f"{format_share(result, 1, few_seeds=True)} %"
 
 
-def written(value: Any) -> str:
+def format_axis_value(value: Any) -> str:
     """A value of an axis: 1.0 -> '1'."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

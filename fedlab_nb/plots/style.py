@@ -31,16 +31,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from PIL import Image
@@ -51,11 +54,11 @@ from .identity import Look, look, looks  # noqa: F401
 from .words import (
     SYMBOL,
     Setting,
-    axis_label,
     client_letter,
     data_size,
     find_characters,
     format_letters,
+    make_client_axis_label,
     percent,
     shorten,
 )
@@ -110,13 +113,25 @@ OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
-INK, QUIET, RULE, FAINT = "#1f2328", "#59636e", "#d5d9de", "#eceff2"
-ACCENT, SECOND = "#0072B2", "#D55E00"
+INK = "#1f2328"
+QUIET = "#59636e"
+RULE = "#d5d9de"
+FAINT = "#eceff2"
+ACCENT = "#0072B2"
+SECOND = "#D55E00"
 # Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 PETROFF10 = tuple(map(to_hex, matplotlib.color_sequences["petroff10"]))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 CIVIDIS = matplotlib.colormaps["cividis"]
+
+
+class EndLabel(NamedTuple):
+    """A line's name at its right end: `value` is the line's last one."""
+
+    value: float
+    text: str
+    colour: str
 
 
 @dataclass
@@ -169,7 +184,7 @@ class Picture:
             return data, self.image_metadata
         if not self.table:
             return {"text/plain": self.text}, {}
-        page = f"{table_html(self.table)}<p>{escape(self.text)}</p>"
+        page = f"{format_table_html(self.table)}<p>{escape(self.text)}</p>"
         if self.figure is not None:
             image = b64encode(png(self)).decode()
             page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
@@ -181,18 +196,18 @@ def has_photos(figure: Figure) -> bool:
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
-def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
+def format_table_html(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as an HTML table."""
     columns: dict[str, None] = {}  # each once, in their order
     for row in rows:
         columns |= dict.fromkeys(row)
     lines = [list(columns)]
     for row in rows:
-        lines.append([write_cell(row.get(column, "")) for column in columns])
+        lines.append([format_cell(row.get(column, "")) for column in columns])
     return format_html(lines)
 
 
-def write_cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """A number with spaces between its thousands; other values as they are."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", " ")
@@ -223,14 +238,15 @@ def svg(picture: Picture) -> bytes:
 
 def write_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
-    out, dpi, colour = io.StringIO(), figure.dpi, figure.get_facecolor()
+    out = io.StringIO()
+    dpi = figure.dpi
+    colour = figure.get_facecolor()
     try:
         figure.set_facecolor(facecolor)
         FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
     finally:
-        FigureCanvasAgg(
-            figure
-        )  # new: the layout's has a bitmap, which would stay until the next garbage collection
+        # A new canvas: the layout's has a bitmap, which would stay until the next garbage collection.
+        FigureCanvasAgg(figure)
         figure.set_dpi(dpi)
         figure.set_facecolor(colour)
     return out.getvalue()
@@ -271,57 +287,66 @@ def lay_out(figure: Figure) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         if figure.axes:
-            engine.execute(
-                figure
-            )  # what a drawing begins with; the rest of one would be thrown away
+            engine.execute(figure)  # what a drawing begins with; the rest would be thrown away
         figure.set_layout_engine("none")
     fit_titles(figure)
 
 
 def fit_titles(figure: Figure) -> None:
-    """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it, and of a
-    name of an x axis that would reach over the edge: layouts do not look at the width of these. A title that is still
-    too long begins further left.
+    """Make the letters smaller of a title that would reach over the figure's edge or into the title
+    beside it, and of an x axis' name that would reach over the edge: layouts do not look at the
+    width of these. A title that is still too long begins further left.
     """
-    usual, edge, gap = (
-        figure.__dict__.setdefault("fedlab_words", {}),
-        figure.bbox.x1,
-        figure.dpi / 12,
-    )
+    usual = figure.__dict__.setdefault("fedlab_words", {})  # {axes: its title and its usual size}
     titles = [usual[ax] for ax in figure.axes if ax in usual]
-    names = [
-        usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize()))
-        for ax in figure.axes
-    ]
+    names = []
+    for ax in figure.axes:
+        label = ax.xaxis.label
+        names.append(usual.setdefault(ax.xaxis, (label, label.get_fontsize())))
     for text, size in (*titles, *names):
         text.set_fontsize(size)
-    pen: Any = figure.canvas
-    renderer = (
-        pen.get_renderer()
-    )  # not the one that has drawn a text last, which was an SVG's with other pixels
-    for title, _ in titles:
-        title.set_x(0)
-    beside: list[tuple[float, float, float]] = []  # where a title begins, and between which heights
-    boxes = [(title.get_window_extent(renderer), title) for title, _ in titles]
-    for box, title in sorted(boxes, key=lambda each: -each[0].x0):
-        end = min((edge, *(x0 for x0, y0, y1 in beside if y0 < box.y1 and y1 > box.y0))) - gap
-        shrink_text(title, box.width, end - box.x0)
-        small = title.get_fontsize() <= LEAST
-        over = max(0, min(title.get_window_extent(renderer).x1 - end, box.x0 - gap)) if small else 0
-        title.set_x(-over / title.axes.bbox.width)
-        beside.append((box.x0 - over, box.y0, box.y1))
+    # Not the renderer that has drawn a text last, which was an SVG's with other pixels.
+    canvas: Any = figure.canvas
+    renderer = canvas.get_renderer()
+    fit_titles_side_by_side([title for title, _ in titles], figure, renderer)
+    edge = figure.bbox.x1
     for name, _ in names:
         box = name.get_window_extent(renderer)
         middle = (box.x0 + box.x1) / 2
         shrink_text(name, box.width, 2 * min(middle, edge - middle))
 
 
+def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: Any) -> None:
+    """Make titles smaller, from the right one on, until each ends before the next one at its height
+    begins; move one further left that is still too long."""
+    gap = figure.dpi / 12
+    boxes = []
+    for title in titles:
+        title.set_x(0)
+        boxes.append((title.get_window_extent(renderer), title))
+    fitted: list[
+        tuple[float, float, float]
+    ] = []  # where a title begins, and its lower and upper end
+    for box, title in sorted(boxes, key=lambda entry: -entry[0].x0):
+        end = figure.bbox.x1
+        for left, low, high in fitted:
+            if low < box.y1 and high > box.y0:
+                end = min(end, left)
+        end -= gap
+        shrink_text(title, box.width, end - box.x0)
+        moved = 0.0
+        if title.get_fontsize() <= LEAST:
+            right = title.get_window_extent(renderer).x1
+            moved = max(0.0, min(right - end, box.x0 - gap))
+        title.set_x(-moved / title.axes.bbox.width)
+        fitted.append((box.x0 - moved, box.y0, box.y1))
+
+
 def shrink_text(text: Text, width: float, room: float) -> None:
     """Let a text of this width fit into `room`, with letters that can still be read."""
     if width > room > 0:
-        text.set_fontsize(
-            max(LEAST, 0.98 * text.get_fontsize() * room / width)
-        )  # widths come in whole pixels
+        fitting = 0.98 * text.get_fontsize() * room / width  # widths come in whole pixels
+        text.set_fontsize(max(LEAST, fitting))
 
 
 def exclude_data_from_layout(figure: Figure) -> None:
@@ -341,11 +366,11 @@ def new_figure(size: tuple[float, float] | None = None, *, fixed: bool = False) 
     FigureCanvasAgg(figure)
     figure.set_gid(None if size else FOLLOWS)
     if not fixed:
-        constrain(figure)
+        request_layout(figure)
     return figure
 
 
-def constrain(figure: Figure) -> None:
+def request_layout(figure: Figure) -> None:
     """Have the figure's layout computed at its next drawing."""
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
 
@@ -355,7 +380,7 @@ def fit_to_frame(figure: Figure) -> None:
     if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != current_size():
         figure.set_size_inches(*current_size())
         if figure.get_layout_engine() is not None:
-            constrain(figure)
+            request_layout(figure)
 
 
 @contextmanager
@@ -366,16 +391,18 @@ def drawing(
     size: tuple[float, float] | None = None,
     fixed: bool = False,
     **grid: Any,
-):
-    """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
-    they stay where `figure.add_axes` puts them. Axes side by side stand below each other in a narrow frame.
+) -> Iterator[tuple[Figure, Any]]:
+    """Make a figure and its axes, as `Figure.subplots` makes them, while nobody else draws. Axes side
+    by side stand below each other in a narrow frame.
+
+    size: in inches; without one the figure follows its frame
+    fixed: there are no axes (None); `figure.add_axes` adds them, and they stay where they are put
+    grid: as for `Figure.subplots`
     """
     if rows == 1 and 1 < columns < 4 and size is None and is_narrow():
         rows, columns = columns, rows
-        grid = {
-            ("height_ratios" if name == "width_ratios" else name): value
-            for name, value in grid.items()
-        }
+        if "width_ratios" in grid:
+            grid["height_ratios"] = grid.pop("width_ratios")
     with LOCK:
         figure = new_figure(size, fixed=fixed)
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
@@ -411,7 +438,7 @@ def dress(
     return ax
 
 
-def legend(owner: Axes | Figure, **options: Any) -> Any:
+def legend(owner: Axes | Figure, **options: Any) -> Legend:
     """A legend without a frame in the quiet look, in a narrow figure with two columns at most."""
     most_columns = 2 if is_narrow() else 9
     options["ncols"] = min(options.get("ncols", 1), most_columns)
@@ -420,7 +447,10 @@ def legend(owner: Axes | Figure, **options: Any) -> Any:
     return drawn
 
 
-def class_colours(classes: int) -> list[Any]:
+Colour = str | tuple[float, ...]  # '#0072B2', or red, green, blue and opacity, each 0-1
+
+
+def class_colours(classes: int) -> list[Colour]:
     """A colour for each class: petroff10 up to ten, steps of cividis beyond."""
     if classes <= len(PETROFF10):
         return list(PETROFF10[:classes])
@@ -430,7 +460,9 @@ def class_colours(classes: int) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------------- axes
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
 Form = Callable[[float], str]  # how an axis writes a value
-FIFTHS, QUARTERS, HALVES = (0, 0.2, 0.4, 0.6, 0.8, 1), (0, 0.25, 0.5, 0.75, 1), (0, 0.5, 1)
+FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
+QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
 Points = Sequence[tuple[float, float]]
 
@@ -525,10 +557,10 @@ def set_client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
     ax.set_xticks(range(clients))
     if clients > few:
         ax.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(lambda v, _: client_tick(v, clients))
+    ax.xaxis.set_major_formatter(lambda v, _: format_client_tick(v, clients))
 
 
-def client_tick(value: float, clients: int) -> str:
+def format_client_tick(value: float, clients: int) -> str:
     """The letter of the client at a tick; '' where there is none."""
     return format_letters(round(value)) if 0 <= round(value) < clients else ""
 
@@ -599,14 +631,30 @@ def draw_level_line(
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
-def average_lines(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
-    """x and the mean y of `{seed: [(x, y), …]}`, straight between their points, as far as all seeds have come."""
-    curves = [tuple(zip(*points, strict=True)) for points in runs.values() if points]
-    if not curves:
-        return [], []
-    low, high = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
-    shared = sorted({v for x, _ in curves for v in x if low <= v <= high})
-    return shared, np.mean([np.interp(shared, x, y) for x, y in curves], axis=0).tolist()
+class Line(NamedTuple):
+    """The points of a line, as matplotlib takes them."""
+
+    x: list[float]
+    y: list[float]
+
+
+def average_lines(runs: Mapping[int, Points]) -> Line:
+    """Average the lines `{seed: [(x, y), …]}`, straight between their points, as far as all seeds
+    have come."""
+    lines = []
+    for points in runs.values():
+        if points:
+            lines.append(Line([x for x, _ in points], [y for _, y in points]))
+    if not lines:
+        return Line([], [])
+    low = max(line.x[0] for line in lines)
+    high = min(line.x[-1] for line in lines)
+    places = set[float]()
+    for line in lines:
+        places.update(x for x in line.x if low <= x <= high)
+    shared = sorted(places)
+    values = [np.interp(shared, line.x, line.y) for line in lines]
+    return Line(shared, np.mean(values, axis=0).tolist())
 
 
 def draw_seed_lines(
@@ -617,27 +665,22 @@ def draw_seed_lines(
     *,
     label: str = "",
     **style: Any,
-) -> tuple[list[float], list[float]]:
-    """Lines of `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns the mean's x and y.
+) -> Line:
+    """Draw the lines `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns
+    the mean.
 
     style: of the mean's line, as for `Axes.plot`
     """
-    for points in runs.values() if len(runs) > 1 else ():
-        ax.plot(*zip(*points, strict=True), color=colour, lw=0.9, alpha=0.35)
-    x, y = average_lines(runs)
-    ax.plot(
-        x,
-        y,
-        **{
-            "color": colour,
-            "marker": marker or None,
-            "lw": 2.2,
-            "ms": 4.5,
-            "label": label or None,
-            **style,
-        },
-    )
-    return x, y
+    if len(runs) > 1:
+        for points in runs.values():
+            if points:
+                x = [x for x, _ in points]
+                y = [y for _, y in points]
+                ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
+    mean = average_lines(runs)
+    style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **style}
+    ax.plot(mean.x, mean.y, label=label or None, **style)
+    return mean
 
 
 def spread_labels(
@@ -659,7 +702,7 @@ def spread_labels(
 
 def draw_end_labels(
     ax: Axes,
-    labels: Sequence[tuple[float, str, str]],
+    labels: Sequence[EndLabel],
     *,
     size: float = 9.5,
     gap: float = 0.052,
@@ -667,7 +710,7 @@ def draw_end_labels(
 ) -> None:
     """Each line's name at its right end, beside the axes, none on another. Call it when the limits are set.
 
-    labels: (last y, text, colour) a line;   gap: between two names, as a share of the axes' height
+    labels: one a line;   gap: between two names, as a share of the axes' height
     """
     low, high = ax.get_ylim()
     texts = [text for _, text, _ in labels]
@@ -683,7 +726,9 @@ def draw_end_labels(
 
 
 # ------------------------------------------------------------------------------------------------- colour bars
-def draw_colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options: Any) -> Any:
+def draw_colour_bar(
+    image: AxesImage, ax: Axes | Sequence[Axes], label: str = "", **options: Any
+) -> Colorbar:
     """A quiet colour bar of `image` beside `ax`; `options` as for `Figure.colorbar` (cax, pad, aspect, format, …)."""
     bar = image.axes.figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
     bar.outline.set_visible(False)
@@ -699,7 +744,7 @@ def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int 
     the axes keep their place.
     """
     characters = find_characters(setting)
-    label = axis_label(setting)
+    label = make_client_axis_label(setting)
     marked = {} if is_narrow() else characters  # there the label below names them
     set_client_ticks(ax, clients, few=few)
 

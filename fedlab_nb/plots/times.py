@@ -10,7 +10,7 @@ COLOURS = {"local training": "#9aa4ae", "the rest": ACCENT}
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 
 
-def times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | str) -> Picture:
+def draw_times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | str) -> Picture:
     """Seconds of each method: its title, those of local training, and the rest; means over seeds."""
     ordered = sorted(rows, key=lambda row: -row[1] - row[2])
     with drawing() as (figure, ax):

@@ -33,7 +33,7 @@ OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same pict
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
-def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
+def mark(artist: Artist, text: str | list[str], **keys: Any) -> None:
     """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
 
     of: `method` (its name or title), `client`, `class_index`: what it stands for; for a collection lists of them;
@@ -45,7 +45,10 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     if gid not in marks:
         gid = f"mark-{len(marks)}"
         artist.set_gid(gid)
-    marks[gid] = {"says": says, **{name: value for name, value in of.items() if value is not None}}
+    marks[gid] = {
+        "says": text,
+        **{name: value for name, value in keys.items() if value is not None},
+    }
 
 
 def draw_svg(figure: Figure) -> str:

@@ -79,7 +79,7 @@ def adapt_sample_words(text: str, kind: str) -> str:
     return re.sub(r"\bimage(?=s?\b)", word, text)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds that are no more than a guess: 'about 8 s', 'about 40 s', 'about 10 min'."""
     if seconds >= 90:
         return f"about {seconds / 60:.0f} min"
@@ -122,7 +122,7 @@ class Setting:
         return bool(self.words)
 
 
-def setting_values(setting: Setting | str) -> Mapping[str, Any]:
+def get_setting_values(setting: Setting | str) -> Mapping[str, Any]:
     """The values that a setting was made from; none of a plain text."""
     return setting.values if isinstance(setting, Setting) else {}
 
@@ -144,7 +144,7 @@ def make_setting(settings: Mapping[str, Any], *more: str) -> Setting:
         whose += f", {plural(len(edits.sample_edits), 'move')} by hand"
     elif edits.seed is not None:
         whose += f", partition of seed {edits.seed}"
-    words = ", ".join((dataset_name(settings["dataset"]), whose, *more))
+    words = ", ".join((name_dataset(settings["dataset"]), whose, *more))
     return Setting(words, dict(settings))
 
 
@@ -193,7 +193,7 @@ def count_listed_clients(value: int | str | Sequence[Any]) -> int:
     return len([part for part in value.split(",") if part.strip()])
 
 
-def dataset_name(dataset: str) -> str:
+def name_dataset(dataset: str) -> str:
     """A data set's name; of a path, the file alone."""
     return str(dataset).replace("\\", "/").rsplit("/", 1)[-1]
 
@@ -292,7 +292,7 @@ def load_characters() -> dict[int, str]:
 
 def find_characters(setting: Setting | str) -> dict[int, str]:
     """The characters if `setting` is the course's federation; none of another, or of words alone."""
-    values = {"partition": "dirichlet", **setting_values(setting)}
+    values = {"partition": "dirichlet", **get_setting_values(setting)}
     for name, value in FEDERATION.items():
         if values.get(name) != value:
             return {}
@@ -304,11 +304,11 @@ def find_characters(setting: Setting | str) -> dict[int, str]:
 def find_given_names(setting: Setting | str) -> dict[int, str]:
     """The names that a file gives to its own clients, if `setting` is of such a file, and those that were given by
     hand, by place; a double is called after its client. Long ones are cut."""
-    values = setting_values(setting)
+    values = get_setting_values(setting)
     edits = Edits.parse(values.get("moves") or "")
     names: dict[int, str] = {}
     if values.get("partition") == "natural":
-        names |= enumerate(find_client_names(dataset_name(values["dataset"]), values["clients"]))
+        names |= enumerate(find_client_names(name_dataset(values["dataset"]), values["clients"]))
     for number, client in enumerate(edits.doubles):
         names[values["clients"] + number] = f"double of {format_letters(client)}"
     names |= edits.names
@@ -324,12 +324,12 @@ def find_given_names(setting: Setting | str) -> dict[int, str]:
 
 def client_number(place: int, setting: Setting | str) -> int:
     """The client at a place: those that are absent or unseen stand behind the others, and everybody keeps the name."""
-    values = setting_values(setting)
+    values = get_setting_values(setting)
     if not (values.get("absent") or values.get("unseen")):
         return place
     names: Sequence[str] = ()
     if values.get("partition") == "natural":
-        names = find_client_names(dataset_name(values["dataset"]), values["clients"])
+        names = find_client_names(name_dataset(values["dataset"]), values["clients"])
     count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubles)
     absent = parse_clients("absent", values.get("absent") or "", count, names)
     unseen = parse_clients("unseen", values.get("unseen") or "", count, names)
@@ -357,8 +357,8 @@ def describe_shared_setting(
     """
     federations = {}
     for setting in settings:
-        if setting_values(setting):
-            federations[make_setting(setting_values(setting))] = setting_values(setting)
+        if get_setting_values(setting):
+            federations[make_setting(get_setting_values(setting))] = get_setting_values(setting)
     numbers = sorted(set(seeds))
     if len(federations) != 1 or not numbers:
         return ""
@@ -401,7 +401,7 @@ def describe_known_clients(setting: Setting | str) -> str:
     return ""
 
 
-def axis_label(setting: Setting | str) -> str:
+def make_client_axis_label(setting: Setting | str) -> str:
     """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
     known = find_characters(setting)
     if known:

@@ -18,13 +18,13 @@ from fedlab_nb.papers.which import (
     REFERENCES,
     Candidate,
     Federation,
-    cases,
     choose_by_rule,
+    compute_regret,
     find_ties,
-    regret_of,
-    stored_federations,
-    variants,
-    without_images,
+    list_cases,
+    list_variants,
+    load_stored_federations,
+    select_without_images,
 )
 
 # Searches for images, and those of the methods of many rounds that are nowhere ahead in the study: they take long.
@@ -67,7 +67,7 @@ def run_federation(name, dataset, setting, seeds):
     for method in fl.METHODS:
         if method in REFERENCES or method in LEFT_OUT:
             continue
-        for options, knobs in variants(method):
+        for options, knobs in list_variants(method):
             try:
                 outcomes = [
                     fl.run(method, dataset=dataset, seed=seed, device="cpu", **setting, **knobs)
@@ -83,22 +83,22 @@ def run_federation(name, dataset, setting, seeds):
 
 
 def main():
-    study = stored_federations()
+    study = load_stored_federations()
     print("| federation | case | the rule says | below the best, points | among the ties | ties |")
     print("|---|---|---|---|---|---|")
     for name, (make, setting, seeds) in FEDERATIONS.items():
         federation = run_federation(name, make(), setting, seeds)
         has_images = any(c.name.endswith("(lite0)") for c in federation.candidates)
-        known = study if has_images else without_images(study)
+        known = study if has_images else select_without_images(study)
         there = [c.name for c in federation.candidates]
-        for words, answers in cases():
+        for words, answers in list_cases():
             choice = choose_by_rule(known, answers)
             if choice is None or choice[0] not in there:
                 print(f"| {name} | {words} | {choice and choice[0]} | not run | | |")
                 continue
-            allowed = [c for c in federation.candidates if answers.allow(c.method)]
+            allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
             ties = [c.name for c in find_ties(allowed)]
-            regret = regret_of(choice[0], federation, answers)
+            regret = compute_regret(choice[0], federation, answers)
             verdict = "yes" if choice[0] in ties else "no"
             shown = ", ".join(ties[:6]) + (", …" if len(ties) > 6 else "")
             print(

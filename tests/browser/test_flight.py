@@ -18,7 +18,7 @@ SIZES = [((1280, 720), "light"), ((390, 844), "dark")]
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    return static.write(tmp_path_factory.mktemp("page") / "playground.html").as_uri()
+    return static.write_page(tmp_path_factory.mktemp("page") / "playground.html").as_uri()
 
 
 @pytest.fixture

@@ -11,21 +11,21 @@ from fedlab_nb.live import page as static
 from fedlab_nb.live.page import SUMS
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.accuracy import verdict
+from fedlab_nb.plots.accuracy import describe_best_method
 from fedlab_nb.plots.identity import shorten_title
 from fedlab_nb.plots.words import format_share, percent
 from fedlab_nb.studies.statistics import band
 from fedlab_nb.studies.stored_results import load
 
 pytestmark = pytest.mark.browser
-NAMES = {row["name"]: row["short"] for row in static.content()["digits"]["live"]["rows"]}
+NAMES = {row["name"]: row["short"] for row in static.make_page_data()["digits"]["live"]["rows"]}
 FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"]
 BOTH = pytest.mark.parametrize(("size", "scheme"), [((390, 844), "dark"), ((1280, 720), "light")])
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    return static.write(tmp_path_factory.mktemp("page") / "playground.html").as_uri()
+    return static.write_page(tmp_path_factory.mktemp("page") / "playground.html").as_uri()
 
 
 @pytest.fixture
@@ -84,7 +84,9 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         assert (now == alpha) != (f"at α = {alpha:g}" in words)
         look(page)
         rows = [Series(shorten_title(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
-        assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
+        assert f"At α = {alpha:g} with 10 clients, {describe_best_method(rows)}" in text(
+            page, "#bars-words"
+        )
         for method in METHODS:
             assert text(page, f"#bars [data-m={method}] .number") == format_share(
                 band(stored(method, alpha))

@@ -58,7 +58,7 @@ def shards():
 @pytest.fixture(scope="module")
 def files(shards):
     """The text of each file that the window asks for."""
-    content = static.content()["digits"]
+    content = static.make_page_data()["digits"]
     live = content["live"]
     data = {
         "train": {"labels": [*map(int, content["labels"])], "images": live["train"], "side": 8},
@@ -130,7 +130,7 @@ def test_a_recorded_state_is_drawn(window, shards):
     (headline,) = texts(window, "h2.headline")
     assert headline.startswith("Two offices know only eights, and shout. The mean of logits calls ")
     accuracies = RECORDED["results"]["accuracies"]
-    names = [row["name"] for row in static.content()["digits"]["live"]["rows"]]
+    names = [row["name"] for row in static.make_page_data()["digits"]["live"]["rows"]]
     assert texts(window, ".bar b") == [f"{100 * accuracies[name]:.0f} %" for name in names]
     each = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
     assert texts(window, ".owners span") == each
@@ -202,7 +202,7 @@ def throw(page, draws):
 def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     draws = random.Random(0)
     before = window.evaluate("window.shards")
-    labels = [*map(int, static.content()["digits"]["labels"])]
+    labels = [*map(int, static.make_page_data()["digits"]["labels"])]
     while window.evaluate("stage.getState().moves.length") < 50:
         throw(window, draws)
     moves = window.evaluate("stage.getState().moves")

@@ -53,7 +53,7 @@ def test_the_bell_of_one_feature_by_hand():
 def test_exercise_4_is_the_package_s_own_head():
     """Without shrinkage, on random totals: `classify` and the method's `make_scores`."""
     stream = np.random.default_rng(5)
-    images, counts, sums, products = lesson.hidden_bells(stream, 3, 4, 100)
+    images, counts, sums, products = lesson.draw_hidden_bells(stream, 3, 4, 100)
     totals = ClassSums(
         "full", *(torch.as_tensor(each).double() for each in (counts, sums, products))
     )
@@ -66,5 +66,5 @@ def test_two_images_come_back_from_mean_and_covariance():
     a, b = stream.uniform(size=(2, 9))
     mean = (a + b) / 2
     covariance = np.outer(a - b, a - b) / 4
-    pair = lesson.match(lesson.recover_two(mean, covariance), np.stack([a, b]))
+    pair = lesson.match_images(lesson.recover_two(mean, covariance), np.stack([a, b]))
     np.testing.assert_allclose(pair, [a, b], atol=1e-9)

@@ -25,20 +25,20 @@ def made():
 
 
 def test_curved_borders_are_those_of_the_normal_density():
-    placed = plane.fitted_bells()
+    placed = plane.fit_bells()
     densities = [multivariate_normal(b.mean, b.covariance).logpdf(POINTS) for b in placed]
     assert (plane.classify(placed, "qda", POINTS) == np.argmax(densities, 0)).all()
 
 
 def test_straight_borders_share_the_mean_covariance():
-    placed = plane.fitted_bells()
+    placed = plane.fit_bells()
     shared = np.mean([bell.covariance for bell in placed], 0)
     densities = [multivariate_normal(b.mean, shared).logpdf(POINTS) for b in placed]
     assert (plane.classify(placed, "lda", POINTS) == np.argmax(densities, 0)).all()
 
 
 def test_the_nearest_mean_forgets_the_spread():
-    placed = plane.fitted_bells()
+    placed = plane.fit_bells()
     distances = [((POINTS - bell.mean) ** 2).sum(1) for bell in placed]
     assert (plane.classify(placed, "means", POINTS) == np.argmin(distances, 0)).all()
 
@@ -52,10 +52,10 @@ def test_a_fitted_bell_has_the_mean_and_the_covariance_of_its_points():
 
 def test_each_head_is_better_than_the_one_before_and_than_the_start():
     """On these 109 test images; the lesson calls it a picture and makes no claim of it."""
-    placed = plane.fitted_bells()
+    placed = plane.fit_bells()
     means, shared, own = (plane.measure_accuracy(placed, head) for head in plane.HEADS)
     assert means < shared < own
-    assert plane.measure_accuracy(plane.first_bells(), "qda") < 0.5
+    assert plane.measure_accuracy(plane.make_first_bells(), "qda") < 0.5
 
 
 def test_the_live_panel_hides_its_still_picture(made):
@@ -64,10 +64,10 @@ def test_the_live_panel_hides_its_still_picture(made):
 
 
 def test_a_drag_in_the_browser_draws_the_borders_anew(made):
-    made._place(plane.first_bells())
+    made._place(plane.make_first_bells())
     before = made.field.regions
     assert len(before) == plane.COLUMNS * plane.ROWS and set(before) == set("012")
-    moved = [asdict(bell) for bell in plane.first_bells()]
+    moved = [asdict(bell) for bell in plane.make_first_bells()]
     moved[0]["x"] = -1.0
     made.field.bells = moved
     assert made.field.regions != before
@@ -76,8 +76,8 @@ def test_a_drag_in_the_browser_draws_the_borders_anew(made):
 
 def test_the_sums_place_the_bells(made):
     made.sums.click()
-    assert made.bells == plane.fitted_bells()
-    assert made.accuracy == plane.measure_accuracy(plane.fitted_bells(), made.head)
+    assert made.bells == plane.fit_bells()
+    assert made.accuracy == plane.measure_accuracy(plane.fit_bells(), made.head)
     made.heads.value = "means"
     assert "nearest mean your bells get 89 %" in made.sentence
     assert len(made.still().table) == 3

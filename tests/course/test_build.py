@@ -104,7 +104,7 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
 
 def test_the_form_takes_the_notebooks_function(made, monkeypatch):
     names = {}
-    monkeypatch.setattr("fedlab_nb.course.kit.view.notebook_variable", names.get)
+    monkeypatch.setattr("fedlab_nb.course.kit.view.read_notebook_variable", names.get)
     form = ProblemView(made).form()
     row, message = form.children
     check = row.children[0]
@@ -127,7 +127,7 @@ def test_a_loop_without_an_end_is_stopped_and_the_old_verdict_goes(made, monkeyp
             is_stopped.set()
 
     names = {"mean": mean}
-    monkeypatch.setattr("fedlab_nb.course.kit.view.notebook_variable", names.get)
+    monkeypatch.setattr("fedlab_nb.course.kit.view.read_notebook_variable", names.get)
     row, message = ProblemView(made).form().children
     row.children[0].click()
     assert "Right" in message.value

@@ -11,9 +11,9 @@ from scipy import stats
 from fedlab_nb.comm import Ledger
 from fedlab_nb.course import capstone, predict
 from fedlab_nb.course.capstone import desk
-from fedlab_nb.course.capstone.form import OPEN, luck_of
+from fedlab_nb.course.capstone.form import OPEN, compute_luck
 from fedlab_nb.course.kit import view
-from fedlab_nb.course.kit.guess_book import book_file, load_guesses
+from fedlab_nb.course.kit.guess_book import find_guess_book, load_guesses
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
@@ -309,7 +309,7 @@ def test_before_the_test_images_are_opened_luck_is_named_and_the_question_asked(
     assert form.confirm.layout.display == "none"
     press(form, "Submit")
     assert form.confirm.layout.display == "" and case.record.submissions == []
-    gain, spread = luck_of(2, case.validation_images, case.record.tries[0].band.mean)
+    gain, spread = compute_luck(2, case.validation_images, case.record.tries[0].band.mean)
     assert f"by about {spread:.1f} points by luck alone" in form.question.value
     assert f"would still look {gain:.1f} points better" in form.question.value
     press(form, "Not yet")
@@ -349,7 +349,7 @@ def test_luck_by_exact_enumeration():
     """The mean of the best of two binomials, by all pairs of outcomes."""
     chances = stats.binom(20, 0.7).pmf(np.arange(21))
     best = sum(chances[a] * chances[b] * max(a, b) for a in range(21) for b in range(21))
-    gain, spread = luck_of(2, 20, 0.7)
+    gain, spread = compute_luck(2, 20, 0.7)
     assert gain == pytest.approx(100 * (best / 20 - 0.7), abs=0.5)
     assert spread == pytest.approx(100 * stats.binom(20, 0.7).std() / 20)
 
@@ -374,7 +374,7 @@ def test_a_damaged_book_of_guesses_is_an_empty_one(store):
     guess = predict("Kept?", unit="%")
     guess.commit(40), guess.reveal(85)
     assert len(load_guesses()) >= 1
-    book_file().write_text('[{"question": 3}', encoding="utf-8")
+    find_guess_book().write_text('[{"question": 3}', encoding="utf-8")
     assert load_guesses() == []
     guess.commit(85)
     assert [(kept.question, kept.gap) for kept in load_guesses()] == [("Kept?", "very near")]

@@ -7,7 +7,7 @@ import pytest
 from lessons import SOURCES, teachers_page
 
 from fedlab_nb.course import Snapshot, day, predict
-from fedlab_nb.course.day.pictures import RULES, make_federation, office_name, upload
+from fedlab_nb.course.day.pictures import RULES, compute_upload, make_federation, name_office
 from fedlab_nb.course.kit.view import Card
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies import run
@@ -102,7 +102,7 @@ def test_the_day_s_numbers_are_those_of_a_fresh_run(rule):
     (row,) = [row for row in day.chart("distilled").table if row["rule"].startswith(RULES[rule][0])]
     stated = float(row["seed 4"].removesuffix(" %")) / 100
     assert outcome.accuracy == pytest.approx(stated, abs=FEW + 0.005)
-    assert outcome.ledger.up == upload(rule)
+    assert outcome.ledger.up == compute_upload(rule)
 
 
 def test_ten_seeds_stand_beside_the_day():
@@ -116,7 +116,7 @@ def test_two_offices_know_one_digit_and_all_have_a_name():
     assert lonely == [4, 5] and set(np.flatnonzero(counts[4])) == {8} == set(
         np.flatnonzero(counts[5])
     )
-    names = [office_name(k) for k in range(10)]
+    names = [name_office(k) for k in range(10)]
     assert len(set(names)) == 10
     assert [name[0] for name in names] == list("ABCDEFGHIJ")
     assert "Elm Court (E) and Ferry Quay (F) have seen only eights" in day.offices().sentence

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.course import plane
-from fedlab_nb.course.plane.panel import grid, square
+from fedlab_nb.course.plane.panel import make_grid, make_square
 from fedlab_nb.course.plane.toy import CLASSES, CLIENTS, Toy, toy_at
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.statistics import difference
@@ -34,10 +34,10 @@ def test_averaged_weights_are_the_mean_by_sizes(made):
 
 
 def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(made):
-    mean = np.mean([by_hand(state, grid()) for state in made.clients.states()], axis=0)
+    mean = np.mean([by_hand(state, make_grid()) for state in made.clients.states()], axis=0)
     two = np.sort(mean, 1)[:, -2:]
     clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
-    drawn = square(made, "", made.predictions).scores.reshape(-1, len(CLASSES)).argmax(1)
+    drawn = make_square(made, "", made.predictions).scores.reshape(-1, len(CLASSES)).argmax(1)
     assert clear.mean() > 0.95 and (drawn == mean.argmax(1))[clear].all()
 
 

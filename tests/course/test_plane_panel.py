@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.course import plane
-from fedlab_nb.course.plane.panel import EDGE, GRID, grid
+from fedlab_nb.course.plane.panel import EDGE, GRID, make_grid
 from fedlab_nb.course.plane.toy import CLASSES
 from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import plane as picture
@@ -60,14 +60,16 @@ def test_the_picture_fills_its_frame(panel):
 # ------------------------------------------------------------------------------------------------------ the geometry
 def test_painted_regions_are_the_largest_scores():
     toy = plane.toy_at(0.3, 1)
-    scores = toy.predictions(grid()).numpy()
+    scores = toy.predictions(make_grid()).numpy()
     painted = np.zeros(len(scores), int)
-    for c, path in enumerate(picture.regions(scores.reshape(GRID, GRID, -1), EDGE)):
+    for c, path in enumerate(picture.find_decision_regions(scores.reshape(GRID, GRID, -1), EDGE)):
         inside = (
-            path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4) if len(path) > 2
+            path.contains_points(make_grid().numpy(), radius=r)
+            for r in (1e-4, -1e-4)
+            if len(path) > 2
         )
         painted = np.where(sum(inside) > 0, c, painted)
     two = np.sort(scores, 1)[:, -2:]
-    clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(grid().numpy()) < EDGE).all(1)
+    clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(make_grid().numpy()) < EDGE).all(1)
     assert clear.mean() > 0.8 and (painted == scores.argmax(1))[clear].all()
     assert set(painted) == set(range(len(CLASSES)))

@@ -4,7 +4,7 @@ import pytest
 from toy_outcomes import toy
 
 from fedlab_nb.course.kit import claims
-from fedlab_nb.course.kit.claims import Gap, two_kinds
+from fedlab_nb.course.kit.claims import Gap, judge_two_kinds
 from fedlab_nb.plots.words import describe_difference
 from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
 
@@ -74,7 +74,7 @@ def test_kinds_of_a_gap(points, kind):
 
 def judged(*gaps, **more):
     words = {"clear": "a clear one", "other": "a dull one", "nothing": "nothing"}
-    return two_kinds(gaps, right="{clear} | {other}", **words, **more)
+    return judge_two_kinds(gaps, right="{clear} | {other}", **words, **more)
 
 
 def test_the_claim_of_two_kinds_needs_both():

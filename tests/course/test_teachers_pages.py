@@ -9,7 +9,7 @@ import pytest
 from lessons import LESSONS, SOURCES, read_screen, teachers_page
 from make import source_of
 
-from fedlab_nb.papers.declared.figures import ROOT, Figures, load_all
+from fedlab_nb.papers.declared.figures import ROOT, FigureStudy, load_all_studies
 
 DECLARED = re.compile(r"<!--n .*?-->.*?<!--/n-->", re.DOTALL)
 PICTURES = re.compile(r"^!\[.*$", re.MULTILINE)
@@ -65,12 +65,12 @@ def find_quoted(name):
     """Numbers of a lesson that a declared study keeps true as a quote, which takes no comment."""
     path = str(source_of(name).relative_to(ROOT))
     numbers = []
-    for study in load_all().values():
-        if isinstance(study, Figures) and path in study.quotes:
-            rows = study.rows()
+    for study in load_all_studies().values():
+        if isinstance(study, FigureStudy) and path in study.quotes:
+            rows = study.load_rows()
             for template in study.quotes[path]:
                 fixed = re.split(r"\{([^}]+)\}", template)
-                fixed[1::2] = [study.shown(what, rows) for what in fixed[1::2]]
+                fixed[1::2] = [study.format_figure(what, rows) for what in fixed[1::2]]
                 numbers += SHARE.findall("".join(fixed))
     return numbers
 

@@ -80,7 +80,7 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make):
 
 def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
     panel = make(clients=3)
-    folded = next(w for w in panel.controls.layout().children if "fl-folded" in w._dom_classes)
+    folded = next(w for w in panel.controls.make_layout().children if "fl-folded" in w._dom_classes)
     assert folded.layout.display == "none"
     thumbs = re.findall(r"<svg.*?</svg>", panel.controls.ends.value)
     held = [len(re.findall("M", svg)) for svg in thumbs]  # a piece for each class of each client

@@ -12,8 +12,8 @@ from fedlab_nb.panels import views, worker
 @pytest.fixture(autouse=True)
 def colab(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
-    monkeypatch.setattr(worker, "on_thread", None)
-    monkeypatch.setattr(views, "on_thread", None)
+    monkeypatch.setattr(worker, "run_on_thread", None)
+    monkeypatch.setattr(views, "run_on_thread", None)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_panel_works_in_the_calling_thread(make):
     assert "α = 1," in panel.show("partition").alt
     panel.controls.run.click()
     assert panel.status == "done" and panel.outcomes and not panel.error
-    panel.views.choose("accuracy")
+    panel.views.select_view("accuracy")
     assert "α = 1," in panel.views["accuracy"].picture.alt
     panel.close()
 

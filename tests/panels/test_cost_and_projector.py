@@ -102,7 +102,7 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
         assert said == failed == []
     time.sleep(0.1)
     assert said == ["new"] and isinstance(failed[0], ZeroDivisionError)
-    later.request("cost", lambda: "now", said.append, now=True)
+    later.request("cost", lambda: "now", said.append, is_urgent=True)
     time.sleep(0.1)
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
@@ -201,5 +201,5 @@ def test_each_drawing_is_counted_so_that_a_page_knows_whether_its_picture_is_beh
     panel = make()
     frame = panel.views["partition"].frame
     before = frame.drawn, frame.value
-    panel.views.paint("partition")
+    panel.views.redraw("partition")
     assert (frame.drawn, frame.value) == (before[0] + 1, before[1])

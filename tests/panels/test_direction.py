@@ -21,7 +21,7 @@ def counted(monkeypatch):
         return spies[-1]
 
     spies = []
-    counted = Mock(settings=spy(Controls, "settings"), federate=spy(controls, "federate"))
+    counted = Mock(settings=spy(Controls, "settings"), federate=spy(controls, "make_federation"))
     counted.views = {kind.name: spy(kind, "draw") for kind in COMMON}
     counted.drawn = lambda: [name for name, draw in counted.views.items() if draw.called]
     counted.side_effect = lambda: [one.reset_mock() for one in spies]
@@ -86,7 +86,7 @@ def test_a_state_cannot_be_changed(make):
     with pytest.raises(FrozenInstanceError):
         state.client = 3
     other = next_state(state, client=3)
-    assert other.client == 3 and state.client is None and other.changes(state) == {"client"}
+    assert other.client == 3 and state.client is None and other.find_changes(state) == {"client"}
     panel.run(wait=True)
     before = panel.state("accuracy").runs
     with pytest.raises(FrozenInstanceError):

@@ -7,7 +7,7 @@ from fedlab_nb.data.card import list_columns
 from fedlab_nb.data.files import split_options
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels.controls import OWN_FILE, find_data_files
-from fedlab_nb.panels.file_card import CHOICES, choose_column
+from fedlab_nb.panels.file_card import CHOICES, make_choice_path
 
 HEAD = "patient_id,age,blood,sex,ward,outcome"
 ROWS = [
@@ -105,8 +105,8 @@ def test_the_files_of_the_folder_are_suggested(panel, folder):
 def test_every_choice_is_what_the_file_is_then_taken_for(folder, column, choice):
     """Choose it, then choose another one: the last choice alone counts."""
     schema = load("patients.csv").schema
-    path = choose_column("patients.csv", schema, column, "left out")
-    path = choose_column(path, load(path).schema, column, choice)
+    path = make_choice_path("patients.csv", schema, column, "left out")
+    path = make_choice_path(path, load(path).schema, column, choice)
     try:
         data = load(path)
     except UsageError:

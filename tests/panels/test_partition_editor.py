@@ -8,7 +8,7 @@ import torch
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.panels.figures import describe_client_bytes
-from fedlab_nb.panels.partition_editor import MOST_SAMPLES, samples_html
+from fedlab_nb.panels.partition_editor import MOST_SAMPLES, make_samples_html
 from fedlab_nb.studies.settings import Settings
 
 
@@ -122,9 +122,11 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
 
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        panel.controls.debouncer, "request", lambda kind, *_, now=False: asked.append((kind, now))
-    )
+
+    def request(kind, *_, is_urgent=False):
+        asked.append((kind, is_urgent))
+
+    monkeypatch.setattr(panel.controls.debouncer, "request", request)
     panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
@@ -135,7 +137,7 @@ def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))
     client, class_index = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
     shown, count = (
-        samples_html(held, client, class_index),
+        make_samples_html(held, client, class_index),
         int(held.label_counts[client, class_index]),
     )
     assert (

@@ -35,12 +35,12 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     assert all(cls.info.title in panel.runs_panel.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and "fl-status-idle" in panel._dom_classes and job.calls == []
     assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
-    panel.views.choose("accuracy")
+    panel.views.select_view("accuracy")
     data, alt, sentence = picture(panel, "accuracy")
     assert data.startswith(SVG) and "Stored results of" in alt and "Stored results of" in sentence
     assert "Press Run to get your own" in panel.views["accuracy"].caption.value
     for view in VIEWS[2:]:
-        panel.views.choose(view)
+        panel.views.select_view(view)
         assert "press Run" in panel.views[view].frame.value
     assert not panel.error and not panel.controls.error.value
 
@@ -89,7 +89,7 @@ def test_a_run_fills_every_view_and_the_table(make):
     assert "4 results" in panel.controls.phase.value and panel.controls.progress.value == 1
     assert not panel.error and panel.controls.stop.disabled and not panel.controls.run.disabled
     panel.controls.clients.value = 2  # client 3 is gone
-    assert panel.views.look["client"] is None and not panel.error
+    assert panel.views.display_options["client"] is None and not panel.error
 
 
 def test_models_of_earlier_runs_do_not_stay_in_memory(make):
@@ -113,7 +113,7 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     panel = make()
     panel.run(wait=True)
     with panel._guard:  # the worker cannot finish the map before the preview is looked at
-        panel.views.choose("features")
+        panel.views.select_view("features")
         assert "PCA maps" in picture(panel, "features")[1]
     panel.wait(60)
     assert "PCA" not in picture(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
@@ -134,13 +134,13 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
             time.sleep(0.01)
         assert condition()
 
-    monkeypatch.setattr(figures, "tsne_apart", apart)
+    monkeypatch.setattr(figures, "compute_tsne_in_process", apart)
     panel = make()
     for view in panel.views.views.values():
         view.frame.size = [700, 420]
     panel.run(wait=True)
     monkeypatch.setattr(panel.views["classes"].kind, "draw", lambda state: 1 / 0)
-    panel.views.choose("features")
+    panel.views.select_view("features")
     until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
     drawn = panel.views["communication"].picture
     assert (
@@ -148,11 +148,11 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
         and panel.views.visible == "features"
         and not panel.error
     )
-    panel.views.choose("communication")
+    panel.views.select_view("communication")
     assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
     panel.views.client.value = 1
     assert panel.views["communication"].picture is not drawn
-    panel.views.choose("classes")
+    panel.views.select_view("classes")
     assert "ZeroDivisionError" in panel.error
     gate.set()
     assert panel.wait(20)
@@ -336,7 +336,7 @@ def test_wrong_starting_values_are_refused(name, value, says):
 
 def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monkeypatch):
     executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
-    monkeypatch.setattr(saved, "cell", lambda: next(executions))
+    monkeypatch.setattr(saved, "find_running_cell", lambda: next(executions))
     job.gate.clear()
     first, second, other = make(), make(), make()
     for panel in (first, second, other):

@@ -34,7 +34,7 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make):
 
 
 def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
-    picture = plots.times([("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)], setting="here")
+    picture = plots.draw_times([("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)], setting="here")
     (ax,) = picture.figure.axes
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]
@@ -60,7 +60,7 @@ def test_the_race_is_run_once_and_handed_to_the_browser(make):
     panel = make(fl.race, seeds=1)
     frame = panel.views["race"].frame
     assert panel.show("race") is None and "Press Run" in frame.value and frame.scene == {}
-    panel.views.choose("partition")
+    panel.views.select_view("partition")
     panel.run(wait=True)
     assert panel.views.visible == "race"  # where Play is
     end = panel.show("race")
@@ -98,7 +98,7 @@ def test_seconds_go_as_progress_does_within_training_and_the_rest():
 
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):
     panel = make()
-    panel.views.choose("calibration")
+    panel.views.select_view("calibration")
     assert "Press Run" in panel.views["calibration"].frame.value
     panel.run(wait=True)
     assert not panel.error and "is calibrated best" in panel.views["calibration"].sentence.value

@@ -169,7 +169,7 @@ def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_tru
     assert told[0]["alphas"] == []
     content, owners = wait_for_partitions(sent)
     assert content["clients"] == 5 and owners[1].max() == 4
-    panel.controls.beside["moves"] = "C*"  # a double: the stage has no gesture for it
+    panel.controls.hidden_settings["moves"] = "C*"  # a double: the stage has no gesture for it
     panel._apply_controls()
     assert last(sent, "partitions")[0]["alphas"] == []
 

@@ -24,15 +24,15 @@ def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monke
         ran.append(threading.current_thread())
 
     for _ in range(3):
-        worker.on_thread(work).result(10)
+        worker.run_on_thread(work).result(10)
     gate = threading.Event()
-    both = worker.on_thread(gate.wait), worker.on_thread(work)
+    both = worker.run_on_thread(gate.wait), worker.run_on_thread(work)
     both[1].result(10)
     assert len(set(ran)) == 2 and ran[0] is ran[1] is ran[2] is not ran[3]
     gate.set()
     both[0].result(10)
     for left in 1, 0:
-        worker.on_thread(lambda: 1 / 0).result(10)
+        worker.run_on_thread(lambda: 1 / 0).result(10)
         assert len(worker._idle) == left
     for thread in ran:
         thread.join(10)
@@ -77,7 +77,7 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     assert "without" in repr(panel) or "missing.npz" in repr(panel)
     panel.controls.dataset.value = "digits"
     assert panel.wait(60) and not panel.controls.error.value
-    panel.views.choose("partition")
+    panel.views.select_view("partition")
     assert "digits" in panel.views["partition"].picture.alt
     panel.run(wait=True)
     assert panel.status == "done"
@@ -123,14 +123,14 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
     """Stop before the first result leaves pictures, rows and captions of the run before; nothing says "press Run"."""
     panel = make()
     panel.run(wait=True)
-    panel.views.choose("communication")
+    panel.views.select_view("communication")
     view = panel.views["communication"]
     before = view.frame.value
     job.gate.clear()
     panel.controls.alpha.value = 1
     panel.run()
     assert view.frame.value == before and "Run 2 has no result yet" in view.caption.value
-    panel.views.choose("accuracy")
+    panel.views.select_view("accuracy")
     assert (
         view.frame.value.startswith("<svg")
         and "ress Run" not in panel.views["accuracy"].caption.value
@@ -139,7 +139,7 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
     job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and len(panel.outcomes) == 4
     for name in ("communication", "accuracy"):
-        panel.views.choose(name)
+        panel.views.select_view(name)
         assert (
             panel.views[name].frame.value.startswith("<svg")
             and "Run 1: " in panel.views[name].caption.value
@@ -176,12 +176,12 @@ def test_sliders_move_while_a_run_goes_on(make, job):
     job.gate.clear()
     panel.run()
     panel.controls.alpha.value = 3
-    panel.views.choose("partition")
+    panel.views.select_view("partition")
     assert "α = 3" in panel.views["partition"].picture.alt and panel.status == "running"
     job.gate.set()
     assert panel.wait(60)
     assert {o.settings.alpha for o in panel.outcomes} == {0.1} and not panel.error
-    panel.views.choose("accuracy")
+    panel.views.select_view("accuracy")
     assert "the controls have moved" in panel.views["accuracy"].caption.value
 
 

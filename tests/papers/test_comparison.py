@@ -10,12 +10,18 @@ from types import SimpleNamespace
 import pytest
 
 from fedlab_nb.declared import parse_toml, read_toml
-from fedlab_nb.papers import TABLES, paper_table, paper_tables, reproduce
-from fedlab_nb.papers.cells import checked, numbers_to_target, stored_runs, wanted
+from fedlab_nb.papers import TABLES, load_paper_table, paper_tables, reproduce
+from fedlab_nb.papers.cells import (
+    TablePlan,
+    check_overrides,
+    count_numbers_to_target,
+    plan_stored_runs,
+    plan_table_runs,
+)
 from fedlab_nb.papers.claims import JUDGED
 from fedlab_nb.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.papers.published import FOLDER
-from fedlab_nb.papers.reproduction import FILES, beside
+from fedlab_nb.papers.reproduction import FILES, make_reproduction
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
 from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
@@ -69,7 +75,7 @@ def all_tables():
 def judged_runs():
     """(table, run) of all runs that stand behind a judged claim."""
     for result in all_tables():
-        rows = {(run.row, run.place): run for run in result.wanted}
+        rows = {(run.row, run.place): run for run in result.table_runs}
         for claim in result.claims:
             if claim.outcome not in JUDGED:
                 continue
@@ -99,7 +105,7 @@ def test_each_judged_claim_is_the_papers_comparison():
 
         settings = plan.settings
         if settings.partition == "natural":
-            assert not column.dealt, where
+            assert not column.has_drawn_clients, where
         else:
             assert settings.clients == there("clients"), where
             by_classes = "classes_per_client" in dict(column.values)
@@ -170,8 +176,8 @@ KNOWN = {
 def test_nothing_else_is_of_another_setting_quantity_or_budget():
     found = {}
     for name in TABLES:
-        table = paper_table(name)
-        for run in stored_runs(table, [0])[0]:
+        table = load_paper_table(name)
+        for run in plan_stored_runs(table, [0])[0]:
             for text in find_differences(table, run):
                 where = (name, table.columns[run.place].dataset)
                 found.setdefault(where, set()).add(text.partition(" = ")[0])
@@ -184,38 +190,40 @@ def with_row(table, name, **changes):
 
 
 def differences_of(table, row):
-    runs = [run for run in stored_runs(table, [0])[0] if run.row == row]
+    runs = [run for run in plan_stored_runs(table, [0])[0] if run.row == row]
     return {text for run in runs for text in find_differences(table, run)}
 
 
 def test_another_budget_is_found():
-    table = paper_table("fens:9")
+    table = load_paper_table("fens:9")
     assert differences_of(table, "NN") == set()
     short = dataclasses.replace(table, classroom={})
     assert differences_of(short, "NN") == {"rounds = 50 here, 500 in the paper"}
-    table = paper_table("fusefl:3")
+    table = load_paper_table("fusefl:3")
     assert differences_of(table, "FuseFL") == set()
     halved = with_row(table, "FuseFL", classroom={"fusefl.blocks": 2})
     assert differences_of(halved, "FuseFL") == {"blocks = 2 here, 4 in the paper"}
 
 
 def test_another_setting_is_found():
-    table = paper_table("fens:9")
+    table = load_paper_table("fens:9")
     fewer = dataclasses.replace(table, classroom={**table.classroom, "clients": 10})
     assert differences_of(fewer, "NN") == {"clients = 10 here, 20 in the paper"}
-    table = paper_table("coboosting:18")
+    table = load_paper_table("coboosting:18")
     other = with_row(table, "server, μ = 0.01", classroom={"mu": 1})
     assert differences_of(other, "server, μ = 0.01") == {"mu = 1 here, 0.1 in the paper"}
 
 
 def test_a_setting_of_ones_own_is_compared_too():
     """The classroom has fewer clients and rounds than Fed-ET's paper; with the paper's values its claims count."""
-    table = paper_table("fedet:2")
-    texts = {text for run in stored_runs(table, [0])[0] for text in find_differences(table, run)}
+    table = load_paper_table("fedet:2")
+    texts = {
+        text for run in plan_stored_runs(table, [0])[0] for text in find_differences(table, run)
+    }
     assert "clients = 10 here, 100 in the paper" in texts
     given = {"clients": 100, "per_round": 10, "rounds": 230}
-    checked(table, given)
-    runs, _ = wanted(table, "classroom", "", [0], given)
+    check_overrides(table, given)
+    runs, _ = plan_table_runs(table, "classroom", "", [0], given)
     found = {
         run.row: find_differences(table, run)
         for run in runs
@@ -227,7 +235,7 @@ def test_a_setting_of_ones_own_is_compared_too():
 
 
 def test_another_quantity_is_found():
-    table = paper_table("coboosting:2")
+    table = load_paper_table("coboosting:2")
     other = with_row(table, "Co-Boosting", measure="accuracy")
     assert differences_of(other, "Co-Boosting") == {
         "accuracy of the server's model here, accuracy of the ensemble in the paper"
@@ -239,12 +247,14 @@ def test_another_quantity_is_found():
 
 def test_local_epochs_count_where_the_table_sets_them():
     """Table 11 has 10 of 200: on the digits 2 of 40, on MNIST's images, which have 29, it would be 1."""
-    table = paper_table("fedlpa:11")
-    runs = [run for run in stored_runs(table, [0])[0] if run.row == "FedLPA"]
+    table = load_paper_table("fedlpa:11")
+    runs = [run for run in plan_stored_runs(table, [0])[0] if run.row == "FedLPA"]
     found = {run.dataset: find_differences(table, run) for run in runs}
     assert found == {"digits": [], "mnist:5k": ["epochs = 2 here, 10 in the paper"]}
-    assert differences_of(paper_table("fedlpa:17"), "FedOV") == set()  # as many as in the paper
-    assert differences_of(paper_table("fedlpa:1"), "FedLPA") == set()  # it sets none
+    assert (
+        differences_of(load_paper_table("fedlpa:17"), "FedOV") == set()
+    )  # as many as in the paper
+    assert differences_of(load_paper_table("fedlpa:1"), "FedLPA") == set()  # it sets none
 
 
 def test_the_step_of_the_weights_is_compared_at_the_server_alone():
@@ -260,7 +270,7 @@ def test_the_step_of_the_weights_is_compared_at_the_server_alone():
 def test_a_row_that_another_table_has_is_claimed_there():
     """FENS' Table 9 calls FedENS of Table 1 "Averaging", with the same numbers in print."""
     one, other = (
-        {c.setting: c for c in paper_table(name).columns if c.dataset == "cifar10"}
+        {c.setting: c for c in load_paper_table(name).columns if c.dataset == "cifar10"}
         for name in ("fens:1", "fens:9")
     )
     for setting, column in other.items():
@@ -285,14 +295,14 @@ def test_numbers_to_a_target_are_counted_until_it_is_reached():
         {"phase": "round", "bytes": 100, "accuracy": 0.7},
     ]
     outcome = SimpleNamespace(history=history, bytes_up=200, bytes_down=200)
-    assert [numbers_to_target(outcome, target) for target in (50, 65, 70)] == [10, 25, 25]
-    assert numbers_to_target(outcome, 71) is None
+    assert [count_numbers_to_target(outcome, target) for target in (50, 65, 70)] == [10, 25, 25]
+    assert count_numbers_to_target(outcome, 71) is None
 
 
 def test_a_target_that_is_not_reached_is_no_number():
     """Two seeds of a made-up row: one reached the target after 5,000 numbers, the other one never did."""
-    table = paper_table("fedet:3")
-    runs, _ = stored_runs(table, [0, 1])
+    table = load_paper_table("fedet:3")
+    runs, _ = plan_stored_runs(table, [0, 1])
     runs = [run for run in runs if run.label == "numbers to target 70"]
     rows = []
     for run in {run.point.key: run for run in runs}.values():
@@ -301,7 +311,7 @@ def test_a_target_that_is_not_reached_is_no_number():
         row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [0, 1]}
         rows.append({**row, "made": {}, run.label: values})
     assert len({make_row_key(row) for row in rows}) == 5
-    result = beside(table, runs, {}, rows, scale="classroom", seeds=(0, 1))
+    result = make_reproduction(table, TablePlan(runs, {}), rows, scale="classroom", seeds=(0, 1))
     place = runs[0].place
     assert result.values["Fed-ET", place] == {0: 5000}
     assert result.unreached == {("Fed-ET", place): [1]}

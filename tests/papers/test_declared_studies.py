@@ -9,7 +9,13 @@ from fedlab_nb.data import describe
 from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.declared import figures
-from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints, load_all
+from fedlab_nb.papers.declared.figures import (
+    ROOT,
+    FigureStudy,
+    check_texts,
+    find_changed_texts,
+    load_all_studies,
+)
 from fedlab_nb.papers.points import Point, compute_rows, sort_by_clients, write_rows
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
@@ -17,8 +23,8 @@ from fedlab_nb.studies.stored_figures import format_figure
 from fedlab_nb.studies.stored_results import load
 from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
-STUDIES = load_all()
-QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
+STUDIES = load_all_studies()
+QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, FigureStudy)}
 ACCURACY = {"a": [0.5, 0.6, 0.7], "b": [0.4, 0.52, 0.58], "c": [0.9, 0.3, 0.7]}
 METHODS_HERE = ["fedavg", "ensemble"]
 
@@ -54,21 +60,21 @@ def study(tmp_path):
         [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()],
     )
     quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
-    return Figures("fedlpa", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
+    return FigureStudy("fedlpa", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
 
 
 def test_figures_are_computed_by_seed(study):
-    rows = study.rows()
-    assert study.value("a", rows) == dict(enumerate(ACCURACY["a"]))
-    assert study.value("gain", rows) == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
-    assert study.value("gain / a", rows)[0] == pytest.approx(0.2)
+    rows = study.load_rows()
+    assert study.compute_figure("a", rows) == dict(enumerate(ACCURACY["a"]))
+    assert study.compute_figure("gain", rows) == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
+    assert study.compute_figure("gain / a", rows)[0] == pytest.approx(0.2)
     rows += [
         row_of("m", {"alpha": a, "m.k": 2}, [a]) for a in (0.1, 10)
     ]  # axes name one run among several
-    assert study.value("runs/m[alpha=10, k=2]", rows) == {0: 10}
+    assert study.compute_figure("runs/m[alpha=10, k=2]", rows) == {0: 10}
     for unknown in ("d", "runs/d", "other/a", "runs/m"):
         with pytest.raises(ValueError):
-            study.value(unknown, rows)
+            study.compute_figure(unknown, rows)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +84,7 @@ def test_figures_are_computed_by_seed(study):
      ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):
-    assert study.shown(what, study.rows()) == words
+    assert study.format_figure(what, study.load_rows()) == words
 
 
 def test_less_than_nothing_and_an_unknown_form():
@@ -96,7 +102,7 @@ def test_less_than_nothing_and_an_unknown_form():
 
 
 def test_a_claim_is_judged_by_paired_differences(study):
-    judged = {claim: study.judge(claim, study.rows())[0] for claim in study.claims}
+    judged = {claim: study.judge_claim(claim, study.load_rows())[0] for claim in study.claims}
     assert judged == {"clear": True, "noise": True, "wrong": False, "low": False, "not_clear": None}
 
 
@@ -105,17 +111,19 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     (tmp_path / "page.md").write_text(page)
     (tmp_path / "a.py").write_text("# a 1 %,\n# b 2 %\n")
     with pytest.raises(ValueError, match="no place"):
-        changes(tmp_path, {"fedlpa": study})
+        find_changed_texts(tmp_path, {"fedlpa": study})
     (tmp_path / "a.py").write_text('"""So a 1 %,\n    b 2 %."""\n')
-    assert len([line for line in complaints(tmp_path, {"fedlpa": study}) if "differs" in line]) == 2
-    for path, text in changes(tmp_path, {"fedlpa": study}).items():
+    assert (
+        len([line for line in check_texts(tmp_path, {"fedlpa": study}) if "differs" in line]) == 2
+    )
+    for path, text in find_changed_texts(tmp_path, {"fedlpa": study}).items():
         path.write_text(text)
     assert "It has <!--n fedlpa.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
     assert (
         "<!--n all_together.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()
     )  # another study's
     assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
-    lines = complaints(tmp_path, {"fedlpa": study})
+    lines = check_texts(tmp_path, {"fedlpa": study})
     assert not [line for line in lines if "differs" in line]
     assert (
         len([line for line in lines if "wrong" in line]) == 2
@@ -137,36 +145,40 @@ def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
     made = [row_of(method, {}, [0.5 + gap for gap in gaps]), row_of("local", {}, [0.5, 0.5, 0.5])]
     write_rows(tmp_path / "x.json", {}, made)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
-    study = Figures("fedlpa", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"})
-    assert study.methods_of("gain") == {method, "local"}
+    study = FigureStudy(
+        "fedlpa", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"}
+    )
+    assert study.find_methods("gain") == {method, "local"}
     for words, is_said in (("", False), (" (at the edge: perhaps)", True)):
         (tmp_path / "page.md").write_text(f"It is ahead. <!--c fedlpa.ahead-->{words}\n")
-        assert (complaints(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
+        assert (check_texts(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
 
 
 def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
     """`later`: wanted by nobody who does not ask, and kept true once their rows are there."""
     runs = {"short": {"methods": ["afl"], "alpha": 1.0, "seeds": [0]}}
     later = {"long": {"methods": ["gauss"], "alpha": 1.0, "seeds": [0], "core_minutes": 40}}
-    study = Figures("x", tmp_path / "x.json", runs=runs, later=later)
+    study = FigureStudy("x", tmp_path / "x.json", runs=runs, later=later)
 
     def wanted(study):
-        return [(point.runs, point.method) for point in study.points(study.rows())]
+        return [(point.runs, point.method) for point in study.list_points(study.load_rows())]
 
     assert wanted(study) == [("short", "afl")]
-    assert wanted(study.with_later()) == [("short", "afl"), ("long", "gauss")]
-    (_, long) = study.with_later().points()
+    assert wanted(study.include_later_runs()) == [("short", "afl"), ("long", "gauss")]
+    (_, long) = study.include_later_runs().list_points()
     row = {"runs": "long", "method": "gauss", "at": dict(long.at), "seeds": [0], "made": {}}
     columns = dict.fromkeys(long.columns, [0.5])
-    write_rows(study.path, {}, [{**row, "data": long.data, **columns}])
+    write_rows(study.path, {}, [{**row, "data": long.data_digest, **columns}])
     assert wanted(study) == [("short", "afl"), ("long", "gauss")]
-    assert study.stale() == [
+    assert study.describe_stale_rows() == [
         "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
     ]
     write_rows(
-        study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}]
+        study.path,
+        {},
+        [{**row, "data": long.data_digest, "made": {"gauss.head": "none"}, **columns}],
     )
-    assert any(line.startswith("x/long/gauss: ") for line in study.stale())
+    assert any(line.startswith("x/long/gauss: ") for line in study.describe_stale_rows())
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
@@ -180,12 +192,12 @@ def methods_with_results(monkeypatch):
 @pytest.fixture(scope="module", params=["fedlpa", "stored-glyphs16g", "tuning-digits", "tables"])
 def family(request):
     """A study of each kind, and its stored rows."""
-    return STUDIES[request.param], STUDIES[request.param].rows()
+    return STUDIES[request.param], STUDIES[request.param].load_rows()
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_stored_rows_hold(name):
-    assert STUDIES[name].stale() == []
+    assert STUDIES[name].describe_stale_rows() == []
 
 
 def test_a_row_of_other_data_does_not_hold():
@@ -193,10 +205,10 @@ def test_a_row_of_other_data_does_not_hold():
     asked = {"dataset": "digits", "fedet.public": "glyphs", "alpha": 0.1}
     point = Point("r", "fedet", {}, Settings.make(**asked), [0])
     own, letters = describe("digits").digest, describe("glyphs").digest
-    assert point.data == f"{own}+{letters}"
-    row = {"seeds": [0], "made": point.options, "data": point.data}
+    assert point.data_digest == f"{own}+{letters}"
+    row = {"seeds": [0], "made": point.options, "data": point.data_digest}
     assert point.is_current(row) and point.is_current(
-        {**row, "data": point.data} | {"on": "elsewhere"}
+        {**row, "data": point.data_digest} | {"on": "elsewhere"}
     )
     assert not point.is_current({**row, "data": own}) and not point.is_current(
         {**row, "data": "glyphs 1"}
@@ -206,12 +218,12 @@ def test_a_row_of_other_data_does_not_hold():
 
 
 def test_every_text_says_what_its_study_does():
-    assert complaints(ROOT, QUOTING) == []
+    assert check_texts(ROOT, QUOTING) == []
 
 
 def test_every_figure_of_a_text_has_a_study_and_no_line_begins_with_one():
     """Markdown takes a line that begins with a comment for HTML."""
-    for path in figures.pages(ROOT):
+    for path in figures.find_texts(ROOT):
         text = path.read_text()
         assert {m["study"] for m in figures.FIGURE.finditer(text)} <= set(QUOTING), path.name
         assert not re.search(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] ", text, re.MULTILINE), path.name
@@ -231,17 +243,17 @@ def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
     study, rows = family
     with_field(monkeypatch, "brand_new", 0.5, {"label": "new"})
     assert any(row["method"] == "fedlpa" for row in rows)
-    assert study.missing(rows) == []
+    assert study.list_missing_points(rows) == []
 
 
 def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(monkeypatch):
     study = STUDIES["fedlpa"]
-    rows = study.rows()
+    rows = study.load_rows()
     damping = next(
         field for field in dataclasses.fields(METHODS["fedlpa"]) if field.name == "damping"
     )
     with_field(monkeypatch, "damping", 0.5, damping.metadata)
-    stale = {point.key for point in study.missing(rows)}
+    stale = {point.key for point in study.list_missing_points(rows)}
     assert (
         stale
         == {
@@ -258,14 +270,16 @@ def test_other_values_and_other_seeds_do_not_hold(family):
     study, rows = family
     (first, *rest) = rows
     for change in ({"made": {**first["made"], "gone": 1}}, {"seeds": first["seeds"][:-1]}):
-        assert [point.key for point in study.missing([{**first, **change}, *rest])] == [
+        assert [point.key for point in study.list_missing_points([{**first, **change}, *rest])] == [
             make_row_key(first)
         ]
     if study.name.startswith("tuning"):
         return
     fewer = {name: value for name, value in first.items() if name != "accuracy"}
-    assert [point.key for point in study.missing([fewer, *rest])] == [make_row_key(first)]
-    assert study.missing([{**fewer, "failed": "it diverged"}, *rest]) == []
+    assert [point.key for point in study.list_missing_points([fewer, *rest])] == [
+        make_row_key(first)
+    ]
+    assert study.list_missing_points([{**fewer, "failed": "it diverged"}, *rest]) == []
 
 
 # ------------------------------------------------------------------------------------------------ made again
@@ -280,7 +294,7 @@ def small(tmp_path):
             "epochs": 1,
         }
     }
-    return Figures(
+    return FigureStudy(
         "small", tmp_path / "small.json", runs=runs, columns=("accuracy", "nll"), decimals=4
     )
 
@@ -295,18 +309,20 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
     first = dataclasses.replace(
         small, runs={"r": {**small.runs["r"], "methods": ["fedavg"], "clients": 2}}
     )
-    assert first.make(watch=watch) == {} and len(seen) == 2
-    assert small.make(watch=watch) == {} and len(seen) == 2 + 6
-    rows = small.rows()
-    assert [row["accuracy"] for row in rows] and small.stale() == [] and len(rows) == 4
+    assert first.compute_missing_rows(watch=watch) == {} and len(seen) == 2
+    assert small.compute_missing_rows(watch=watch) == {} and len(seen) == 2 + 6
+    rows = small.load_rows()
+    assert (
+        [row["accuracy"] for row in rows] and small.describe_stale_rows() == [] and len(rows) == 4
+    )
     assert {(row["method"], row["at"]["clients"]) for row in rows} == {
         (m, c) for m in METHODS_HERE for c in (2, 3)
     }
-    assert small.make(watch=watch) == {} and len(seen) == 8
-    assert small.make(anew=["ensemble"], watch=watch) == {} and {
+    assert small.compute_missing_rows(watch=watch) == {} and len(seen) == 8
+    assert small.compute_missing_rows(recomputed=["ensemble"], watch=watch) == {} and {
         method for method, *_ in seen[8:]
     } == {"ensemble"}
-    assert small.rows() == rows and read_stored_rows(small.path)[0]["command"].endswith(
+    assert small.load_rows() == rows and read_stored_rows(small.path)[0]["command"].endswith(
         "declared small"
     )
     (stamp,) = {row["on"] for row in rows}
@@ -315,25 +331,25 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
 
 def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
     monkeypatch.setattr(METHODS["fedavg"], "run", lambda self, ctx: 1 / 0)
-    failed = small.make()
+    failed = small.compute_missing_rows()
     assert len(failed) == 2 and all(
         "fedavg" in key and "division" in why for key, why in failed.items()
     )
-    assert [row["accuracy"] for row in small.rows() if row["method"] == "fedavg"] == [
+    assert [row["accuracy"] for row in small.load_rows() if row["method"] == "fedavg"] == [
         [None, None]
     ] * 2
-    assert all(min(row["accuracy"]) > 0 for row in small.rows() if row["method"] == "ensemble")
+    assert all(min(row["accuracy"]) > 0 for row in small.load_rows() if row["method"] == "ensemble")
 
 
 def test_a_column_may_be_a_path_or_a_measure(small):
     out = experiment.run("fens", clients=2, epochs=1, alpha=1)
     assert (
-        small.column("calibration.nll", out) == out.nll
-        and small.column("report.heads.ccvr", out) is None
+        small.read_column("calibration.nll", out) == out.nll
+        and small.read_column("report.heads.ccvr", out) is None
     )
-    assert small.column("per_class.-1", out) == out.per_class[-1]
+    assert small.read_column("per_class.-1", out) == out.per_class[-1]
     measured = dataclasses.replace(small, measures="fedlab_nb.papers.measures")
-    assert measured.column("best.member", out) == max(out.report.member_accuracy)
+    assert measured.read_column("best.member", out) == max(out.report.member_accuracy)
 
 
 SAMPLES = [
@@ -346,7 +362,7 @@ SAMPLES = [
 
 def comes_out_again(study, point, close, seeds):
     """Another processor adds up in another order; `close`: a few images are allowed."""
-    (then,) = [row for row in study.rows() if make_row_key(row) == point.key]
+    (then,) = [row for row in study.load_rows() if make_row_key(row) == point.key]
     ((_, now),) = compute_rows(
         [dataclasses.replace(point, seeds=point.seeds[:seeds])], study.decimals
     )
@@ -363,7 +379,9 @@ def test_a_sample_of_the_rows_comes_out_again(name, method, at, close):
     """Of the first of these points: two seeds."""
     study = STUDIES[name]
     point = next(
-        p for p in study.points(study.rows()) if p.method == method and {**p.at, **at} == dict(p.at)
+        p
+        for p in study.list_points(study.load_rows())
+        if p.method == method and {**p.at, **at} == dict(p.at)
     )
     comes_out_again(study, point, close, 2)
 
@@ -376,7 +394,7 @@ CHAOTIC = {"dense": 0.2, "fdafl": 0.2, "coboosting": 0.2}  # rounding alone move
 def test_what_holds_rests_on_runs_that_come_out_again(runs):
     """Of each group of runs behind the claims of the methods, the last point of each method: one seed."""
     study = STUDIES["holds"]
-    for point in {p.method: p for p in study.points() if p.runs == runs}.values():
+    for point in {p.method: p for p in study.list_points() if p.runs == runs}.values():
         comes_out_again(study, point, CHAOTIC.get(point.method, 0.03), 1)
 
 

@@ -15,16 +15,16 @@ from fedlab_nb.papers.published import (
     Number,
     PaperTable,
     Row,
-    orderings,
-    paper_table,
+    list_orderings,
+    load_paper_table,
 )
-from fedlab_nb.papers.reproduction import Reproduction, totals
+from fedlab_nb.papers.reproduction import Reproduction, describe_orderings
 
 
 def small(runs=3, less=False):
     """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
     published = {
-        name: Number.of(text)
+        name: Number.parse(text)
         for name, text in {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}.items()
     }
     rows = {name: Row(name, "fedavg") for name in published}
@@ -45,7 +45,7 @@ OURS = {
 
 
 def test_verdicts_worked_by_hand():
-    by_pair = {(o.better, o.worse): o for o in orderings(small(), OURS, {}, {})}
+    by_pair = {(o.better, o.worse): o for o in list_orderings(small(), OURS, {}, {})}
     verdicts = {pair: o.verdict for pair, o in by_pair.items()}
     assert verdicts == {
         ("A", "B"): "agrees", ("A", "C"): "within the noise", ("A", "D"): "disagrees",
@@ -56,13 +56,13 @@ def test_verdicts_worked_by_hand():
         4.3027 * 0.01 / math.sqrt(3), rel=1e-4
     )
     # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
-    clear = {pair for pair, o in by_pair.items() if o.clear_there}
+    clear = {pair for pair, o in by_pair.items() if o.is_clear_in_paper}
     assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
-    assert {o.clear_there for o in orderings(small(runs=0), OURS, {}, {})} == {None}
+    assert {o.is_clear_in_paper for o in list_orderings(small(runs=0), OURS, {}, {})} == {None}
 
 
 def test_where_less_is_better_all_turns_round():
-    by_pair = {(o.better, o.worse): o for o in orderings(small(less=True), OURS, {}, {})}
+    by_pair = {(o.better, o.worse): o for o in list_orderings(small(less=True), OURS, {}, {})}
     assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(
         0.11
     )
@@ -72,7 +72,8 @@ def test_where_less_is_better_all_turns_round():
 def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
     one = {at: {0: values[0]} for at, values in OURS.items() if at[0] != "D"}
     by_pair = {
-        (o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"}, {})
+        (o.better, o.worse): o
+        for o in list_orderings(small(), one, {("D", 0): "it was too slow"}, {})
     }
     assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not compared"
     assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
@@ -81,7 +82,7 @@ def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
 def test_claims_worked_by_hand():
     """A is the paper's own: ahead of B by 10, of C by 10, of D by 20 there; here +11 ± 2.5, +0.3 ± 3.8, -5.7 ± 1.4."""
     table = dataclasses.replace(small(), own="A")
-    made = find_claims(table, list(orderings(table, OURS, {}, {})), OURS)
+    made = find_claims(table, list(list_orderings(table, OURS, {}, {})), OURS)
     assert [(c.better, c.worse, c.outcome) for c in made] == [
         ("A", "B", "holds"), ("A", "C", "within the noise"), ("A", "D", "reversed")
     ]  # fmt: skip
@@ -89,12 +90,12 @@ def test_claims_worked_by_hand():
         [0.11, -0.00333 + 0.0066667, -0.0566667], abs=1e-5
     )
     assert (
-        find_claims(small(), list(orderings(small(), OURS, {}, {})), OURS) == []
+        find_claims(small(), list(list_orderings(small(), OURS, {}, {})), OURS) == []
     )  # no row is the paper's own
-    untried = find_claims(table, list(orderings(table, {}, {}, {})), {})
+    untried = find_claims(table, list(list_orderings(table, {}, {}, {})), {})
     assert [c.outcome for c in untried] == ["not tried"] * 3
     less = dataclasses.replace(small(less=True), own="A")  # A sends most, there and here
-    made = find_claims(less, list(orderings(less, OURS, {}, {})), OURS)
+    made = find_claims(less, list(list_orderings(less, OURS, {}, {})), OURS)
     assert [(c.better, c.outcome) for c in made] == [
         ("B", "holds"),
         ("C", "within the noise"),
@@ -105,7 +106,9 @@ def test_claims_worked_by_hand():
 def two(gaps, here, **about):
     """A table of A, the paper's own, and B: a column for each of `gaps` there (points) and of `here` (None: no run)."""
     columns = tuple(
-        Column(str(p), (("alpha", 0.1),), {"A": Number.of(str(50 + gap)), "B": Number.of("50")})
+        Column(
+            str(p), (("alpha", 0.1),), {"A": Number.parse(str(50 + gap)), "B": Number.parse("50")}
+        )
         for p, gap in enumerate(gaps)
     )
     rows = {"A": Row("A", "fens"), "B": Row("B", "fedavg")}
@@ -119,7 +122,7 @@ def two(gaps, here, **about):
 
 def judged(gaps, here, runs=None, **about):
     table, values = two(gaps, here, **about)
-    return find_claims(table, list(orderings(table, values, {}, runs or {})), values)
+    return find_claims(table, list(list_orderings(table, values, {}, runs or {})), values)
 
 
 def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
@@ -177,7 +180,7 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
         table, rows=rows, columns=(dataclasses.replace(column, numbers=numbers),)
     )
     values = {**values, ("C", 0): dict(values["B", 0])}
-    made = find_claims(table, list(orderings(table, values, {}, {})), values)
+    made = find_claims(table, list(list_orderings(table, values, {}, {})), values)
     assert [c.worse for c in made] == ["B", "C"] and [
         c.worse for c in drop_repeated_claims(made)
     ] == ["B"]
@@ -186,13 +189,13 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
 def test_what_is_of_another_comparison_is_not_judged():
     table, values = two((4, 4), (0.02, 0.06))
     against = {("B", 1): "rounds = 20 here, 100 in the paper"}
-    made = list(orderings(table, values, {}, {}, against))
+    made = list(list_orderings(table, values, {}, {}, against))
     assert [o.verdict for o in made] == ["agrees", "not compared"]
     assert made[1].why == "B: rounds = 20 here, 100 in the paper"
     (claim,) = find_claims(table, made, values)
     assert claim.outcome == "holds" and claim.ours.mean == pytest.approx(0.0205)
     against = {("A", 0): "x", ("B", 1): "y"}
-    made = list(orderings(table, values, {}, {}, against))
+    made = list(list_orderings(table, values, {}, {}, against))
     (claim,) = find_claims(table, made, values)
     assert (claim.outcome, claim.why) == ("not comparable", "A: x; B: y")
 
@@ -201,27 +204,27 @@ def test_rows_of_another_quantity_are_no_pair():
     table, values = two((4,), (0.02,))
     rows = {**table.rows, "B": dataclasses.replace(table.rows["B"], quantity="bytes")}
     table = dataclasses.replace(table, rows=rows)
-    made = list(orderings(table, values, {}, {}))
+    made = list(list_orderings(table, values, {}, {}))
     assert made == [] and find_claims(table, made, values) == []
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_ordering_is_listed_exactly_once(name):
-    table = paper_table(name)
+    table = load_paper_table(name)
     expected = {
         (place, frozenset(pair))
         for place, column in enumerate(table.columns)
-        if not column.plain
+        if not column.is_shown_only
         for pair in itertools.combinations(column.numbers, 2)
-        if len({table.quantity_of(row) for row in pair}) == 1
+        if len({table.find_quantity(row) for row in pair}) == 1
     }
     listed = [
         (table.columns.index(o.column), frozenset((o.better, o.worse)))
-        for o in orderings(table, {}, {}, {})
+        for o in list_orderings(table, {}, {}, {})
     ]
     assert table.own in ("", *table.rows)
     assert len(listed) == len(expected) and set(listed) == expected
-    for o in orderings(table, {}, {}, {}):
+    for o in list_orderings(table, {}, {}, {}):
         ahead = o.column.numbers[o.better].mean - o.column.numbers[o.worse].mean
         assert (ahead <= 0 if table.less_is_better else ahead >= 0) and o.verdict in (
             "not compared",
@@ -232,15 +235,15 @@ def test_every_ordering_is_listed_exactly_once(name):
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(small(), "classroom", (0, 1, 2), OURS, {})
     assert (
-        result.counts
+        result.verdict_counts
         == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True))
-        == published.counts(result.orderings)
+        == published.count_verdicts(result.orderings)
     )
-    assert published.pairs(result.orderings) == 5
+    assert published.count_run_pairs(result.orderings) == 5
     verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
-    assert published.tally(result.orderings) == verdicts and totals(result.orderings).startswith(
-        "6 orderings"
-    )
+    assert published.describe_verdicts(result.orderings) == verdicts and describe_orderings(
+        result.orderings
+    ).startswith("6 orderings")
     for shown in (
         "60 ± 3",
         "61.0 ± 2.5",

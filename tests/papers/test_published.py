@@ -9,8 +9,8 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS
-from fedlab_nb.papers.cells import MEASURES, checked, wanted
-from fedlab_nb.papers.published import TABLES, Number, not_here, paper_table
+from fedlab_nb.papers.cells import MEASURES, check_overrides, plan_table_runs
+from fedlab_nb.papers.published import TABLES, Number, list_missing_items, load_paper_table
 from fedlab_nb.studies.grid import Study
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
@@ -43,7 +43,7 @@ SAMPLE = [
 @pytest.mark.parametrize(("table", "row", "dataset", "setting", "mean", "spread"), SAMPLE)
 def test_a_sample_typed_by_hand(table, row, dataset, setting, mean, spread):
     (column,) = [
-        c for c in paper_table(table).columns if (c.dataset, c.setting) == (dataset, setting)
+        c for c in load_paper_table(table).columns if (c.dataset, c.setting) == (dataset, setting)
     ]
     number = column.numbers[row]
     assert number.mean == mean
@@ -55,40 +55,42 @@ def test_the_tables_are_whole():
         "fens:1": (7, 9), "fedet:2": (7, 5), "fedet:3": (5, 3), "coboosting:1": (6, 15), "coboosting:2": (2, 6),
         "fusefl:2": (9, 18), "fedlpa:1": (6, 36), "fens:11": (5, 9), "coboosting:13": (6, 10), "fedlpa:16": (6, 20),
     }  # fmt: skip
-    assert {n: (len(paper_table(n).rows), len(paper_table(n).columns)) for n in sizes} == sizes
-    missing = [(n, c.dataset, r) for n in TABLES for c in paper_table(n).columns for r in paper_table(n).rows
+    assert {
+        n: (len(load_paper_table(n).rows), len(load_paper_table(n).columns)) for n in sizes
+    } == sizes
+    missing = [(n, c.dataset, r) for n in TABLES for c in load_paper_table(n).columns for r in load_paper_table(n).rows
                if r not in c.numbers]  # fmt: skip
     assert missing == [
         ("fedet:2", "sent140", "MOON"), ("fedet:3", "sent140", "MOON"),
         *[("coboosting:12", "tiny-imagenet", "FedAvg")] * 3, *[("coboosting:13", "mnist-m", "FedAvg")] * 5,
         *[("coboosting:14", "pacs", "FedAvg")] * 5,
     ]  # fmt: skip
-    assert sum(len(c.numbers) for n in TABLES for c in paper_table(n).columns) == 2807
+    assert sum(len(c.numbers) for n in TABLES for c in load_paper_table(n).columns) == 2807
 
 
 def test_what_a_plan_says_is_missing_names_tables_with_their_reasons():
-    lines = not_here("coboosting")
+    lines = list_missing_items("coboosting")
     assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
     assert any(line.startswith("Figure 2: drawn only; fl.study(") for line in lines)
     assert any(line.startswith("Figure 4, Figure 5: ") for line in lines)
-    assert not_here("classroom") == [] and set(lines) <= set(fl.plan("coboosting").notes)
+    assert list_missing_items("classroom") == [] and set(lines) <= set(fl.plan("coboosting").notes)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_row_names_a_method_or_says_why_not(name):
-    table = paper_table(name)
+    table = load_paper_table(name)
     for row in table.rows.values():
         assert row.method in METHODS if row.method else row.why
-        assert table.measured(row.name) in MEASURES
+        assert table.find_measure(row.name) in MEASURES
 
 
 def test_the_papers_own_statements_hold_in_the_data():
     """What the texts say of their tables: a slip of a row or a column would break it."""
-    lpa = paper_table("fedlpa:1")
+    lpa = load_paper_table("fedlpa:1")
     assert all(max(c.numbers, key=lambda row: c.numbers[row].mean) == "FedLPA" for c in lpa.columns)
     fens = [
         (c, max(n.mean for r, n in c.numbers.items() if r != "FENS"))
-        for c in paper_table("fens:1").columns
+        for c in load_paper_table("fens:1").columns
     ]
     ahead = [round(c.numbers["FENS"].mean - best, 2) for c, best in fens]
     assert ahead == [
@@ -102,7 +104,7 @@ def test_the_papers_own_statements_hold_in_the_data():
         6.13,
         11.26,
     ]  # its column of differences
-    et = paper_table("fedet:2").columns
+    et = load_paper_table("fedet:2").columns
     assert [round(c.numbers["Fed-ET"].mean - c.numbers["FedAvg"].mean, 2) for c in et] == [
         7.47,
         6.31,
@@ -113,14 +115,17 @@ def test_the_papers_own_statements_hold_in_the_data():
 
 
 def test_numbers_as_they_are_printed():
-    number = Number.of("10.1±0.3")
-    assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
-    assert (Number.of("10.10±0.30").printed, Number.of("72").printed) == ("10.10 ± 0.30", "72")
+    number = Number.parse("10.1±0.3")
+    assert (number.mean, number.spread) == (10.1, 0.3) and Number.parse("-") is None
+    assert (Number.parse("10.10±0.30").printed, Number.parse("72").printed) == (
+        "10.10 ± 0.30",
+        "72",
+    )
 
 
 def test_quoted_numbers_are_those_of_the_other_table_and_make_no_claim():
     """FuseFL's Table 14 quotes Co-Boosting's Table 1, which has 10 clients where it has 5."""
-    table, source = paper_table("fusefl:14"), paper_table("coboosting:1")
+    table, source = load_paper_table("fusefl:14"), load_paper_table("coboosting:1")
     names = {name: {"CoBoosting": "Co-Boosting"}.get(name, name) for name in table.quoted}
     assert sorted(names.values()) == sorted(source.rows)
     originals = {(c.dataset, c.setting): c.numbers for c in source.columns}
@@ -152,7 +157,7 @@ def named_commands():
     for paper, items in read_toml("papers/tables/others.toml").items():
         reasons += [(f"{paper} {item}", why) for item, (_, why) in items.items()]
     for name in TABLES:
-        table = paper_table(name)
+        table = load_paper_table(name)
         texts = [table.why or table.remedy.replace("{table}", name), table.note]
         texts += [row.why + row.why_small for row in table.rows.values()]
         reasons += [(name, text) for text in texts]
@@ -167,8 +172,8 @@ def test_a_command_that_a_reason_names_can_be_run(where, command):
         return [cell.plan for cell in Study.declare(methods, **settings).cells()]
 
     def reproduce(name, **overrides):
-        checked(paper_table(name), overrides)
-        runs, _ = wanted(paper_table(name), "classroom", "", [0], overrides)
+        check_overrides(load_paper_table(name), overrides)
+        runs, _ = plan_table_runs(load_paper_table(name), "classroom", "", [0], overrides)
         return [run.point.plan(0) for run in runs]
 
     plans = eval(command, {"fl": SimpleNamespace(study=study, reproduce=reproduce)})

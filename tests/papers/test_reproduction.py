@@ -9,19 +9,20 @@ import fedlab_nb as fl
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.papers import TABLES, paper_table, paper_tables, reproduce
+from fedlab_nb.papers import TABLES, load_paper_table, paper_tables, reproduce
 from fedlab_nb.papers.cells import (
     NUMBERS,
     SEEDS,
-    departures,
-    points_of,
-    stored_points,
-    stored_runs,
-    wanted,
+    TablePlan,
+    find_changed_knobs,
+    list_stored_points,
+    merge_points,
+    plan_stored_runs,
+    plan_table_runs,
 )
 from fedlab_nb.papers.points import compute_rows
-from fedlab_nb.papers.published import pairs
-from fedlab_nb.papers.reproduction import FILES, beside
+from fedlab_nb.papers.published import count_run_pairs
+from fedlab_nb.papers.reproduction import FILES, make_reproduction
 from fedlab_nb.studies.cost import estimate_seconds
 from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
 
@@ -36,9 +37,9 @@ TINY = {
 # ------------------------------------------------------------------------------------------------ end to end
 def test_a_table_end_to_end(tmp_path, capsys):
     result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
-    assert result.seeds == (0,) and {*result.ran_on.values()} == {"digits"}
+    assert result.seeds == (0,) and {*result.datasets_run.values()} == {"digits"}
     assert (
-        len(result.orderings) == 6 and result.counts["not compared"] == 6
+        len(result.orderings) == 6 and result.verdict_counts["not compared"] == 6
     )  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
@@ -64,23 +65,23 @@ def test_a_table_end_to_end(tmp_path, capsys):
 
 
 def test_a_row_that_is_not_run_at_classroom_scale_says_why():
-    table = paper_table("fusefl:3")
+    table = load_paper_table("fusefl:3")
     absent = "FuseFL-Hetero"
     row = dataclasses.replace(table.rows[absent], why_small="it takes too long")
     table = dataclasses.replace(table, rows={**table.rows, absent: row})
-    runs, why = wanted(table, "classroom", "", (0,), {})
+    runs, why = plan_table_runs(table, "classroom", "", (0,), {})
     assert {run.row for run in runs} == {*table.rows} - {absent}
     assert {row for row, _ in why} == {absent} and {*why.values()} == {"it takes too long"}
-    assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
+    assert {run.row for run in plan_table_runs(table, "paper", "", (0,), {})[0]} == {*table.rows}
 
 
 def test_a_table_that_takes_hours_can_be_run_and_says_so():
-    table = paper_table("fedlpa:16")
-    runs, why = stored_runs(table)
+    table = load_paper_table("fedlpa:16")
+    runs, why = plan_stored_runs(table)
     assert not runs and len(why) == sum(len(column.numbers) for column in table.columns)
     (reason,) = {*why.values()}
     assert "about 2 hours on one core" in reason and "fl.reproduce('fedlpa:16')" in reason
-    assert len(wanted(table, "classroom", "", (0,), {})[0]) == len(why)
+    assert len(plan_table_runs(table, "classroom", "", (0,), {})[0]) == len(why)
     assert reason in str(reproduce("fedlpa:16", stored=True))
 
 
@@ -89,13 +90,13 @@ def test_hours_that_a_table_takes_are_those_of_the_forecast():
     """A reason of time is measured: the hours are those of the forecast, up to the speed of machines.
     A table whose runs take minutes is to be run, and no table gives time as its reason in words."""
     for name in TABLES:
-        table = paper_table(name)
+        table = load_paper_table(name)
         words = [table.why, *(row.why_small for row in table.rows.values())]
         assert not any("hours" in text or "minutes a run" in text for text in words), name
         if not table.core_hours:
             continue
-        runs, _ = wanted(table, "classroom", "", range(SEEDS), {"device": "cpu"})
-        seconds = estimate_seconds([point.plan(0) for point in points_of(runs)])
+        runs, _ = plan_table_runs(table, "classroom", "", range(SEEDS), {"device": "cpu"})
+        seconds = estimate_seconds([point.plan(0) for point in merge_points(runs)])
         hours = SEEDS * seconds / 3600
         assert hours > 0.1, name
         assert table.core_hours / 8 < hours < 8 * table.core_hours, (name, hours)
@@ -103,30 +104,31 @@ def test_hours_that_a_table_takes_are_those_of_the_forecast():
 
 def test_what_a_network_cannot_do_is_not_run(capsys):
     """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
-    table = paper_table("fusefl:2")
-    runs, _ = wanted(table, "classroom", "digits", (0,), {"epochs": 1})
+    table = load_paper_table("fusefl:2")
+    runs, _ = plan_table_runs(table, "classroom", "digits", (0,), {"epochs": 1})
     some = [
         run
         for run in runs
         if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"
     ]
-    made = [row for _, row in compute_rows(points_of(some))]
-    result = beside(table, some, {}, made, scale="classroom", seeds=(0,))
+    made = [row for _, row in compute_rows(merge_points(some))]
+    result = make_reproduction(table, TablePlan(some, {}), made, scale="classroom", seeds=(0,))
     assert len(made) == 3 and {row for row, _ in result.values} == {"FuseFL K=2"}
     assert {row for row, _ in result.why} == {"FuseFL K=4", "FuseFL K=8"}
     assert all("mlp has 2 layers" in reason for reason in result.why.values())
 
 
 def test_which_runs_each_scale_asks_for():
-    table = paper_table("fens:1")
-    everywhere, why = wanted(table, "classroom", "", (0,), {})
+    table = load_paper_table("fens:1")
+    everywhere, why = plan_table_runs(table, "classroom", "", (0,), {})
     assert {run.dataset for run in everywhere} == {"digits"} and not why and len(everywhere) == 63
     assert len({run.point.key for run in everywhere}) == 21  # one run stands for three data sets
-    own, why = wanted(table, "classroom", "svhn", (0,), {})
+    own, why = plan_table_runs(table, "classroom", "svhn", (0,), {})
     assert {table.columns[run.place].dataset for run in own} == {run.dataset for run in own} == {
         "svhn"
     } and len(own) == 21
     assert set(why.values()) == {"svhn alone was asked for"}
+<<<<<<< HEAD
     et, why = wanted(paper_table("fedet:2"), "classroom", "", (0,), {})
     assert {run.row for run in et} == {
         "FedAvg",
@@ -137,12 +139,17 @@ def test_which_runs_each_scale_asks_for():
         "DS-FL",
         "Fed-ET",
     }
+=======
+    et, why = plan_table_runs(load_paper_table("fedet:2"), "classroom", "", (0,), {})
+    assert {run.row for run in et} == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "DS-FL", "Fed-ET"}
+    assert any("one shot only" in reason for reason in why.values())
+>>>>>>> names-app
     assert any(
         "no data set sent140" in reason or "sent140 comes with" in reason for reason in why.values()
     )
     once = [
         r
-        for r in wanted(paper_table("fedlpa:1"), "classroom", "", (3,), {})[0]
+        for r in plan_table_runs(load_paper_table("fedlpa:1"), "classroom", "", (3,), {})[0]
         if r.row == "FedProx"
     ]
     method = once[0].point.cells[0].plan.method
@@ -180,7 +187,7 @@ def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])
     rows, points = (
         {make_row_key(row): row for row in stored},
-        {point.key: point for point in stored_points(large=large)},
+        {point.key: point for point in list_stored_points(large=large)},
     )
     assert all(("mnist:5k" in key) == large for key in points)
     assert set(rows) == set(points) and {row["method"] for row in rows.values()} <= set(METHODS)
@@ -205,10 +212,10 @@ def test_stored_results_show_without_a_run():
         540,
     ]
     for r in summary.tables:
-        assert sum(r.counts.values()) == len(r.orderings) and ("stored results" in repr(r)) == bool(
-            r.ran_on
-        )
-        assert ("those of mnist:5k took" in repr(r)) == ("mnist:5k" in r.ran_on.values())
+        assert sum(r.verdict_counts.values()) == len(r.orderings) and (
+            "stored results" in repr(r)
+        ) == bool(r.datasets_run)
+        assert ("those of mnist:5k took" in repr(r)) == ("mnist:5k" in r.datasets_run.values())
     assert "orderings" in repr(summary) and summary._repr_html_().count("<details ") == 5
 
 
@@ -227,32 +234,33 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
             assert title and (reason or (published.endswith("numbers") and "seeds" in here))
             assert not verdict or "seeds" in here
     aside = [c for c in summary.claims if c.outcome in ("not comparable", "not tried")]
-    assert sum(summary.counts.values()) == len(summary.first) + len(aside)
+    assert sum(summary.outcome_counts.values()) == len(summary.distinct_claims) + len(aside)
     picture = summary.plot()
     drawn = [line for line in picture.figure.axes[0].lines if len(line.get_xdata())]
-    assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.counts.values())
+    assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.outcome_counts.values())
     assert len(drawn) == len(summary.claims) == len(picture.table)
 
 
 def test_real_data_stand_for_their_own_columns():
     """heart is run as it is, MNIST's columns at classroom scale on 5,000 of its images."""
-    runs, why = wanted(paper_table("fens:15"), "classroom", "", (0,), {})
+    runs, why = plan_table_runs(load_paper_table("fens:15"), "classroom", "", (0,), {})
     assert {run.dataset for run in runs} == {"heart"} and not why and len(runs) == 7
     assert {run.point.cells[0].plan.settings.partition for run in runs} == {"natural"}
-    runs, why = wanted(paper_table("fedlpa:18"), "classroom", "mnist:5k", (0,), {})
+    runs, why = plan_table_runs(load_paper_table("fedlpa:18"), "classroom", "mnist:5k", (0,), {})
     assert {run.dataset for run in runs} == {"mnist:5k"} and not why
-    runs, why = wanted(paper_table("coboosting:9"), "classroom", "mnist", (0,), {})
+    runs, why = plan_table_runs(load_paper_table("coboosting:9"), "classroom", "mnist", (0,), {})
     assert {run.dataset for run in runs} == {"mnist:5k"} and len(runs) == 6 and len(why) == 12
     assert {
-        run.dataset for run in wanted(paper_table("coboosting:9"), "paper", "mnist", (0,), {})[0]
+        run.dataset
+        for run in plan_table_runs(load_paper_table("coboosting:9"), "paper", "mnist", (0,), {})[0]
     } == {"mnist"}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(name):
     """Rules are what chooses among ways of doing something; the line under the table is made from the difference."""
-    table = paper_table(name)
-    there = departures(table, stored_runs(table, [0])[0])
+    table = load_paper_table(name)
+    there = find_changed_knobs(table, plan_stored_runs(table, [0])[0])
     rules = {(row, knob) for row, of in there.items() for knob in of.keys() - NUMBERS.keys()}
     named = {
         f"*.{knob}" if f"*.{knob}" in table.differs else f"{row}.{knob}" for row, knob in rules
@@ -263,30 +271,34 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
 
 
 def test_a_rule_of_ones_own_is_seen_and_the_papers_own_are_none():
-    table = paper_table("coboosting:2")
+    table = load_paper_table("coboosting:2")
     assert set(
-        departures(table, wanted(table, "classroom", "", (0,), {"ensemble.rule": "votes"})[0])
+        find_changed_knobs(
+            table, plan_table_runs(table, "classroom", "", (0,), {"ensemble.rule": "votes"})[0]
+        )
     ) > {"FedENS"}
-    assert departures(table, wanted(table, "paper", "", (0,), {})[0]) == {}
+    assert find_changed_knobs(table, plan_table_runs(table, "paper", "", (0,), {})[0]) == {}
 
 
 def test_totals_count_pairs_of_runs():
     """FedENS - Co-Boosting was run at three α, and each of them stands for two data sets."""
     boosting, fens = (reproduce(name, stored=True) for name in ("coboosting:2", "fens:1"))
     assert (
-        pairs(boosting.orderings) == 3
-        and boosting.counts["agrees"] == 6
-        and pairs(fens.orderings) == 63
+        count_run_pairs(boosting.orderings) == 3
+        and boosting.verdict_counts["agrees"] == 6
+        and count_run_pairs(fens.orderings) == 63
     )
 
 
 def test_the_picture_has_a_dot_for_each_ordering(coarse):
     result = reproduce("fens:1", stored=True)
     picture = result.plot()
-    tried = sum(result.counts[verdict] for verdict in ("agrees", "disagrees", "within the noise"))
+    tried = sum(
+        result.verdict_counts[verdict] for verdict in ("agrees", "disagrees", "within the noise")
+    )
     assert (
         len(picture.table)
         == tried
         == sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3])
     )
-    assert str(result.counts["agrees"]) in picture.sentence
+    assert str(result.verdict_counts["agrees"]) in picture.sentence

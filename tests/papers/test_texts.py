@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.declared import read_toml
-from fedlab_nb.papers.published import FOLDER, PAPERS, TABLES, paper_table
+from fedlab_nb.papers.published import FOLDER, PAPERS, TABLES, load_paper_table
 
 TEXTS = {
     "fens": "fens",
@@ -67,7 +67,7 @@ def sequence(wanted, text):
 def orders(table, columns, labels):
     """The whole table as the text may have it: column by column or row by row, by data set, by setting, or in blocks of
     equal last settings. `labels`: data sets and settings that differ from column to column stand before the numbers."""
-    dealt = [dict(column.values) for column in columns if column.dealt]
+    dealt = [dict(column.values) for column in columns if column.has_drawn_clients]
     varied = {key for of in dealt for key in of if len({other.get(key) for other in dealt}) > 1}
     many = len({column.dataset for column in columns}) > 1
 
@@ -134,7 +134,7 @@ def fits(table, columns, text, labels=False):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_numbers_stand_in_the_text_in_their_order(name):
-    table, text = paper_table(name), text_of(name.split(":")[0])
+    table, text = load_paper_table(name), text_of(name.split(":")[0])
     if table.kind == "Figure":  # a sentence of the text names its numbers, in an order of its own
         assert all(
             sequence([n.mean], clean(text))
@@ -148,7 +148,7 @@ def test_the_numbers_stand_in_the_text_in_their_order(name):
             name.startswith("fe")
             and not name.startswith("fedlpa")
             and table.runs
-            and not column.plain
+            and not column.is_shown_only
         ):
             each = [x for n in column.numbers.values() for x in (n.mean, n.spread) if x == x]
             assert sequence(each, window), (column.dataset, column.setting)
@@ -176,7 +176,7 @@ def test_the_numbers_stand_in_the_text_in_their_order(name):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_and_figure_of_a_paper_is_named(paper):
-    here = {paper_table(name).item for name in TABLES if name.startswith(f"{paper}:")}
+    here = {load_paper_table(name).item for name in TABLES if name.startswith(f"{paper}:")}
     others = set(read_toml(f"{FOLDER}/others.toml")[paper])
     assert not here & others
     there = set(windows(text_of(paper)))

@@ -11,16 +11,16 @@ from fedlab_nb.papers.tuning import (
     STUDY,
     choose_knobs,
     choose_try,
-    compare_with_first,
-    find_better,
-    load,
+    compare_with_first_try,
+    find_better_tries,
+    load_tuning_rows,
+    make_validation_set,
     read_parts,
-    validation_set,
 )
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.stored_rows import make_row_key
 
-ROWS, PARTS = load(), read_parts()
+ROWS, PARTS = load_tuning_rows(), read_parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
 
 
@@ -55,7 +55,7 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
     for name, part in PARTS.items():
         for method, tries in part.items():
             assert len({tuple(knobs) for knobs in tries}) == 1
-            ahead = find_better(ROWS, name, [method]) if name != "recipe" else []
+            ahead = find_better_tries(ROWS, name, [method]) if name != "recipe" else []
             mild = wanted(tries, STUDY["guard"], sorted({0, *ahead}) if ahead else [])
             for form in forms(name):
                 own = [row for row in ROWS if form.items() <= row["at"].items()]
@@ -74,7 +74,7 @@ def test_no_try_sends_more_than_the_first_one():
 
 def test_the_validation_images_are_training_images_and_no_test_images():
     for dataset in ("digits", "glyphs:16g"):
-        own, here = load_data(dataset), validation_set(dataset)
+        own, here = load_data(dataset), make_validation_set(dataset)
         train, rest, held = (
             {image.numpy().tobytes() for image in of}
             for of in (own.x_train, here.x_train, here.x_test)
@@ -108,7 +108,7 @@ def test_pairs_of_an_option_are_told_apart_by_form_too():
             {"runs": "o", "method": "m", "at": a, "seeds": [0], "accuracy": [v]}
             for a, v in zip(at, values, strict=True)
         ]
-        assert compare_with_first(rows, "o", ["m"])[1].verdict == verdict
+        assert compare_with_first_try(rows, "o", ["m"])[1].verdict == verdict
 
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
@@ -120,7 +120,9 @@ def test_the_classroom_recipe_is_the_one_that_the_study_took():
 
 def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
     for judge, tries in read_parts("glyphs:16g")["recipe"].items():
-        assert tried(load("glyphs:16g"), "recipe", judge) == wanted(tries, STUDY["alphas"])
+        assert tried(load_tuning_rows("glyphs:16g"), "recipe", judge) == wanted(
+            tries, STUDY["alphas"]
+        )
         steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
         assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
     taken, asked = choose_knobs("recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
@@ -131,7 +133,9 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
 @pytest.mark.parametrize("method", ["dense", "coboosting"])
 def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
     tries = read_parts("glyphs:28g")["methods"][method]
-    skewed = [row for row in load("glyphs:28g") if row["at"]["alpha"] in STUDY["alphas"]]
+    skewed = [
+        row for row in load_tuning_rows("glyphs:28g") if row["at"]["alpha"] in STUDY["alphas"]
+    ]
     assert tried(skewed, "methods", method) == wanted(tries, STUDY["alphas"])
     work = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in tries]
     assert max(work) == work[0]
@@ -189,4 +193,4 @@ def test_a_try_is_taken_where_it_is_clearly_better_and_not_clearly_worse_without
         for n, a in enumerate(of)
     ]
     assert choose_try(rows, "methods", ["m"]) == taken
-    assert taken == 0 or find_better(rows, "methods", ["m"])[0] == len(tries)
+    assert taken == 0 or find_better_tries(rows, "methods", ["m"])[0] == len(tries)

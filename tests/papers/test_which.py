@@ -15,7 +15,6 @@ from fedlab_nb.papers.which import (
     Answers,
     Candidate,
     Federation,
-    cases,
     choose_by_rule,
     describe_federation,
     describe_rule,
@@ -23,7 +22,8 @@ from fedlab_nb.papers.which import (
     find_frontier,
     find_ties,
     leave_one_out,
-    stored_federations,
+    list_cases,
+    load_stored_federations,
     which,
 )
 from fedlab_nb.plots.themed import write_themed_svg
@@ -116,7 +116,7 @@ def test_data_sets_count_once_however_many_alphas_they_have():
 
 @pytest.fixture(scope="module")
 def federations():
-    return stored_federations()
+    return load_stored_federations()
 
 
 @pytest.mark.parametrize("said", list(product((None, False, True), repeat=4)))
@@ -134,7 +134,7 @@ def test_every_combination_of_answers_is_answered_or_says_why_not(said, federati
 
 
 def test_federations_of_a_data_set_stand_together_the_most_skewed_first():
-    names_in_order = [federation.name for federation in stored_federations()]
+    names_in_order = [federation.name for federation in load_stored_federations()]
     letters = [name for name in names_in_order if name.startswith("glyphs:16g")]
     assert letters == [
         "glyphs:16g, α = 0.1",
@@ -147,9 +147,9 @@ def test_federations_of_a_data_set_stand_together_the_most_skewed_first():
 
 
 def test_one_message_rules_out_fens():
-    assert not Answers(once=True).allow("fens")
-    assert Answers().allow("fens")
-    assert not Answers().allow("centralized")
+    assert not Answers(once=True).is_allowed("fens")
+    assert Answers().is_allowed("fens")
+    assert not Answers().is_allowed("centralized")
 
 
 def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
@@ -157,7 +157,7 @@ def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
     for federation in federations:
         if federation.data in ("digits", "heart"):
             assert all(len(c.accuracy) == 10 for c in federation.candidates if c.method == "afl")
-    assert len(cases()) == 6
+    assert len(list_cases()) == 6
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"seeds": 1}])
@@ -193,7 +193,7 @@ def test_picture_and_text_name_the_same_methods_for_every_federation():
     answers = Answers(once=True)
     result = which(answers=answers)
     table = result.plot().table
-    for federation in stored_federations():
+    for federation in load_stored_federations():
         rows = [row for row in table if row["federation"] == federation.name]
         lines = describe_federation(federation, answers)
         not_beaten = [line.strip().split(": ")[0] for line in lines if line.startswith("    ")]

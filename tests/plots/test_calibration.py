@@ -27,7 +27,7 @@ def series(label, share, *calibrations, **more):
 def test_the_sure_and_the_modest_are_named():
     rows = [series("Sure", 0.4, of(0.9, 0.4)), series("Modest", 0.75, of(0.7, 0.75, at=10))]
     rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
-    picture = plots.calibration(rows)
+    picture = plots.draw_calibration(rows)
     best, worst = picture.sentence.split(";")
     assert (
         all(word in best for word in ("Modest", "70 %", "75 %"))
@@ -35,7 +35,7 @@ def test_the_sure_and_the_modest_are_named():
         and "20 %" in worst
         and "Modest: ECE 5 %" in picture.detail
     )
-    assert "Sure is too sure: it says 90 %" in plots.calibration(rows[:2]).sentence
+    assert "Sure is too sure: it says 90 %" in plots.draw_calibration(rows[:2]).sentence
     assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"] and plots.png(
         picture
     )
@@ -45,7 +45,7 @@ def test_seeds_are_counted_together_and_errors_are_means():
     one = series("A", 0.5, of(0.8, 0.5, count=20), of(0.8, 1.0, count=60))
     x, y, counts = merge_bins(one)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
-    assert plots.calibration([one]).table[0]["ECE"] == "25.0 %"
+    assert plots.draw_calibration([one]).table[0]["ECE"] == "25.0 %"
 
 
 def test_votes_and_old_results_say_why_they_have_no_line():
@@ -54,8 +54,8 @@ def test_votes_and_old_results_say_why_they_have_no_line():
         series("Old", 0.5, Calibration()),
         series("None", 0.4),
     ]
-    picture = plots.calibration(rows)
+    picture = plots.draw_calibration(rows)
     assert "Votes, Old and None" in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)
     many = [series(f"Method {i}", 0.5, of(0.6, 0.5), pinned=i % 2 == 1) for i in range(30)]
-    assert plots.png(plots.calibration(many))
+    assert plots.png(plots.draw_calibration(many))

@@ -5,14 +5,14 @@ import pytest
 
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, find_client_names
-from fedlab_nb.plots.partition import partition, sentence
+from fedlab_nb.plots.partition import describe_partition, draw_partition
 from fedlab_nb.plots.style import new_figure, set_client_axis
 from fedlab_nb.plots.vector import get_marks
 from fedlab_nb.plots.words import (
-    axis_label,
     client_name,
     describe_shared_setting,
     format_letters,
+    make_client_axis_label,
     make_setting,
     plain_client_name,
     row_name,
@@ -65,9 +65,12 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     ax = new_figure().add_subplot()
     set_client_axis(ax, 3, wards)
-    assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
+    assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
-    assert find_client_names("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
+    assert (
+        find_client_names("numbered", 3) == ()
+        and make_client_axis_label(own("numbered", 3)) == "client"
+    )
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
     assert (
         describe_shared_setting([row] * 3, range(3)) == wards
@@ -77,17 +80,19 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
 
 def test_who_holds_what_says_the_names(wards):
     held = federate("wards", partition="natural")
-    picture = partition(held, setting=wards)
+    picture = draw_partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
     assert picture.table[at]["client"] == f"{format_letters(at)} (north)" and "north" in picture.alt
     assert f"Client {format_letters(at)} (north)" in str(
         get_marks(picture.figure)
     )  # what hovering over it says
-    assert sentence(held, at, None, wards).startswith(
+    assert describe_partition(held, at, None, wards).startswith(
         f"Client {format_letters(at)} (north) holds 20 samples"
     )
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
-    assert f"client {plain_client_name(most, wards)} holds" in sentence(held, None, 0, wards)
+    assert f"client {plain_client_name(most, wards)} holds" in describe_partition(
+        held, None, 0, wards
+    )
 
 
 def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):

@@ -7,7 +7,12 @@ import pytest
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.frontier import Frontier, accuracy_range, draw_frontiers, percent_ticks
+from fedlab_nb.plots.frontier import (
+    Frontier,
+    choose_percent_ticks,
+    draw_frontiers,
+    find_accuracy_range,
+)
 from fedlab_nb.plots.style import ACCENT, SECOND
 from fedlab_nb.plots.themed import themed_svg, write_themed_svg
 from fedlab_nb.plots.vector import darken_colour
@@ -77,7 +82,7 @@ def test_the_line_joins_what_is_not_beaten(picture):
 
 
 def test_what_lies_far_below_is_counted_at_the_lower_edge(frontier, picture):
-    low, high = accuracy_range(frontier)
+    low, high = find_accuracy_range(frontier)
     assert low == pytest.approx(0.75) and high == pytest.approx(0.95)
     assert "▾ 1 further below" in [text.get_text() for text in picture.figure.axes[0].texts]
     (mark,) = lines_of(picture, marker="v")
@@ -105,7 +110,7 @@ def test_the_table_says_it_all(picture):
     ],
 )
 def test_ticks_are_round_and_end_at_100_percent(low, high, ticks):
-    assert percent_ticks(low, high) == ticks
+    assert choose_percent_ticks(low, high) == ticks
 
 
 def test_many_federations_stand_in_columns(frontier):

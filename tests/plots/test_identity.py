@@ -14,7 +14,7 @@ from fedlab_nb.plots import Series
 from fedlab_nb.plots.identity import look, looks, shorten_title
 from fedlab_nb.plots.race import Race
 from fedlab_nb.plots.stored_curves import StoredPlot
-from fedlab_nb.plots.study import against, plot_study
+from fedlab_nb.plots.study import draw_accuracy_lines, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND
 from fedlab_nb.studies.results import Results
 
@@ -112,9 +112,10 @@ def test_a_method_has_one_colour_in_every_picture(others):
     table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
     called = dict(zip("abc", others, strict=False))
     pictures = [
-        plots.accuracy(rows), plots.communication(rows), Race(rows).show(1e9), plot_study(results(others), "bytes"),
+        plots.draw_accuracy(rows), plots.draw_communication(rows), Race(rows).show(1e9),
+        plot_study(results(others), "bytes"),
         StoredPlot().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
-        against(dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called),
+        draw_accuracy_lines(dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called),
     ]  # fmt: skip
     rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
     for picture in pictures:

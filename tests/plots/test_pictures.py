@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Partition, Series
-from fedlab_nb.plots.accuracy import draw_one_seed
+from fedlab_nb.plots.accuracy import draw_seed_bars
 from fedlab_nb.plots.style import class_colours
 from fedlab_nb.plots.vector import draw_svg
 
@@ -70,10 +70,11 @@ def every_picture():
         for i in range(3)
     ]
     return {
-        "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1),
-        "beside": who(stored=(rows, "Test accuracy")), "communication": plots.communication(rows),
-        "classes": plots.classes(rows, DIGITS, client=1, class_index=3), "one": draw_one_seed(rows[:2], 0),
-        "features": plots.features(maps, DIGITS, setting="digits, α = 0.1"),
+        "partition": who(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
+        "beside": who(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
+        "classes": plots.draw_class_accuracies(rows, DIGITS, client=1, class_index=3),
+        "one": draw_seed_bars(rows[:2], 0),
+        "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
 
 
@@ -184,7 +185,9 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
 
 def test_threads_do_not_disturb_each_other():
     def drawn(i):
-        return plots.png(who(counts(seed=i % 3))), plots.png(plots.accuracy([series(f"m{i % 3}")]))
+        return plots.png(who(counts(seed=i % 3))), plots.png(
+            plots.draw_accuracy([series(f"m{i % 3}")])
+        )
 
     alone = [drawn(i) for i in range(3)]
     with ThreadPoolExecutor(4) as pool:
@@ -214,7 +217,12 @@ def test_dots_stay_within_their_cells():
 
 
 @pytest.mark.parametrize(
-    "make", [plots.accuracy, plots.communication, lambda s: plots.classes(s, DIGITS)]
+    "make",
+    [
+        plots.draw_accuracy,
+        plots.draw_communication,
+        lambda s: plots.draw_class_accuracies(s, DIGITS),
+    ],
 )
 @pytest.mark.parametrize("rows", [0, 30])
 def test_result_pictures_of_any_number_of_rows(make, rows):
@@ -228,15 +236,15 @@ def test_rows_without_a_result_have_their_place_and_no_number():
     waiting = series("FedLPA", {}, phases={}, per_class={}, per_client={})
     free = series("Local", up=0.0, down=0.0, phases={})
     for picture in (
-        plots.accuracy([series(), waiting]),
-        plots.communication([series(), waiting, free]),
+        plots.draw_accuracy([series(), waiting]),
+        plots.draw_communication([series(), waiting, free]),
     ):
         assert "FedLPA" not in picture.sentence and plots.png(picture).startswith(PNG)
 
 
 def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says():
     maps = [Map("m", np.arange(8.0).reshape(4, 2), np.array([7, 2, 7, 2]), 0.5)]
-    figure = plots.features(maps, DIGITS, setting="").figure
+    figure = plots.draw_feature_maps(maps, DIGITS, setting="").figure
     handles = figure.legends[0].legend_handles
     for c, points in zip((2, 7), figure.axes[0].collections, strict=True):
         assert same_color(points.get_facecolor()[0, :3], handles[c].get_color())
@@ -247,7 +255,7 @@ def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says
 
 def test_classes_that_no_test_sample_has_are_empty_not_nought():
     row = series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
-    picture = plots.classes([row], DIGITS)
+    picture = plots.draw_class_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
     assert plots.png(picture).startswith(PNG)

@@ -11,7 +11,7 @@ import scipy.stats
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Series, words
-from fedlab_nb.plots.embed import tsne_apart
+from fedlab_nb.plots.embed import compute_tsne_in_process
 from fedlab_nb.plots.style import use_size
 from fedlab_nb.plots.vector import get_marks, get_thumbnails
 from fedlab_nb.studies.statistics import Band
@@ -77,11 +77,11 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     behind = (
         f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
     )
-    assert behind in plots.verdict(rows)
+    assert behind in plots.describe_best_method(rows)
 
 
 def verdict(*rows):
-    return plots.verdict(
+    return plots.describe_best_method(
         [Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows]
     )
 
@@ -115,7 +115,7 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
     ):
-        sentence = plots.communication([cheap, dear]).sentence
+        sentence = plots.draw_communication([cheap, dear]).sentence
         assert (
             sentence.startswith("A costs least, 1 kB")
             and "2.5 times as much" in sentence
@@ -126,7 +126,7 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.communication(rows).sentence.startswith(says)
+        assert plots.draw_communication(rows).sentence.startswith(says)
 
 
 def neighbours_by_hand(x, y, k):
@@ -148,10 +148,12 @@ def test_neighbour_accuracy_is_what_a_loop_finds():
     for k, spread in ((10, 0.1), (10, 3.0), (3, 1.0)):
         y = rng.integers(0, 4, 60)
         x = np.eye(4)[y] + spread * rng.normal(size=(60, 4))
-        assert plots.neighbour_accuracy(x, y, k) == neighbours_by_hand(x, y, k)
+        assert plots.compute_neighbour_accuracy(x, y, k) == neighbours_by_hand(x, y, k)
     apart = np.repeat([0, 1], 20)
-    assert plots.neighbour_accuracy(apart[:, None] * 100.0 + rng.random((40, 1)), apart) == 1
-    assert math.isnan(plots.neighbour_accuracy(np.zeros((1, 3)), np.zeros(1, int)))
+    assert (
+        plots.compute_neighbour_accuracy(apart[:, None] * 100.0 + rng.random((40, 1)), apart) == 1
+    )
+    assert math.isnan(plots.compute_neighbour_accuracy(np.zeros((1, 3)), np.zeros(1, int)))
 
 
 def test_pca_keeps_the_variance_of_the_leading_eigenvectors():
@@ -175,7 +177,7 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
     here = [plots.tsne(x) for x in tables]
 
     def apart(x):
-        steps = tsne_apart(x)
+        steps = compute_tsne_in_process(x)
         while True:
             try:
                 next(steps)
@@ -194,7 +196,7 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
 def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
-    picture = plots.features(
+    picture = plots.draw_feature_maps(
         maps, tuple("012345678"), setting="s", bright=[True] * 9, remark="client 1"
     )
     assert picture.sentence == (
@@ -202,14 +204,16 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
         "m0, with 0 %. Bright: client 1. 2 more methods in the table."
     )
     assert len(picture.table) == 10
-    rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
+    rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map=8)
     assert len(rest.table) == 10 and [
         ax.get_title("left") for ax in rest.figure.axes if ax.collections
     ] == ["m8", "m9"]
     assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
     with use_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
-            plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
+            plots.draw_feature_maps(maps[:3], tuple("012345678"), setting="s")
+            .figure.axes[0]
+            .get_gridspec()
         )
     assert (grid.nrows, grid.ncols) == (2, 2)
 
@@ -222,7 +226,7 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
     rng = np.random.default_rng(0)
     drawn = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
     with use_size(size):
-        picture = plots.features(drawn, tuple("012345678"), setting="s")
+        picture = plots.draw_feature_maps(drawn, tuple("012345678"), setting="s")
     grid = picture.figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == (rows, columns)
     plots.png(picture)
@@ -235,7 +239,7 @@ def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
     points, labels = np.eye(3)[:, :2], np.array([1, 0, 1])
     one = Map("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
     sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
-    figure = plots.features([one], ("a", "b"), setting="s", sheet=sheet).figure
+    figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", sheet=sheet).figure
     zeros, ones = get_marks(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]

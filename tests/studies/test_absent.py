@@ -14,8 +14,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.models import model_state
-from fedlab_nb.plots import partition
-from fedlab_nb.plots.partition import count_all_clients, table
+from fedlab_nb.plots import draw_partition
+from fedlab_nb.plots.partition import count_all_clients, make_partition_table
 from fedlab_nb.studies.outcome import Outcome
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -186,9 +186,9 @@ def test_the_picture_and_its_table_have_everybody():
     assert gone == ["absent", "unseen"] and np.array_equal(
         counts, WHOLE.label_counts.numpy()[[1, 3, 0, 2]]
     )
-    rows = table(fed, "")
+    rows = make_partition_table(fed, "")
     assert [row["client"] for row in rows] == ["A", "B", "C, absent", "D, unseen"]
-    assert partition(fed, setting="four clients").table == rows
+    assert draw_partition(fed, setting="four clients").table == rows
 
 
 def test_a_panel_deals_them_out_and_says_so_in_its_code():

@@ -113,7 +113,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         study(declared, out=tmp_path / "out", watch=stop)
     assert 2 <= len(Results.load(tmp_path / "out")) <= 3
-    assert overview.estimate(declared).remembered == 3
+    assert overview.estimate_study(declared).remembered == 3
     whole = study(declared, out=tmp_path / "out")
     assert (
         list_exact_values(Results.load(tmp_path / "out")) == list_exact_values(whole)

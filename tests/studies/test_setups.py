@@ -284,14 +284,14 @@ def test_other_methods_have_the_same_clients_and_the_classrooms_knobs():
 def test_a_plan_gives_a_source_for_every_line(preset):
     methods = ["fens", "fedavg_multi"] if preset == CLASSROOM else None
     overview = fl.plan(preset, methods)
-    assert all(source.strip() for _, _, source in overview.rows())
+    assert all(source.strip() for _, _, source in overview.list_rows())
     shared, text = overview.shared, repr(overview)
     assert {"dataset", "alpha", "clients", "partition", "model", "epochs", "lr"} <= set(shared)
     assert [work.name for work in overview.plans] == list(methods or SETUPS[preset].methods)
     for work in overview.plans:
         assert {k.name for k in work.method.fields()} <= set(overview.methods[work.name])
         assert f"\n{work.name} " in text
-    assert overview._repr_html_().count("<tr>") == len(overview.rows()) + 1
+    assert overview._repr_html_().count("<tr>") == len(overview.list_rows()) + 1
 
 
 def test_a_plan_says_what_is_the_persons_and_what_is_not_the_papers():

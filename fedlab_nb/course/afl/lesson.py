@@ -11,7 +11,7 @@ from ...methods.afl import forget_client
 from ...methods.gauss import ClassSums, make_message, measure_class_sums, read_message
 from ...plots import Picture
 from ...plots.kit import describe_picture, draw_image_rows
-from ...plots.study import against
+from ...plots.study import draw_accuracy_lines
 from ...plots.style import drawing
 from ...plots.words import format_letters
 from ...studies import Outcome, stored_results
@@ -34,7 +34,7 @@ def skew() -> Picture:
     for method in ("afl", "ensemble", "fedavg"):
         lines[title(method)] = table.list_accuracies_by_alpha(method, CLIENTS)
     setting = f"digits, {CLIENTS} clients, means of ten seeds"
-    return against(lines, "α", setting=setting, chance=0.1)
+    return draw_accuracy_lines(lines, "α", setting=setting, chance=0.1)
 
 
 def better_at() -> str:
@@ -51,11 +51,11 @@ def better_at() -> str:
 
 def same_weights(one: Outcome, other: Outcome) -> Card:
     """How far the weights of two runs of AFL lie apart."""
-    gap = max(apart(one.report.weights, other.report.weights), 1e-16)
+    gap = max(measure_distance(one.report.weights, other.report.weights), 1e-16)
     return worked(f"The two sets of weights differ by at most {gap:.0e} of the largest weight.")
 
 
-def apart(weights: np.ndarray, others: np.ndarray) -> float:
+def measure_distance(weights: np.ndarray, others: np.ndarray) -> float:
     """The largest difference, as a share of the largest of the `others`."""
     return float(np.abs(weights - others).max() / np.abs(others).max())
 
@@ -73,7 +73,7 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     outcome = first(outcomes)
     from_sums = forget_client(outcome.report, client)
     from_images = solve_without_client(outcome, client)
-    return RESENT[0] if apart(from_sums, from_images) < 1e-6 else RESENT[2]
+    return RESENT[0] if measure_distance(from_sums, from_images) < 1e-6 else RESENT[2]
 
 
 def seen(outcomes: Iterable[Outcome]) -> str:
@@ -100,13 +100,13 @@ def two_images(outcome: Outcome) -> Picture:
     counts = outcome.report.counts
     client, digit = np.argwhere(counts == 2)[0].tolist()
     images = read_images(outcome, client, digit)
-    sums = read_message(make_message(measure(images, digit), torch.float32), "full")
+    sums = read_message(make_message(measure_image_sums(images, digit), torch.float32), "full")
     recovered = recover_two(sums.means[digit].numpy(), sums.compute_covariances()[digit].numpy())
     side = round(images.shape[1] ** 0.5)
     rows = []
     for name, pair in (("its two images", images), ("from mean and covariance", recovered)):
-        rows.append((name, [image.reshape(1, side, side) for image in match(pair, images)]))
-    gap = float(np.abs(match(recovered, images) - images).max())
+        rows.append((name, [image.reshape(1, side, side) for image in match_images(pair, images)]))
+    gap = float(np.abs(match_images(recovered, images) - images).max())
     with drawing(size=(6.5, 2.6)) as (figure, ax):
         draw_image_rows(ax, rows)
     sentence = (
@@ -116,7 +116,7 @@ def two_images(outcome: Outcome) -> Picture:
     return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)
 
 
-def measure(images: np.ndarray, digit: int) -> ClassSums:
+def measure_image_sums(images: np.ndarray, digit: int) -> ClassSums:
     """What an office adds up over images `[n, d]` of one digit."""
     labels = torch.full((len(images),), digit)
     return measure_class_sums(torch.from_numpy(images), labels, 10, "full")
@@ -137,7 +137,7 @@ def recover_two(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return np.stack([mean + half, mean - half])
 
 
-def match(pair: np.ndarray, images: np.ndarray) -> np.ndarray:
+def match_images(pair: np.ndarray, images: np.ndarray) -> np.ndarray:
     """The pair in the order of the images: which one is the first cannot be known."""
     if np.abs(pair - images).sum() > np.abs(pair[::-1] - images).sum():
         return pair[::-1]
@@ -198,7 +198,7 @@ SLIPS = {
 }
 
 
-def hidden(stream: np.random.Generator, clients: int, d: int, classes: int) -> tuple:
+def draw_hidden_case(stream: np.random.Generator, clients: int, d: int, classes: int) -> tuple:
     """Sums of random samples; some clients lack classes."""
     gamma = stream.uniform(0.5, 2.0)
     rho = stream.uniform(0.1, 1.0)
@@ -276,7 +276,7 @@ BELL_SLIPS = {
 }
 
 
-def hidden_bells(stream: np.random.Generator, classes: int, d: int, images: int) -> tuple:
+def draw_hidden_bells(stream: np.random.Generator, classes: int, d: int, images: int) -> tuple:
     """Totals of classes with other means, spreads and sizes, and images among all of them."""
     counts = stream.permutation(np.linspace(8 + d, 200, classes).astype(int))
     sums = np.zeros((classes, d))
@@ -291,6 +291,6 @@ def hidden_bells(stream: np.random.Generator, classes: int, d: int, images: int)
 
 q1, q2, q3, q4 = exercises(
     __name__,
-    q3=Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), hidden, SLIPS),
-    q4=Build(classify, ((2, 1, 80), (3, 2, 120), (4, 3, 160)), hidden_bells, BELL_SLIPS),
+    q3=Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), draw_hidden_case, SLIPS),
+    q4=Build(classify, ((2, 1, 80), (3, 2, 120), (4, 3, 160)), draw_hidden_bells, BELL_SLIPS),
 )

@@ -13,7 +13,7 @@ from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs
 from ...studies.statistics import compute_t_quantile
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import BELOW, chosen_gaps, two_kinds
+from ..kit.claims import BELOW, find_gaps, judge_two_kinds
 
 
 def stored_percent(method: str, dataset: str) -> float:
@@ -50,8 +50,8 @@ def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     def describe(conditions: tuple) -> str:
         return f"{conditions[0].dataset}, α = {conditions[0].alpha:g}"
 
-    gaps = chosen_gaps(outcomes, None, "fedlpa", "ensemble", describe)
-    return two_kinds(gaps, others=(BELOW,), **words)
+    gaps = find_gaps(outcomes, None, "fedlpa", "ensemble", describe)
+    return judge_two_kinds(gaps, others=(BELOW,), **words)
 
 
 def solution_runs() -> Outcomes:
@@ -98,7 +98,7 @@ SLIPS = {
 }
 
 
-def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_hidden_case(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a
     federation.
     """
@@ -109,6 +109,6 @@ def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
 
 
 SIZES = ((3,), (5,), (10,), (4,))  # seeds
-q1, q2, q3 = exercises(
-    __name__, q2=(worth_it, solution_runs), q3=Build(paired_band, SIZES, hidden, SLIPS)
-)
+BUILD = Build(paired_band, SIZES, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=BUILD)

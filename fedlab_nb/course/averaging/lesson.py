@@ -56,7 +56,7 @@ def soft_labels(logits, temperature):
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def hidden(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
+def draw_hidden_case(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
     """Logits as large as those of real networks, each with another temperature."""
     logits = 3 * stream.normal(size=size)
     temperature = round(stream.uniform(1.5, 6), 1)
@@ -73,4 +73,4 @@ SLIPS = {
 }
 
 
-q1, q2, q3 = exercises(__name__, q3=Build(soft_labels, SIZES, hidden, SLIPS))
+q1, q2, q3 = exercises(__name__, q3=Build(soft_labels, SIZES, draw_hidden_case, SLIPS))

@@ -28,11 +28,11 @@ from .plane import (
     ROWS,
     Bell,
     classify,
-    first_bells,
-    fitted_bells,
+    fit_bells,
+    list_grid_points,
+    make_first_bells,
     measure_accuracy,
-    places,
-    project,
+    project_digits,
 )
 
 HERE = Path(__file__).parent
@@ -58,16 +58,16 @@ class BellsPanel(Saved):
     """Public: `bells`, `head`, `accuracy`, `place_by_sums`, `sentence`, `still`."""
 
     def __init__(self, head: str) -> None:
-        train, _ = project()
+        train, _ = project_digits()
         points = [
             [round(float(x), 3), round(float(y), 3), int(c)]
             for (x, y), c in zip(train.x, train.y, strict=True)
         ]
         self.field = Field(
-            bells=[asdict(bell) for bell in first_bells()],
+            bells=[asdict(bell) for bell in make_first_bells()],
             points=points,
             names=[str(digit) for digit in DIGITS],
-            colours=colours(),
+            colours=list_class_colours(),
         )
         self.heads = widgets.ToggleButtons(
             options=[(words, name) for name, words in HEADS.items()], value=head
@@ -79,7 +79,7 @@ class BellsPanel(Saved):
         self.field.observe(lambda _: self._refresh(), "bells")
         self.heads.observe(lambda _: self._refresh(), "value")
         self.sums.on_click(lambda _: self.place_by_sums())
-        self.reset.on_click(lambda _: self._place(first_bells()))
+        self.reset.on_click(lambda _: self._place(make_first_bells()))
         buttons = widgets.HBox([self.sums, self.reset])
         super().__init__([self.heads, self.field, buttons, self.note])
         self.add_class("fl-live")  # where it is on the page, the still picture beside it is hidden
@@ -88,7 +88,7 @@ class BellsPanel(Saved):
     @property
     def bells(self) -> list[Bell]:
         """The bells as they stand."""
-        return [read_bell(values) for values in self.field.bells]
+        return [make_bell(values) for values in self.field.bells]
 
     @property
     def head(self) -> str:
@@ -103,7 +103,7 @@ class BellsPanel(Saved):
     @property
     def sentence(self) -> str:
         """What the bells get right, beside what the sums would."""
-        best = measure_accuracy(fitted_bells(), self.head)
+        best = measure_accuracy(fit_bells(), self.head)
         words = HEADS[self.head][0].lower() + HEADS[self.head][1:]
         return (
             f"With {words} your bells get {percent(self.accuracy)} of the test images right; "
@@ -112,46 +112,48 @@ class BellsPanel(Saved):
 
     def place_by_sums(self) -> None:
         """Put each bell at the mean and with the covariance of its digit's images."""
-        self._place(fitted_bells())
+        self._place(fit_bells())
 
     def _place(self, bells: Sequence[Bell]) -> None:
         self.field.bells = [asdict(bell) for bell in bells]
 
     def _refresh(self) -> None:
-        labels = classify(self.bells, self.head, places())
+        labels = classify(self.bells, self.head, list_grid_points())
         self.field.regions = "".join(str(label) for label in labels.tolist())
         self.note.value = f'<p role="status">{self.sentence}</p>'
 
     def still(self) -> Picture:
         """The plane as it is now."""
-        return draw(self.bells, self.head, self.sentence)
+        return draw_plane(self.bells, self.head, self.sentence)
 
     def __repr__(self) -> str:
         return self.sentence
 
 
-def read_bell(values: Mapping[str, Any]) -> Bell:
+def make_bell(values: Mapping[str, Any]) -> Bell:
     """A bell of what the browser sends."""
     return Bell(**{name: float(values[name]) for name in Bell.__dataclass_fields__})
 
 
-def colours() -> list[str]:
+def list_class_colours() -> list[str]:
     """A colour for each of DIGITS, as everywhere in the course."""
     return [to_hex(class_colours(10)[digit]) for digit in DIGITS]
 
 
-def draw(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
+def draw_plane(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
     """Regions, points and ellipses at two standard deviations."""
-    train, _ = project()
+    train, _ = project_digits()
     height = EDGE * ROWS / COLUMNS
-    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours()])
-    labels = classify(bells, head, places()).reshape(ROWS, COLUMNS)
+    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in list_class_colours()])
+    labels = classify(bells, head, list_grid_points()).reshape(ROWS, COLUMNS)
     rows = []
     with drawing(size=(7.2, 5.0)) as (figure, ax):
         dress(ax, title=HEADS[head])
         page = np.dstack([rgb[labels], np.full(labels.shape, 0.25)])
         ax.imshow(page, extent=(-EDGE, EDGE, -height, height), interpolation="nearest")
-        for place, (digit, bell, colour) in enumerate(zip(DIGITS, bells, colours(), strict=True)):
+        for place, (digit, bell, colour) in enumerate(
+            zip(DIGITS, bells, list_class_colours(), strict=True)
+        ):
             own = train.x[train.y == place]
             ax.plot(*own.T, "o", ms=3, mew=0, alpha=0.6, color=colour)
             values, axes = np.linalg.eigh(bell.covariance)

@@ -74,7 +74,7 @@ class Points:
 
 
 @cache
-def project() -> tuple[Points, Points]:
+def project_digits() -> tuple[Points, Points]:
     """Training and test images in the two directions in which the means of the digits differ most, of unit spread."""
     data = load("digits")
     sets = []
@@ -94,13 +94,13 @@ def project() -> tuple[Points, Points]:
     return points[0], points[1]
 
 
-def fitted_bells() -> list[Bell]:
+def fit_bells() -> list[Bell]:
     """The bells that the sums over all training images give."""
-    train, _ = project()
+    train, _ = project_digits()
     return [Bell.fit(train.x[train.y == c]) for c in range(len(DIGITS))]
 
 
-def first_bells() -> list[Bell]:
+def make_first_bells() -> list[Bell]:
     """Where the bells stand before anybody has moved them: in a row, round and alike, in the wrong order."""
     return [Bell(x, 0.0, 0.5, 0.0, 0.5) for x in (1.5, 0.0, -1.5)]
 
@@ -128,16 +128,19 @@ def classify(bells: Sequence[Bell], head: str, points: np.ndarray) -> np.ndarray
 
 def measure_accuracy(bells: Sequence[Bell], head: str) -> float:
     """The share of test images that get the right digit."""
-    _, test = project()
+    _, test = project_digits()
     return float((classify(bells, head, test.x) == test.y).mean())
 
 
-def measure_fitted(head: str) -> float:
+def measure_fitted_accuracy(head: str) -> float:
     """The same share where the sums place the bells; for the numbers of texts."""
-    return measure_accuracy(fitted_bells(), head)
+    return measure_accuracy(fit_bells(), head)
 
 
-def places() -> np.ndarray:
+MEASURES = {"measure_fitted": measure_fitted_accuracy}  # by their names in `figures.toml`
+
+
+def list_grid_points() -> np.ndarray:
     """The places of the plane at which the classifier is asked, row by row from above: `[ROWS · COLUMNS, 2]`."""
     height = EDGE * ROWS / COLUMNS
     x = (np.arange(COLUMNS) + 0.5) / COLUMNS * 2 * EDGE - EDGE

@@ -15,7 +15,7 @@ import ipywidgets as widgets
 from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
 from ...plots import Picture, png
-from ...plots.guesses import Guess, guesses
+from ...plots.guesses import Guess, draw_guesses
 from ..kit import Card, Form
 from ..kit.guess_book import load_guesses
 
@@ -74,11 +74,11 @@ class Closing(Form):
         parts.append(f"<h2>{SENTENCE}</h2>{quote(self.friend.value)}")
         parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guesses(made)}</p>")
         if made:
-            parts.append(image(guesses(made)))
+            parts.append(make_image_html(draw_guesses(made)))
         parts.append("<h2>My budget plane</h2>")
         if self.case.record.tries:
             plane = self.case.tries()
-            parts.append(f"{image(plane)}<p>{html.escape(plane.sentence)}</p>")
+            parts.append(f"{make_image_html(plane)}<p>{html.escape(plane.sentence)}</p>")
         else:
             parts.append(f"<p>No try yet with the code word {html.escape(self.case.code)}.</p>")
         parts.append(f"<p>{html.escape(describe_submissions(self.case))}</p>")
@@ -117,7 +117,7 @@ def quote(text: str) -> str:
     return f"<blockquote>{html.escape(text.strip() or UNANSWERED)}</blockquote>"
 
 
-def image(picture: Picture) -> str:
+def make_image_html(picture: Picture) -> str:
     """A picture within the page."""
     source = base64.b64encode(png(picture)).decode()
     return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'

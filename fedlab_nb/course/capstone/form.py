@@ -21,7 +21,7 @@ from ...rng import numpy_rng
 from ...studies.lesson_runs import title
 from ..kit import Card, Form, exercises, worked
 from ..kit.claims import figures_of
-from ..kit.view import image_html
+from ..kit.view import make_image_html
 
 if TYPE_CHECKING:
     from ...studies import Outcomes
@@ -187,7 +187,7 @@ class CaseForm(Form):
         said = describe_reveal(self.report, chosen, self.expected.value)
         picture = self.case.tries(self.report)
         card = Card("right", said, "The test images are open")
-        self.reveal.value = card._repr_html_() + image_html(
+        self.reveal.value = card._repr_html_() + make_image_html(
             png(picture), picture.image_metadata, ""
         )
         self.page.value = self.report.body()
@@ -235,7 +235,7 @@ class CaseForm(Form):
             self.plane.value = Card("unattempted", text)._repr_html_()
             return
         picture = self.case.tries()
-        self.plane.value = image_html(png(picture), picture.image_metadata, picture.sentence)
+        self.plane.value = make_image_html(png(picture), picture.image_metadata, picture.sentence)
 
 
 class FieldError(UsageError):
@@ -251,7 +251,7 @@ def describe_submission(case: Case, chosen: Try) -> str:
     tries = len(case.record.tries)
     images = case.validation_images
     share = chosen.band.mean
-    gain, spread = luck_of(tries, images, share)
+    gain, spread = compute_luck(tries, images, share)
     text = (
         f"Try {chosen.number} got {100 * share:.0f} % of {images} validation images right. One such "
         f"result is off by about {spread:.1f} points by luck alone."
@@ -313,7 +313,7 @@ def best(case: Case) -> str:
     return max(own_tries, key=lambda result: result.band.mean).title
 
 
-def luck_of(tries: int, images: int, share: float) -> tuple[float, float]:
+def compute_luck(tries: int, images: int, share: float) -> tuple[float, float]:
     """In points: by how much the best of so many equal tries looks too good, the mean over 2,000 draws of binomial
     luck; and the standard deviation of one.
     """
@@ -326,7 +326,7 @@ def luck_of(tries: int, images: int, share: float) -> tuple[float, float]:
 
 def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
     """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
-    gain, spread = luck_of(tries, images, share)
+    gain, spread = compute_luck(tries, images, share)
     return worked(
         f"{tries} methods, each of which gets {100 * share:.0f} % of all images right, are tried on "
         f"{images} images.",

@@ -14,11 +14,11 @@ from ...plots.words import format_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, finding, two_kinds
+from ..kit.claims import BELOW, NOISE, figures_of, find_gaps, judge_two_kinds, make_finding_card
 
 STUDENTS = lesson_words(__name__, "students")
 mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
-found = partial(finding, __name__)
+found = partial(make_finding_card, __name__)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
@@ -35,7 +35,7 @@ def below() -> str:
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def worst(o: Outcome) -> tuple[int, float]:
+def find_worst_class(o: Outcome) -> tuple[int, float]:
     """The class that the ensemble recognises worst, and its accuracy."""
     is_right = o.test_predictions == o.test_labels
     classes = o.label_counts.shape[1]
@@ -45,7 +45,7 @@ def worst(o: Outcome) -> tuple[int, float]:
 
 def worst_class(o: Outcome) -> int:
     """Accuracy in whole per cent on the class of `one_class`."""
-    _, accuracy = worst(o)
+    _, accuracy = find_worst_class(o)
     return round(100 * accuracy)
 
 
@@ -53,7 +53,7 @@ def one_class(o: Outcome) -> Card:
     """The class that equal weights recognise worst: who holds it, and how the others drown them
     out.
     """
-    c, accuracy = worst(o)
+    c, accuracy = find_worst_class(o)
     held = o.label_counts[:, c]
     logits = compute_client_logits(o)[o.test_labels == c]  # [n, M, C]
     alone = []
@@ -70,7 +70,7 @@ def one_class(o: Outcome) -> Card:
 
 
 # ------------------------------------------------------------------------------ the records of runs
-def by_weights(o: Outcome) -> tuple[object, str] | None:
+def group_by_weights(o: Outcome) -> tuple[object, str] | None:
     """Runs that differ in the weights alone: all that was set, and which weights."""
     if o.method == "ensemble" and o.options.get("rule", "logits") == "logits":
         return o.conditions, "equal"
@@ -99,9 +99,9 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         return f"α = {conditions[0].alpha:g}"
 
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
-    gaps = chosen_gaps(between, by_weights, "learnt", "equal", describe, MANY)
+    gaps = find_gaps(between, group_by_weights, "learnt", "equal", describe, MANY)
     large_gaps = [replace(gap, least_gain=GAIN) for gap in gaps]
-    return two_kinds(large_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
+    return judge_two_kinds(large_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
 
 
 def solution_runs() -> Outcomes:
@@ -125,39 +125,39 @@ def ee_step(logits, labels, w, eta):
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
 
-def slope(logits: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+def compute_gradient(logits: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The gradient `[M]` of the loss in w."""
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
     return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / w.sum()
 
 
-def step(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
+def take_step(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
     """One step down the gradient's sign."""
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
 
 def uphill(logits, labels, w, eta):
-    return step(w, -slope(logits, labels, w), eta)
+    return take_step(w, -compute_gradient(logits, labels, w), eta)
 
 
 def no_sign(logits, labels, w, eta):
-    return np.clip(w - eta * slope(logits, labels, w), 0, 1)
+    return np.clip(w - eta * compute_gradient(logits, labels, w), 0, 1)
 
 
 def not_clipped(logits, labels, w, eta):
-    return w - eta * np.sign(slope(logits, labels, w))
+    return w - eta * np.sign(compute_gradient(logits, labels, w))
 
 
 def sum_of_logits(logits, labels, w, eta):
     """The ensemble is not divided by the sum of the weights."""
     ensemble = np.einsum("m,mnc->nc", w, logits)
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
-    return step(w, np.einsum("nc,mnc->m", error, logits), eta)
+    return take_step(w, np.einsum("nc,mnc->m", error, logits), eta)
 
 
 def equal_weights(logits, labels, w, eta):
-    return step(w, slope(logits, labels, np.ones(len(w))), eta)
+    return take_step(w, compute_gradient(logits, labels, np.ones(len(w))), eta)
 
 
 SLIPS = {
@@ -170,7 +170,7 @@ SLIPS = {
 SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator, m: int, n: int, c: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
     """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient
@@ -178,11 +178,11 @@ def hidden(
     logits = 2 * stream.normal(size=(m, n, c))
     labels = stream.integers(0, c, n)
     w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])
-    if np.abs(slope(logits, labels, w)).min() <= 0.02:
+    if np.abs(compute_gradient(logits, labels, w)).min() <= 0.02:
         return None
     return logits, labels, w, 0.1
 
 
-q1, q2, q3 = exercises(
-    __name__, q2=(two_settings, solution_runs), q3=Build(ee_step, SIZES * 4, hidden, SLIPS)
-)
+BUILD = Build(ee_step, SIZES * 4, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=BUILD)

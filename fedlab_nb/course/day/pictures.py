@@ -12,7 +12,7 @@ from ...data import Federation, federate
 from ...declared import read_toml
 from ...errors import choose
 from ...plots import Picture
-from ...plots.accuracy import draw_one_seed
+from ...plots.accuracy import draw_seed_bars
 from ...plots.kit import describe_picture, keep_photo_colours, make_tile
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
@@ -26,7 +26,7 @@ from ...plots.words import (
     percent,
 )
 from ...studies import Outcome
-from ..kit.claims import stored_values
+from ..kit.claims import load_stored_values
 
 SEED = 4  # the draw in which two offices hold only eights
 SETTING = {"dataset": "digits", "clients": 10, "alpha": 0.1, "seed": SEED}
@@ -52,7 +52,7 @@ def chart(last: str) -> Picture:
     choose("rule", last, RULES)
     names = list(RULES)
     rows = [make_row(rule) for rule in names[: names.index(last) + 1]]
-    return draw_one_seed(rows, SEED)
+    return draw_seed_bars(rows, SEED)
 
 
 def first_chart(together: Outcome) -> Picture:
@@ -60,7 +60,7 @@ def first_chart(together: Outcome) -> Picture:
 
     together: the mean of logits of a run with SETTING
     """
-    alone = stored_values(__name__, "local")[SEED]
+    alone = load_stored_values(__name__, "local")[SEED]
     rows = [
         ("one office alone,\non average", alone, FAINT),
         (f"all ten together,\n{data_size(together.ledger.up)}", together.accuracy, ACCENT),
@@ -89,14 +89,14 @@ def make_row(rule: str) -> Series:
     """A rule's accuracies by seed, with what all ten offices upload in its name."""
     name, look = RULES[rule]
     if rule not in WITHOUT_UPLOAD:
-        name += f", {data_size(upload(rule))}"
+        name += f", {data_size(compute_upload(rule))}"
     setting = make_setting({**FEDERATION, "seed": SEED})
-    return Series(name, setting=setting, accuracies=stored_values(__name__, rule), method=look)
+    return Series(name, setting=setting, accuracies=load_stored_values(__name__, rule), method=look)
 
 
-def upload(rule: str) -> float:
+def compute_upload(rule: str) -> float:
     """Bytes that all offices send for a rule on the day."""
-    return stored_values(__name__, f"{SENT_WITH.get(rule, rule)}_up")[SEED]
+    return load_stored_values(__name__, f"{SENT_WITH.get(rule, rule)}_up")[SEED]
 
 
 # ---------------------------------------------------------------------------------------- the offices
@@ -107,7 +107,7 @@ def make_federation() -> Federation:
     )
 
 
-def office_name(client: int) -> str:
+def name_office(client: int) -> str:
     """'Elm Court' for 4."""
     return read_toml("course/day/names.toml")[format_letters(client)]
 
@@ -122,7 +122,12 @@ def offices() -> Picture:
             images = choose_images(federation, client)
             draw_house(ax, client, counts, images)
             table.append(
-                (format_letters(client), office_name(client), int(counts.sum()), describe(counts))
+                (
+                    format_letters(client),
+                    name_office(client),
+                    int(counts.sum()),
+                    describe_counts(counts),
+                )
             )
     lonely = [row for row in table if row[3].startswith("only")]
     names = join_words([f"{name} ({letter})" for letter, name, _, _ in lonely])
@@ -145,7 +150,7 @@ def choose_images(federation: Federation, client: int) -> list[np.ndarray]:
     return [federation.dataset.x_train[order[place]].numpy() for place in places]
 
 
-def describe(counts: np.ndarray) -> str:
+def describe_counts(counts: np.ndarray) -> str:
     """'only “8”' or '5 digits', for a client's counts by digit."""
     held = np.flatnonzero(counts)
     if len(held) == 1:
@@ -179,9 +184,9 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
         ax.imshow(tile, cmap="gray", vmin=0, vmax=1, extent=(left, left + 0.84, top + 0.84, top))
     keep_photo_colours(ax)
     ax.text(
-        1.5, 2.3, office_name(client), ha="center", va="top", color=INK, fontsize=10, weight="bold"
+        1.5, 2.3, name_office(client), ha="center", va="top", color=INK, fontsize=10, weight="bold"
     )
-    words = f"{int(counts.sum())} images, {describe(counts)}"
+    words = f"{int(counts.sum())} images, {describe_counts(counts)}"
     ax.text(
         1.5, 2.72, words, ha="center", va="top", color=colour if is_lonely else QUIET, fontsize=9
     )
@@ -239,7 +244,7 @@ def without_two() -> Picture:
     for rule in ("afl", "gauss"):
         name = RULES[rule][0]
         for words, suffix in (("all ten", ""), ("without E and F", "_without")):
-            share = stored_values(__name__, f"eights_{rule}{suffix}")[SEED]
+            share = load_stored_values(__name__, f"eights_{rule}{suffix}")[SEED]
             rows.append((f"{name}\n{words}", share, suffix))
     with drawing(size=(7.6, 2.9)) as (figure, ax):
         dress(ax, title="How many of the eights are read", grid="x")

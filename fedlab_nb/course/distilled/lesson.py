@@ -13,7 +13,7 @@ from ...methods.distilled.images import compute_tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import chosen_gaps, figures_of, group_by_options, two_kinds
+from ..kit.claims import figures_of, find_gaps, group_by_options, judge_two_kinds
 
 SIZES = lesson_words(__name__, "sizes")
 BEST = lesson_words(__name__, "best")
@@ -69,8 +69,8 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         return f"{values['per_class']} per class and the {values['server']}, α = {settings.alpha:g}"
 
     place = group_by_options("distilled", "images")
-    gaps = chosen_gaps(outcomes, place, "kmeans", "random", describe, MANY)
-    return two_kinds(gaps, least_seeds=MANY, **words)
+    gaps = find_gaps(outcomes, place, "kmeans", "random", describe, MANY)
+    return judge_two_kinds(gaps, least_seeds=MANY, **words)
 
 
 def both_settings() -> Outcomes:
@@ -126,7 +126,7 @@ SLIPS = {
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator,
     sent: int,
     new: int,
@@ -142,6 +142,6 @@ def hidden(
     return sent_images, labels, new_images, classes, ridge
 
 
-q1, q2, q3 = exercises(
-    __name__, q2=(two_settings, both_settings), q3=Build(scores, HIDDEN, hidden, SLIPS)
-)
+BUILD = Build(scores, HIDDEN, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=BUILD)

@@ -17,7 +17,7 @@ from ...plots.words import format_letters, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, report_missing
+from ..kit.claims import CLEAR, SHORT, figures_of, find_gaps, report_missing
 
 LOUD = lesson_words(__name__, "loud")
 mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds", "sources")
@@ -114,7 +114,7 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
         def describe(_: object, source: str = source) -> str:
             return f"held-out − {source}"
 
-        for gap in chosen_gaps(good, setting_and_source, "held-out", source, describe):
+        for gap in find_gaps(good, find_setting_and_source, "held-out", source, describe):
             if gap.kind == CLEAR and gap.band.low > COST:
                 return Verdict(
                     "right",
@@ -132,7 +132,7 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
     )
 
 
-def setting_and_source(outcome: Any) -> tuple[Any, str]:
+def find_setting_and_source(outcome: Any) -> tuple[Any, str]:
     """All that was set but the public data and the seed; and where the public data come from."""
     shared = []
     for name, value in sorted(outcome.options.items()):
@@ -201,13 +201,13 @@ SHAPES = (
 )  # M, N, C: first all alike, where a wrong axis gives numbers
 
 
-def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
+def draw_hidden_case(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
     """Softmax outputs [M, N, C]."""
     logits = stream.normal(size=shape)
     scales = stream.uniform(0.5, 4, shape[:2])[..., None]
     return (softmax(logits * scales, 2),)
 
 
-q1, q2, q3 = exercises(
-    __name__, q2=(public_data_decide, solution_runs), q3=Build(consensus, SHAPES, hidden, SLIPS)
-)
+BUILD = Build(consensus, SHAPES, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=BUILD)

@@ -9,7 +9,7 @@ from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import chosen_gaps, figures_of, stored_values, two_kinds
+from ..kit.claims import figures_of, find_gaps, judge_two_kinds, load_stored_values
 
 PLACES = lesson_words(__name__, "places")
 SHARES = lesson_words(__name__, "shares")
@@ -37,11 +37,11 @@ def share_of_a() -> str:
 
 def right_names(seed: int) -> int:
     """Percent of the classes named by a reader of the last B that are there; of one stored seed."""
-    return round(100 * stored_values(__name__, "leak_40")[seed])
+    return round(100 * load_stored_values(__name__, "leak_40")[seed])
 
 
 # ---------------------------------------------------------------------------------- on the record
-def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
+def group_by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
     """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the
     method.
     """
@@ -61,8 +61,8 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         settings, recipe = conditions
         return f"α = {settings.alpha:g}, {recipe.epochs} epochs"
 
-    gaps = chosen_gaps(outcomes, by_method, "regmean", "fedlpa", describe, MANY)
-    return two_kinds(gaps, least_seeds=MANY, **words)
+    gaps = find_gaps(outcomes, group_by_method, "regmean", "fedlpa", describe, MANY)
+    return judge_two_kinds(gaps, least_seeds=MANY, **words)
 
 
 def solution_runs() -> Outcomes:
@@ -103,7 +103,7 @@ SLIPS = {
 }
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator, clients: int, d: int, diagonal: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means [M, d] and precisions [M, d, d]."""
@@ -116,5 +116,7 @@ def hidden(
 
 
 q1, q2, q3, q4 = exercises(
-    __name__, q3=(two_settings, solution_runs), q4=Build(product_mean, SIZES, hidden, SLIPS)
+    __name__,
+    q3=(two_settings, solution_runs),
+    q4=Build(product_mean, SIZES, draw_hidden_case, SLIPS),
 )

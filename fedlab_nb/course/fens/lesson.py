@@ -16,7 +16,7 @@ from ...plots.words import format_letters
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, group_by_options, two_kinds
+from ..kit.claims import BELOW, NOISE, find_gaps, group_by_options, judge_two_kinds
 
 TRUST = lesson_words(__name__, "trust")
 STRANGER = lesson_words(__name__, "stranger")
@@ -157,9 +157,9 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
             return f"α = {settings.alpha:g}, {rule} − weighted"
 
         place = group_by_options("fens", "aggregator")
-        gaps += chosen_gaps(outcomes, place, rule, "weighted", describe, MANY)
+        gaps += find_gaps(outcomes, place, rule, "weighted", describe, MANY)
     known_gaps = [gap for gap in gaps if gap.differences]
-    return two_kinds(known_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
+    return judge_two_kinds(known_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
 
 
 def solution_runs() -> list[Outcome]:
@@ -180,7 +180,7 @@ def weighted_sum(logits, weights):
     return (weights[:, None, :] * logits).sum(axis=0)
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator, clients: int, images: int, classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logits of both signs, and weights of which some are below zero and some above one."""
@@ -200,6 +200,6 @@ SLIPS = {
     "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
 }
 
-q1, q2, q3 = exercises(
-    __name__, q2=(two_skews, solution_runs), q3=Build(weighted_sum, SIZES, hidden, SLIPS)
-)
+BUILD = Build(weighted_sum, SIZES, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(two_skews, solution_runs), q3=BUILD)

@@ -11,7 +11,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, chosen_gaps, figures_of, group_by_options, report_missing
+from ..kit.claims import CLEAR, figures_of, find_gaps, group_by_options, report_missing
 
 _, halves = figures_of(__name__, "halves")
 
@@ -40,7 +40,7 @@ def calibration_helps(outcomes: Sequence[Outcome]) -> Verdict:
 
     place = group_by_options("fusefl", "head")
     found = []
-    for gap in chosen_gaps(mild, place, "ccvr", "average", describe):
+    for gap in find_gaps(mild, place, "ccvr", "average", describe):
         if gap.kind == CLEAR:
             tested = gap.test_gap.mean
             measured = gap.words("both classifiers")
@@ -121,7 +121,9 @@ SLIPS = {
 SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 
-def hidden(stream: np.random.Generator, m: int, n: int, r: int, o: int) -> tuple[np.ndarray, ...]:
+def draw_hidden_case(
+    stream: np.random.Generator, m: int, n: int, r: int, o: int
+) -> tuple[np.ndarray, ...]:
     """Outputs below, adaptors and blocks."""
     h = relu(stream.normal(size=(m, n, r)))
     adaptors = stream.normal(size=(m, r, m * r))
@@ -132,5 +134,7 @@ def hidden(stream: np.random.Generator, m: int, n: int, r: int, o: int) -> tuple
 
 
 q1, q2 = exercises(
-    __name__, q1=(calibration_helps, solution_runs), q2=Build(fused_block, SIZES, hidden, SLIPS)
+    __name__,
+    q1=(calibration_helps, solution_runs),
+    q2=Build(fused_block, SIZES, draw_hidden_case, SLIPS),
 )

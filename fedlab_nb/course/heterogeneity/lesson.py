@@ -15,7 +15,7 @@ from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import chosen_gaps, figures_of, two_kinds
+from ..kit.claims import figures_of, find_gaps, judge_two_kinds
 
 # ---------------------------------------------------------------------------------- worked numbers
 mean_of, starts = figures_of(__name__, "starts")
@@ -94,8 +94,8 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]
     # Ensembles with two rules are two questions: the last one counts.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
-    gaps = chosen_gaps(compared, None, "ensemble", "fedavg", describe_conditions, MANY)
-    return two_kinds(gaps, least_seeds=MANY, **words)
+    gaps = find_gaps(compared, None, "ensemble", "fedavg", describe_conditions, MANY)
+    return judge_two_kinds(gaps, least_seeds=MANY, **words)
 
 
 def describe_conditions(conditions: tuple[Settings, Any]) -> str:
@@ -129,7 +129,7 @@ def fedavg(networks, counts):
     return average
 
 
-def hidden(stream: np.random.Generator, clients: int) -> tuple[list[Network], np.ndarray]:
+def draw_hidden_case(stream: np.random.Generator, clients: int) -> tuple[list[Network], np.ndarray]:
     """Networks of three layers; clients hold between 5 and 60 images, each another number."""
     networks = []
     for _ in range(clients):
@@ -168,6 +168,6 @@ SLIPS = {
 }
 
 
-q1, q2, q3 = exercises(
-    __name__, q2=(two_settings, solution_runs), q3=Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS)
-)
+BUILD = Build(fedavg, ((2,), (3,), (5,)), draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=BUILD)

@@ -32,7 +32,7 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
     largest = client_logits.max(2).mean(0)
     offices = {}
     for k, counts in enumerate(logits.label_counts):
-        offices[office(k, counts)] = {"logit": float(largest[k])}
+        offices[draw_office(k, counts)] = {"logit": float(largest[k])}
     rows = {"true digits": np.bincount(logits.test_labels, minlength=10)}
     descriptions = []
     for rule, outcome in (
@@ -67,7 +67,7 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
     )
 
 
-def office(client: int, counts: np.ndarray) -> str:
+def draw_office(client: int, counts: np.ndarray) -> str:
     """'office E: only “8”' where a client has images of one digit, else 'office D'."""
     name = f"office {format_letters(client)}"
     held = np.flatnonzero(counts)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...declared import ROOT, read_toml
 from ...plots import Picture
-from ...plots.accuracy import bars
+from ...plots.accuracy import draw_accuracy_bars
 from ...plots.series import Series
 from ...plots.words import format_share, plural
 from ...studies import Outcome
@@ -116,7 +116,7 @@ def report_missing(
     )
 
 
-def two_kinds(
+def judge_two_kinds(
     gaps: Iterable[Gap],
     *,
     clear: str,
@@ -188,7 +188,7 @@ def group_by_options(method: str, *names: str) -> Callable[[Outcome], tuple[Any,
     return place
 
 
-def chosen_gaps(
+def find_gaps(
     outcomes: Sequence[Outcome],
     place: Callable[[Outcome], Any] | None,
     a: str,
@@ -203,7 +203,7 @@ def chosen_gaps(
     """
     test_groups = alike(outcomes, place, validation=False)
     validation_groups = alike(outcomes, place, validation=True)
-    names = name_apart(list(validation_groups), name)
+    names = name_groups(list(validation_groups), name)
     gaps = []
     for shared, validation in validation_groups.items():
         test = test_groups[shared]
@@ -212,7 +212,7 @@ def chosen_gaps(
     return gaps
 
 
-def name_apart(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, str]:
+def name_groups(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, str]:
     """{group: its name}; where `name` gives several groups the same, all that tells them apart
     follows: 'α = 0.3, epochs 1'.
     """
@@ -223,7 +223,7 @@ def name_apart(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, s
     for shared_name, same in namesakes.items():
         if len(same) < 2:
             continue
-        values = [flatten(group) for group in same]
+        values = [flatten_conditions(group) for group in same]
         differing = []
         for key in values[0]:
             if len({str(each.get(key)) for each in values}) > 1:
@@ -234,7 +234,7 @@ def name_apart(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, s
     return names
 
 
-def flatten(shared: Any) -> dict[str, Any]:
+def flatten_conditions(shared: Any) -> dict[str, Any]:
     """{field or option: value} of what the runs of a group share: settings, recipe, options."""
     if is_dataclass(shared):
         return {field.name: getattr(shared, field.name) for field in fields(shared)}
@@ -243,31 +243,31 @@ def flatten(shared: Any) -> dict[str, Any]:
         if len(shared) == 2 and isinstance(shared[0], str):
             return {shared[0]: shared[1]}
         for part in shared:
-            values.update(flatten(part))
+            values.update(flatten_conditions(part))
     return values
 
 
 # --------------------------------------------------------------------------------- declared figures
-def lesson_folder(module: str) -> list[str]:
+def find_lesson_folder(module: str) -> list[str]:
     """The folder of the lesson in which the module `__name__` stands."""
     return module.split(".")[1:-1]
 
 
-def stored_values(module: str, figure: str) -> dict[int, float]:
+def load_stored_values(module: str, figure: str) -> dict[int, float]:
     """The stored values by seed of a figure that the lesson of the module `__name__` declares."""
-    return read_figure(ROOT.joinpath(*lesson_folder(module), "figures.toml"), figure)
+    return read_figure(ROOT.joinpath(*find_lesson_folder(module), "figures.toml"), figure)
 
 
 def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:
     """What the lesson of the module `__name__` takes from its declared figures: the mean of one, by
     name; and a picture of each of these `bars`.
     """
-    return partial(stored_mean, module), *(partial(stored_bars, module, name) for name in bars)
+    return partial(stored_mean, module), *(partial(draw_stored_bars, module, name) for name in bars)
 
 
 def stored_mean(module: str, figure: str) -> int:
     """The mean of `stored_values` in whole percent."""
-    return round(100 * fmean(stored_values(module, figure).values()))
+    return round(100 * fmean(load_stored_values(module, figure).values()))
 
 
 class StoredFigures(dict):
@@ -281,7 +281,7 @@ class StoredFigures(dict):
 
     def __missing__(self, name: str) -> "StoredFigure":
         figure, _, seeds = name.partition("@")
-        return StoredFigure(select_seeds(stored_values(self.module, figure), seeds))
+        return StoredFigure(select_seeds(load_stored_values(self.module, figure), seeds))
 
 
 class StoredFigure:
@@ -294,7 +294,7 @@ class StoredFigure:
         return format_figure(self.values, form)
 
 
-def finding(module: str, name: str) -> Card:
+def make_finding_card(module: str, name: str) -> Card:
     """What was found, in the words that the exercises.toml of the lesson of the module `__name__`
     has under `[words.findings]`. All numbers are declared figures, so they are those of the
     lesson's pictures.
@@ -303,17 +303,17 @@ def finding(module: str, name: str) -> Card:
     return Card("finding", text.format_map(StoredFigures(module)))
 
 
-def stored_bars(module: str, name: str) -> Picture:
+def draw_stored_bars(module: str, name: str) -> Picture:
     """Bars of a lesson's declared figures, from their stored results.
 
     The lesson's figures.toml has them as `[bars.NAME]`, with `setting`, and `chance` if guessing
     does not get a tenth right.
     """
-    file = "/".join([*lesson_folder(module), "figures.toml"])
+    file = "/".join([*find_lesson_folder(module), "figures.toml"])
     rows = dict(read_toml(file)["bars"][name])
     setting = rows.pop("setting")
     chance = rows.pop("chance", CHANCE)
     series = []
     for figure, row in rows.items():
-        series.append(Series(setting=setting, accuracies=stored_values(module, figure), **row))
-    return bars(series, chance=chance)
+        series.append(Series(setting=setting, accuracies=load_stored_values(module, figure), **row))
+    return draw_accuracy_bars(series, chance=chance)

@@ -74,7 +74,7 @@ def read_tables(module: str) -> tuple[str, dict[str, Any]]:
 def lesson_words(module: str, name: str) -> Any:
     """Words of that name for the lesson's code; a list as a tuple."""
     _, tables = read_tables(module)
-    return unwrap(tables["words"][name])
+    return unwrap_value(tables["words"][name])
 
 
 def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
@@ -105,7 +105,7 @@ def make_problem(
     return make_record_problem(name, table, file, record)
 
 
-def title_of(name: str) -> str:
+def make_title(name: str) -> str:
     """The title of the exercise "q1"."""
     return f"Exercise {name[1:]}"
 
@@ -117,7 +117,7 @@ def make_number_problem(name: str, table: Mapping[str, Any], file: str) -> Numbe
         kinds["units"] = TEXTS
     fields = check_fields(table, kinds, f"[{name}] of {file}")
     answer = fields.pop("answer")
-    return NumberProblem(title=title_of(name), right_answer=answer, **fields)
+    return NumberProblem(title=make_title(name), right_answer=answer, **fields)
 
 
 def make_build_problem(
@@ -128,7 +128,7 @@ def make_build_problem(
     slip_kinds = dict.fromkeys(build.slips, TEXT)
     slips = check_fields(fields.pop("slips"), slip_kinds, f"[{name}.slips] of {file}")
     return BuildProblem(
-        title=title_of(name), right_answer=build.right, build=build, slips=slips, **fields
+        title=make_title(name), right_answer=build.right, build=build, slips=slips, **fields
     )
 
 
@@ -144,7 +144,7 @@ def make_record_problem(
     if "claim" in fields:
         words = check_fields(fields.pop("claim"), CLAIM_FIELDS, f"[{name}.claim] of {file}")
         claim = partial(claim, **words)
-    return RecordProblem(title=title_of(name), right_answer=make_runs, claim=claim, **fields)
+    return RecordProblem(title=make_title(name), right_answer=make_runs, claim=claim, **fields)
 
 
 def check_fields(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def check_fields(table: Mapping[str, Any], kinds: Mapping[str, str], place: str)
             raise UsageError(f"{place} has no {field}: add it, {kind}.")
         if find_kind(table[field]) != kind:
             raise UsageError(f"{field} in {place} is {table[field]!r}: write {kind}.")
-    return {field: unwrap(value) for field, value in table.items()}
+    return {field: unwrap_value(value) for field, value in table.items()}
 
 
 def find_kind(value: Any) -> str | None:
@@ -173,22 +173,22 @@ def find_kind(value: Any) -> str | None:
         return None
     if all(isinstance(item, str) for item in value):
         return TEXTS
-    if all(is_slip(item) for item in value):
+    if all(is_wrong_answer_hint(item) for item in value):
         return SLIPS
     return None
 
 
-def is_slip(item: Any) -> bool:
+def is_wrong_answer_hint(item: Any) -> bool:
     """Whether an item is a pair [number, text]."""
     if not isinstance(item, list):
         return False
     return [find_kind(part) for part in item] == [NUMBER, TEXT]
 
 
-def unwrap(value: Any) -> Any:
+def unwrap_value(value: Any) -> Any:
     """Texts without line breaks, lists as tuples."""
     if isinstance(value, str):
         return value.replace("\n", " ")
     if isinstance(value, list):
-        return tuple(unwrap(item) for item in value)
+        return tuple(unwrap_value(item) for item in value)
     return value

@@ -15,7 +15,7 @@ from ...files import store_folder
 from ...plots.guesses import Guess
 
 
-def book_file() -> Path:
+def find_guess_book() -> Path:
     """Where the guesses are."""
     return store_folder() / "course" / "guesses.json"
 
@@ -28,7 +28,7 @@ def load_guesses() -> list[Guess]:
     guesses: dict[str, Guess] = {}
     new_words = read_toml("course/kit/reworded.toml")
     try:
-        rows = json.loads(book_file().read_text(encoding="utf-8"))
+        rows = json.loads(find_guess_book().read_text(encoding="utf-8"))
         for row in rows:
             guess = Guess(**{**row, "written": tuple(row["written"])})
             question = new_words.get(guess.question, guess.question)
@@ -38,11 +38,13 @@ def load_guesses() -> list[Guess]:
     return list(guesses.values())
 
 
-def keep_guess(guess: Guess) -> None:
+def store_guess(guess: Guess) -> None:
     """Put a guess into the book; one at the same question is replaced. Where nothing can be written, nothing is."""
     by_question = {kept.question: kept for kept in load_guesses()}
     by_question[guess.question] = guess
     rows = [dataclasses.asdict(kept) for kept in by_question.values()]
     with suppress(OSError):
-        book_file().parent.mkdir(parents=True, exist_ok=True)
-        book_file().write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
+        find_guess_book().parent.mkdir(parents=True, exist_ok=True)
+        find_guess_book().write_text(
+            json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8"
+        )

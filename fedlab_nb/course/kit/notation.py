@@ -39,14 +39,14 @@ class Notation(Markdown):
 
     def _repr_html_(self) -> str:
         header = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(row_html(row) for row in self.rows)
+        body = "".join(make_row_html(row) for row in self.rows)
         box = FILTER_BOX if self.has_filter else ""
         return (
             f"<div>{box}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def row_html(row: Symbol) -> str:
+def make_row_html(row: Symbol) -> str:
     """A row of the table; its `data-find` is the text that the box searches."""
     cells = []
     for text in (f"${row.latex}$", row.meaning, row.shape, row.first, row.papers):

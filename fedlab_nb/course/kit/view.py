@@ -21,10 +21,10 @@ from IPython.display import display
 from ...declared import read_toml
 from ...errors import UsageError, check_number, choose
 from ...plots import Picture, png
-from ...plots.accuracy import mark_guess
-from ...plots.guesses import Guess, guesses
+from ...plots.accuracy import draw_guess_line
+from ...plots.guesses import Guess, draw_guesses
 from ...plots.words import describe_gap, plural
-from .guess_book import keep_guess
+from .guess_book import store_guess
 from .problem import BuildProblem, NumberProblem, Problem
 
 STYLES = read_toml("course/kit/styles.toml")  # {style: (label, colour)}
@@ -139,7 +139,7 @@ class ProblemView:
             if record is not None:
                 return record
             if isinstance(self.problem, BuildProblem):
-                return notebook_variable(self.problem.name)
+                return read_notebook_variable(self.problem.name)
             return box.value
 
         def on_hint(_: Any) -> None:
@@ -162,7 +162,7 @@ class ProblemView:
         return Form(card, [widgets.HBox(row), message])
 
 
-def notebook_variable(name: str) -> Any:
+def read_notebook_variable(name: str) -> Any:
     """The value of a variable of the running notebook; None where there is none."""
     shell = get_ipython()
     return None if shell is None else shell.user_ns.get(name)
@@ -208,11 +208,11 @@ class Snapshot:
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         for prediction in self.after:
             if prediction.unit == "%" and prediction.guess is not None:
-                mark_guess(getattr(self.shown, "figure", None), prediction.guess / 100)
+                draw_guess_line(getattr(self.shown, "figure", None), prediction.guess / 100)
         data, metadata = self.shown._repr_mimebundle_()
         text = repr(self)
         if "image/png" in data:
-            content = image_html(data["image/png"], metadata, text)
+            content = make_image_html(data["image/png"], metadata, text)
         else:
             content = data.get("text/html", html.escape(text))
         if not self.is_settled:
@@ -239,7 +239,7 @@ class Snapshot:
             prediction.callbacks.append(display_again)
 
 
-def image_html(image: bytes, metadata: Mapping[str, Any], text: str) -> str:
+def make_image_html(image: bytes, metadata: Mapping[str, Any], text: str) -> str:
     """A PNG image with the text below. metadata: of the image, as `Picture.image_metadata` gives it"""
     source = base64.b64encode(image).decode()
     css_class = ' class="fl-still"' if "needs_background" in metadata else ""
@@ -329,7 +329,7 @@ class Prediction:
     def _keep(self) -> None:
         """Keep a guess that has its answer for the closing page of the last lesson."""
         if self._is_revealed and self.guess is not None:
-            keep_guess(self.to_guess())
+            store_guess(self.to_guess())
 
     @property
     def gap(self) -> str:
@@ -470,7 +470,7 @@ class Score(Form):
         for prediction in PREDICTIONS.values():
             if prediction.guess is not None and prediction.gap:
                 answered.append(prediction.to_guess())
-        return guesses(answered)
+        return draw_guesses(answered)
 
     def page(self) -> str:
         """The score with its picture, and a link that saves the picture."""

@@ -18,7 +18,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, report_missing
+from ..kit.claims import CLEAR, Gap, figures_of, find_gaps, report_missing
 
 SKEWED = lesson_words(__name__, "skewed")
 mean_of, ten_seeds, two_causes = figures_of(__name__, "ten_seeds", "two_causes")
@@ -84,7 +84,7 @@ def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
     test images are looked at for it alone.
     """
     known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
-    gaps_by_pair = [gaps_of(known, pair) for pair in PAIRS]
+    gaps_by_pair = [find_gaps_of_pair(known, pair) for pair in PAIRS]
     found = []
     for both in zip(*gaps_by_pair, strict=True):  # the gaps of one setting
         words = "; ".join(gap.words() for gap in both)
@@ -101,14 +101,14 @@ def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
     return report_missing([wanted], found, "no run of matching, FedAvg and the ensemble", MANY)
 
 
-def gaps_of(outcomes: Sequence[Outcome], pair: str) -> list[Gap]:
+def find_gaps_of_pair(outcomes: Sequence[Outcome], pair: str) -> list[Gap]:
     """The gaps of one of PAIRS, one for each setting."""
     better, worse = PAIRS[pair]
 
     def describe(conditions: tuple) -> str:
         return f"α = {conditions[0].alpha:g}, {pair}"
 
-    return chosen_gaps(outcomes, None, better, worse, describe, MANY)
+    return find_gaps(outcomes, None, better, worse, describe, MANY)
 
 
 def solution_runs() -> Outcomes:
@@ -127,7 +127,7 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
     return linear_sum_assignment(distances)[1].tolist()
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator, units: int, width: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Two layers whose best order is clear, and the same by distances and by their squares (or
@@ -145,7 +145,7 @@ def hidden(
     return a, b
 
 
-def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def compute_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.linalg.norm(a[:, None] - b[None], axis=2)
 
 
@@ -153,7 +153,7 @@ def first_come(a: np.ndarray, b: np.ndarray) -> list[int]:
     """Unit after unit takes the nearest one that is still free."""
     free = list(range(len(b)))
     order = []
-    for row in distances(a, b):
+    for row in compute_distances(a, b):
         nearest = min(free, key=lambda j, row=row: row[j])
         order.append(nearest)
         free.remove(nearest)
@@ -162,7 +162,7 @@ def first_come(a: np.ndarray, b: np.ndarray) -> list[int]:
 
 SLIPS = {
     "as_they_stand": lambda a, b: np.arange(len(a)),
-    "nearest": lambda a, b: distances(a, b).argmin(1),  # whoever else has it
+    "nearest": lambda a, b: compute_distances(a, b).argmin(1),  # whoever else has it
     "inverse": lambda a, b: np.argsort(match_units(a, b)),  # where each unit of b goes
     "first_come": first_come,
     "from_one": lambda a, b: np.array(match_units(a, b)) + 1,
@@ -170,5 +170,7 @@ SLIPS = {
 
 
 q1, q2, q3, q4 = exercises(
-    __name__, q3=(both_causes, solution_runs), q4=Build(match_units, SIZES * 6, hidden, SLIPS)
+    __name__,
+    q3=(both_causes, solution_runs),
+    q4=Build(match_units, SIZES * 6, draw_hidden_case, SLIPS),
 )

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from ...errors import choose
 from ...panels import saved, theme
-from ...panels.controls import alpha_slider, put, seed_field
+from ...panels.controls import make_alpha_slider, make_seed_field, set_widget_value
 from ...panels.lab_view import LabView
 from ...panels.views import Chores, View
 from ...plots import Picture
-from ...plots.plane import Plane, Square, plane, tallness
+from ...plots.plane import Plane, Square, compute_height, draw_decision_regions
 from ...plots.style import use_size
 from ...plots.words import format_letters, join_words, percent, plural
-from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, STARTS, Predictor, Toy, islands, toy_at
+from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, STARTS, Predictor, Toy, place_islands, toy_at
 
 EDGE = 3.2  # the squares reach from -EDGE to EDGE
 GRID = 60  # places across and up
@@ -32,14 +32,14 @@ LEAST_INCH = 72  # pixels
 MOST_INCH = 125
 PAGE = (
     WIDTH,
-    tallness(SQUARES, WIDTH),
+    compute_height(SQUARES, WIDTH),
 )  # inches of the picture where no frame says how large it is
 HEIGHT = "270px"  # until the width is known
 WORDS = {"common": "common start", "own": "each its own start"}
 
 
 @lru_cache(1)
-def grid() -> Tensor:
+def make_grid() -> Tensor:
     """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
     coordinates = torch.linspace(-EDGE, EDGE, GRID)
     y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")
@@ -48,20 +48,22 @@ def grid() -> Tensor:
 
 def picture(toy: Toy) -> Picture:
     """All squares, with their words and numbers."""
-    clients = [client_square(toy, k) for k in range(CLIENTS)]
+    clients = [make_client_square(toy, k) for k in range(CLIENTS)]
     averages = [
-        square(toy, "Average of weights", toy.weights),
-        square(toy, "Average of predictions", toy.predictions),
+        make_square(toy, "Average of weights", toy.weights),
+        make_square(toy, "Average of predictions", toy.predictions),
     ]
     table = []
     for k, client in enumerate(clients):
         counts = zip(CLASSES, toy.counts(k), strict=True)
-        table.append({**table_row(client), **{f"points {name}": count for name, count in counts}})
-    table += [table_row(average) for average in averages]
+        table.append(
+            {**make_table_row(client), **{f"points {name}": count for name, count in counts}}
+        )
+    table += [make_table_row(average) for average in averages]
     start = "own starts" if toy.start == "own" else f"{toy.start} start"
-    return plane(
+    return draw_decision_regions(
         [*clients, *averages],
-        Plane(CLASSES, EDGE, island_circles()),
+        Plane(CLASSES, EDGE, list_island_circles()),
         setting=f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, "
         f"classes {join_words(CLASSES)}",
         sentence=describe_toy(toy, averages),
@@ -69,19 +71,19 @@ def picture(toy: Toy) -> Picture:
     )
 
 
-def island_circles() -> list[tuple[float, float, float, int]]:
+def list_island_circles() -> list[tuple[float, float, float, int]]:
     """Circles of two standard deviations around the islands: x, y, radius and class."""
     labels = [c for c, places in enumerate(CENTRES) for _ in places]
-    centres = islands().tolist()
+    centres = place_islands().tolist()
     return [(x, y, 2 * SPREAD, label) for (x, y), label in zip(centres, labels, strict=True)]
 
 
-def table_row(square: Square) -> dict[str, object]:
+def make_table_row(square: Square) -> dict[str, object]:
     """The square's row of the table."""
     return {"picture": square.title, "right": square.foot.removesuffix(" right")}
 
 
-def client_square(toy: Toy, k: int) -> Square:
+def make_client_square(toy: Toy, k: int) -> Square:
     """The square of a client, with the points that it trains on."""
     x, y = toy.shards[k]
     held = []
@@ -90,13 +92,15 @@ def client_square(toy: Toy, k: int) -> Square:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
     remark = f"\nhas {join_words(held)}"
-    return square(toy, f"Client {format_letters(k)}", toy.client(k), remark, **dots)
+    return make_square(toy, f"Client {format_letters(k)}", toy.client(k), remark, **dots)
 
 
-def square(toy: Toy, title: str, predictor: Predictor, remark: str = "", **dots: object) -> Square:
+def make_square(
+    toy: Toy, title: str, predictor: Predictor, remark: str = "", **dots: object
+) -> Square:
     """What a predictor says at each place of the grid."""
     right = f"{percent(toy.accuracy(predictor))} right"
-    scores = predictor(grid()).unflatten(0, (GRID, GRID))
+    scores = predictor(make_grid()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
     return Square(title, right, words, scores.numpy(), **dots)
 
@@ -135,8 +139,8 @@ class PlanePanel(saved.Saved):
 
     def __init__(self, alpha: float, seed: int, start: str) -> None:
         self.error = ""
-        self.alpha = alpha_slider(width=360)
-        self.seed = seed_field(width=120)
+        self.alpha = make_alpha_slider(width=360)
+        self.seed = make_seed_field(width=120)
         self.start = theme.make_widget(
             widgets.ToggleButtons,
             "fl-start",
@@ -165,7 +169,7 @@ class PlanePanel(saved.Saved):
         """Give controls a value: alpha, seed, start. UsageError for other names and values."""
         for name, value in values.items():
             choose("control", name, ("alpha", "seed", "start"))
-            put(getattr(self, name), name, value)
+            set_widget_value(getattr(self, name), name, value)
 
     @property
     def toy(self) -> Toy:
@@ -197,7 +201,7 @@ class PlanePanel(saved.Saved):
     def _resized(self) -> None:
         """The frame has another width: give it the height that the squares need there."""
         width = self._view.frame.size[0] / self.inch
-        self._view.frame.layout.height = f"{tallness(SQUARES, width) * self.inch:.0f}px"
+        self._view.frame.layout.height = f"{compute_height(SQUARES, width) * self.inch:.0f}px"
         self._draw()
 
     def _draw(self) -> None:

@@ -38,7 +38,7 @@ Predictor = Callable[[Tensor], Tensor]
 
 
 @lru_cache(1)
-def points() -> Dataset:
+def make_points() -> Dataset:
     """The points, always the same: islands on a ring, the same number of points in each."""
     island_labels = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places])
     x = {}
@@ -46,7 +46,7 @@ def points() -> Dataset:
     for part, count in POINTS.items():
         stream = generator(0, "plane", part)
         y[part] = island_labels.repeat_interleave(count)
-        centres = islands().repeat_interleave(count, 0)
+        centres = place_islands().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
     arrays = [*x.values(), *y.values()]
     digest = hash_parts("plane", *(array.numpy().tobytes() for array in arrays))
@@ -63,7 +63,7 @@ def points() -> Dataset:
     )
 
 
-def islands() -> Tensor:
+def place_islands() -> Tensor:
     """Their centres `[I, 2]`, class by class."""
     places = torch.tensor([place for places in CENTRES for place in places])
     angles = places / len(places) * 2 * math.pi
@@ -88,7 +88,9 @@ class Toy:
         self.alpha = alpha
         self.seed = seed
         self.start = choose("start", start, STARTS)
-        self.federation: Federation = federate(points(), alpha=alpha, clients=CLIENTS, seed=seed)
+        self.federation: Federation = federate(
+            make_points(), alpha=alpha, clients=CLIENTS, seed=seed
+        )
         data = self.federation.dataset
         self.shards = []
         for rows, _ in self.federation.split(HELD_OUT):

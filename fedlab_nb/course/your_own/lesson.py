@@ -13,7 +13,7 @@ from ...plots.words import join_words
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, stored_values
+from ..kit.claims import CLEAR, SHORT, figures_of, find_gaps, load_stored_values
 
 AVERAGING = (
     "no better than one hospital alone",
@@ -43,7 +43,7 @@ def how_good(outcomes: Sequence[Outcome]) -> str:
 
 def wins(figure: str) -> int:
     """In how many of the ten federations a declared difference is above zero."""
-    return sum(value > 0 for value in stored_values(__name__, figure).values())
+    return sum(value > 0 for value in load_stored_values(__name__, figure).values())
 
 
 # ---------------------------------------------------------------------------------- exercises
@@ -66,7 +66,7 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     found = []
     for method in own_methods:
         pair = [o for o in outcomes if o.method in (method, "ensemble")]
-        for gap in chosen_gaps(pair, None, method, "ensemble", describe_alpha):
+        for gap in find_gaps(pair, None, method, "ensemble", describe_alpha):
             text = f"{method} at {gap.name}: {gap.mean} points"
             if gap.kind == CLEAR and is_the_lessons(method, pair):
                 return Verdict(
@@ -178,7 +178,7 @@ SLIPS = {
 }
 
 
-def hidden(
+def draw_hidden_case(
     stream: np.random.Generator, hospitals: int, columns: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of hospitals of different sizes and patients: no value is exactly constant."""
@@ -195,6 +195,6 @@ def hidden(
 
 
 SIZES = ((1, 2), (2, 3), (5, 4), (3, 1))  # hospitals and columns
-q1, q2, q3 = exercises(
-    __name__, q2=(beats_the_ensemble, example_runs), q3=Build(mean_and_spread, SIZES, hidden, SLIPS)
-)
+BUILD = Build(mean_and_spread, SIZES, draw_hidden_case, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=BUILD)

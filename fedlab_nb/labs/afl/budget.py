@@ -9,7 +9,7 @@ from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import find_smallest_sigma
 from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, mean_percent
-from ...plots.study import against
+from ...plots.study import draw_accuracy_lines
 from ...plots.style import SECOND, Look, look
 from ...plots.words import Setting, join_words
 from ..button_view import ButtonView, group_accuracies_by_seed
@@ -97,7 +97,7 @@ def draw_budgets(
         lines[label_without_noise] = dict.fromkeys(with_noise, by_budget[None])
         looks[label] = Look(colour, "o", "-")
         looks[label_without_noise] = Look(colour, "", ":")
-    return against(
+    return draw_accuracy_lines(
         lines,
         "ε",
         "ε (smaller: more private)",

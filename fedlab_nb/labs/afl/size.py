@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ...panels import PanelState, PlannedRuns, describe_settings
 from ...plots import Picture, Series, data_size, percent
-from ...plots.study import against
+from ...plots.study import draw_accuracy_lines
 from ...plots.words import Setting
 from ..button_view import ButtonView, make_series
 from ..runs import Steps, plan_runs, run_all
@@ -74,4 +74,6 @@ def draw_sizes(
     sentence = (
         f"{', '.join(descriptions)}; the pixels {percent(pixels.mean)} for {data_size(pixels.up)}."
     )
-    return against(lines, "d", "number of random features d", setting=setting, sentence=sentence)
+    return draw_accuracy_lines(
+        lines, "d", "number of random features d", setting=setting, sentence=sentence
+    )

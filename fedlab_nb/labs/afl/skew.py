@@ -6,7 +6,7 @@ from ...methods import label_of
 from ...panels import PanelState, PlannedRuns, describe_settings
 from ...panels.nearest_results import collect_accuracies
 from ...plots import Picture, plural
-from ...plots.study import against
+from ...plots.study import draw_accuracy_lines
 from ...studies.stored_results import DIGITS, list_stored_sets, load
 from ..button_view import ButtonView, group_accuracies_by_seed
 from ..runs import Steps, run_all, select_settings
@@ -56,7 +56,7 @@ class Skew(ButtonView):
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked
-        return against(by_method, "α", setting=setting, chance=chance)
+        return draw_accuracy_lines(by_method, "α", setting=setting, chance=chance)
 
 
 def name_run(method: str, alpha: float) -> str:

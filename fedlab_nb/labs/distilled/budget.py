@@ -8,7 +8,7 @@ import ipywidgets as widgets
 from ...methods import label_of
 from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, data_size, mean_percent
-from ...plots.study import against
+from ...plots.study import draw_accuracy_lines
 from ...plots.style import INK, Look, look
 from ...plots.words import Setting
 from ...studies.outcome import Outcome
@@ -107,7 +107,7 @@ def draw_budgets(
     looks["test images"] = Look(INK, "*", "-")
     for title, budget in others.items():
         lines[title] = dict.fromkeys(budgets, budget.test)
-    return against(
+    return draw_accuracy_lines(
         lines,
         "m_c",
         "images per class m_c",

@@ -112,7 +112,7 @@ def read_histories(state: PanelState) -> dict[int, Points]:
     """{seed: points} of the finished seeds; before one is finished, of those that run."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
-    row = state.runs.find("fedet")
+    row = state.runs.find_row("fedet")
     if row is not None and row.live:
         return dict(row.live)
     return {0: []}

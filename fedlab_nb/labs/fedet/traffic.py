@@ -77,7 +77,7 @@ class Traffic(LabView):
                 "fedavg_multi.rounds": rounds,
                 "fedavg_multi.local_epochs": epochs,
             }
-        return plan_runs("fedavg_multi", state.runs.find("fedet").settings, changes)
+        return plan_runs("fedavg_multi", state.runs.find_row("fedet").settings, changes)
 
     def draw(self, state: PanelState) -> Picture:
         outcomes_by_name = {"Fed-ET": state.outcomes, **(state.worked or {})}

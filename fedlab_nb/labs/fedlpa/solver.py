@@ -77,7 +77,7 @@ class Solver(LabView):
     def draw(self, state: PanelState) -> Picture:
         if state.outcome is None:
             # The settings of the run, as the knob may have been moved since it began.
-            settings = state.runs.find("fedlpa").settings
+            settings = state.runs.find_row("fedlpa").settings
             name = settings.get("fedlpa.solver", FedLPA.solver)
             solutions = Solutions({name: state.report.curves}, {}, state.setting)
             return draw_solutions(solutions, is_running=True)

@@ -90,7 +90,7 @@ class Sample(LabView):
             for method, others in state.others.items():
                 yield
                 first = next(iter(others.values()))
-                models[shorten_title(state.runs.find(method).title)] = first.model
+                models[shorten_title(state.runs.find_row(method).title)] = first.model
         return {
             "x": x.numpy(),
             "y": data.y_test[points].numpy(),

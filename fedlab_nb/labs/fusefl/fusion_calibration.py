@@ -42,7 +42,7 @@ class FusionCalibration(LabView):
         if options["head"] != "ccvr":
             blocks.append(options["blocks"])
         changes = {f"K = {k}": {"fusefl.blocks": k, "fusefl.head": "ccvr"} for k in blocks}
-        return plan_runs("fusefl", state.runs.find("fusefl").settings, changes)
+        return plan_runs("fusefl", state.runs.find_row("fusefl").settings, changes)
 
     def work(self, state: PanelState) -> Steps:
         """A list of outcomes."""

@@ -71,11 +71,13 @@ LEGS = {
 }
 
 
-def write(path: str | Path, *, force: bool = False) -> Path:
+def write_page(path: str | Path, *, force: bool = False) -> Path:
     """Write the page to `path` and return it. RunError where that is no place to write, UsageError where a file of
     somebody else's is there already, unless `force`."""
     check_replaceable([path], force=force)
-    data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(make_page_data(), ensure_ascii=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
 
     def find_part(place: re.Match) -> str:
         """What stands where the template has this "@name@"."""
@@ -103,42 +105,51 @@ def joined(*files: Path) -> str:
     return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
-def content() -> dict[str, Any]:
-    """The page's numbers, {data set: `of_set`}, of all data sets that have a stored table."""
-    return {name: of_set(load(name)) for name in list_stored_sets()}
+def make_page_data() -> dict[str, Any]:
+    """The page's numbers, {data set: its entry}, of all data sets that have a stored table."""
+    return {name: make_dataset_entry(load(name)) for name in list_stored_sets()}
 
 
-def of_set(table: StoredTable) -> dict[str, Any]:
+def make_dataset_entry(table: StoredTable) -> dict[str, Any]:
     """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
     the seeds; labels: of the training samples, a figure each."""
     dataset = load_data(table.dataset)
     infos = [METHODS[name].info for name in table.methods]
+    methods = []
+    results = {}
+    for info in infos:
+        methods.append(vars(info) | describe_method_look(table.title(info.name)) | {"needs": ""})
+        results[info.name] = [
+            [make_result_entry(table, info.name, alpha, clients) for alpha in table.alphas]
+            for clients in table.clients
+        ]
     axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
     return {
         "about": {"date": table.about["date"], "settings": axes},
         "title": find_title(table.dataset),
-        "images": images(table.dataset),
+        "images": describe_images(table.dataset),
         "t": round(compute_t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(list(dataset.class_names), class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods(table.methods),
-        "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
-        "words": words(table),
-        "results": {
-            i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients]
-            for i in infos
-        },
-        "labels": figures(dataset.y_train),
-        "live": live(dataset, table),
+        "methods": methods,
+        "words": describe_stored_results(table),
+        "results": results,
+        "labels": encode_labels(dataset.y_train),
+        "live": make_live_entry(dataset, table),
     }
 
 
-def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
-    """What a run in the browser needs: training and test images as `pack_pixels`, the test images' classes, and the
-    `rows` of what it measures, by name and look; `flights`: what becomes of the messages, without their bytes."""
-    titles = {name: table.title(name) for name in table.methods} | {
-        "logits": label_of("ensemble", {"rule": "logits"})
-    }
+def make_live_entry(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
+    """What a run in the browser needs.
+
+    train, test: images as `pack_pixels` has them
+    answers: the classes of the test images
+    rows: name and look of what the run measures
+    flights: what becomes of the messages, without their bytes
+    """
+    titles = {name: table.title(name) for name in table.methods}
+    titles["logits"] = label_of("ensemble", {"rule": "logits"})
     trains_networks = table.dataset == TRAINED
     runs = RUNS if trains_networks else SUMS
     levels = find_levels(dataset.x_train)
@@ -148,7 +159,7 @@ def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
         "levels": levels,
         "train": pack_pixels(dataset.x_train, levels),
         "test": pack_pixels(dataset.x_test, levels),
-        "answers": figures(dataset.y_test),
+        "answers": encode_labels(dataset.y_test),
         "rows": [describe_row(name, titles[name]) for name in runs],
         "flights": describe_flights(
             {name: make_ledger(legs) for name, legs in LEGS.items() if name in runs}
@@ -166,7 +177,7 @@ def make_ledger(legs: Iterable[tuple[str, str, bool]]) -> Ledger:
 
 def describe_row(name: str, title: str) -> dict[str, str]:
     """A method of the stage: its name and look, `short` beside a bar, `phrase` at the beginning of a sentence."""
-    row = {"name": name, **called(title), "phrase": PHRASES.get(name, title)}
+    row = {"name": name, **describe_method_look(title), "phrase": PHRASES.get(name, title)}
     row["short"] = SHORT_NAMES.get(name, row["short"])
     return row
 
@@ -183,19 +194,20 @@ def pack_pixels(images: Tensor, levels: int) -> str:
     return base64.b64encode(steps.numpy().tobytes()).decode("ascii")
 
 
-def figures(labels: Any) -> str:
+def encode_labels(labels: Tensor) -> str:
     """One figure a label; there are at most ten classes."""
     return "".join(map(str, labels.tolist()))
 
 
-def words(table: StoredTable) -> str:
+def describe_stored_results(table: StoredTable) -> str:
     """What is stored, at the end of the page."""
-    about, made = table.about, table.options(table.methods[0])
+    about = table.about
+    made = table.options(table.methods[0])
     runs = len(table.rows) * len(table.seeds)
     seeds = ", ".join(map(str, table.seeds))
     alphas = join_words([f"{a:g}" for a in table.alphas])
     return (
-        f"Results of {len(table.methods)} methods on {images(table.dataset)} at α = {alphas}, "
+        f"Results of {len(table.methods)} methods on {describe_images(table.dataset)} at α = {alphas}, "
         f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
         f"classroom: {made['recipe.epochs']} local epochs, batches of {made['recipe.batch_size']}, "
@@ -203,7 +215,7 @@ def words(table: StoredTable) -> str:
     )
 
 
-def images(dataset: str) -> str:
+def describe_images(dataset: str) -> str:
     """What a sentence says of the data set's images: 'the digits (8 × 8 pixels, 360 test images)'."""
     about = describe(dataset)
     _, height, width = about.input_shape
@@ -211,25 +223,25 @@ def images(dataset: str) -> str:
     return f"the {kind} ({height} × {width} pixels, {about.n_test} test images)"
 
 
-def called(title: str) -> dict[str, str]:
+def describe_method_look(title: str) -> dict[str, str]:
     """A method's title, the short one, and its look as SVG has it."""
     colour, marker, line = look(title)
     shapes = {"outline": draw_outline(marker, MARK), "dash": DASHES[line]}
     return {"title": title, "short": shorten_title(title), "colour": colour, **shapes}
 
 
-def result(table: StoredTable, method: str, alpha: float, clients: int) -> dict[str, Any]:
+def make_result_entry(
+    table: StoredTable, method: str, alpha: float, clients: int
+) -> dict[str, Any]:
     """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
     accuracies = table.accuracies(method, alpha, clients)
-    of = band(accuracies)
-    up, down = (
-        fmean(table.values(f"bytes_{way}", method, alpha, clients).values())
-        for way in ("up", "down")
-    )
+    accuracy = band(accuracies)
+    bytes_up = table.values("bytes_up", method, alpha, clients)
+    bytes_down = table.values("bytes_down", method, alpha, clients)
     return {
-        "mean": of.mean,
-        "half": round(of.half_width, DIGITS),
-        "accuracies": [*accuracies.values()],
-        "up": up,
-        "down": down,
+        "mean": accuracy.mean,
+        "half": round(accuracy.half_width, DIGITS),
+        "accuracies": list(accuracies.values()),
+        "up": fmean(bytes_up.values()),
+        "down": fmean(bytes_down.values()),
     }

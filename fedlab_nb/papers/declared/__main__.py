@@ -11,36 +11,39 @@ python -m fedlab_nb.papers.declared --claims --seeds 100-109  # do the claims ho
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
 from ...studies.stored_figures import parse_seeds
-from ..points import COMMAND, compute_rows
-from .figures import ROOT, Figures, changes, complaints, load_all
+from ..points import COMMAND, DeclaredStudy, compute_rows
+from .figures import ROOT, FigureStudy, check_texts, find_changed_texts, load_all_studies
 
 
-def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
-    """Print each claim with its numbers, on other `seeds` if they are given (nothing is written then); exit code 1 if
-    an ordering is another one than the texts say."""
-    wrong = False
+def print_claims(studies: list[FigureStudy], seeds: str | None, workers: int) -> int:
+    """Print each claim with its numbers. Returns the exit code: 1 if an ordering is another one than
+    the texts say.
+
+    seeds: other seeds than those of the stored results, such as "100-109"; nothing is written then
+    """
+    is_wrong = False
     for study in studies:
-        rows = study.rows()
         if seeds:
-            rows = [
-                row
-                for _, row in compute_rows(
-                    [*study.points((), parse_seeds(seeds))], study.decimals, workers=workers
-                )
-            ]
-        for name in study.claims:
-            holds, words = study.judge(name, rows)
-            wrong |= holds is False
-            print(f"{study.name}.{name:28} {study.claims[name]:34} {words}", flush=True)
-    return int(wrong)
+            points = list(study.list_points((), parse_seeds(seeds)))
+            rows = [row for _, row in compute_rows(points, study.decimals, workers=workers)]
+        else:
+            rows = study.load_rows()
+        for claim, rule in study.claims.items():
+            judgement = study.judge_claim(claim, rows)
+            if judgement.holds is False:
+                is_wrong = True
+            print(f"{study.name}.{claim:28} {rule:34} {judgement.numbers}", flush=True)
+    return int(is_wrong)
 
 
-def main() -> int:
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command's options."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=form)
     parser.add_argument(
@@ -57,37 +60,68 @@ def main() -> int:
     parser.add_argument("--claims", action="store_true", help="judge the claims of the texts")
     parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
     parser.add_argument("--workers", type=int, default=1, help="processes")
-    asked, known = parser.parse_args(), load_all()
+    return parser
+
+
+def choose_studies(prefixes: Sequence[str]) -> list[DeclaredStudy]:
+    """The studies whose names begin with one of `prefixes`; all without prefixes. UsageError for one
+    that fits no study."""
+    studies = load_all_studies()
+    if not prefixes:
+        return list(studies.values())
+    for prefix in prefixes:
+        if not any(name.startswith(prefix) for name in studies):
+            choose("study", prefix, studies)
+    return [study for study in studies.values() if study.name.startswith(tuple(prefixes))]
+
+
+def parse_methods(text: str) -> list[str]:
+    """Read "fens,afl"; UsageError for a name that is no method's."""
+    names = [name.strip() for name in text.split(",")]
+    return [choose("method", name, METHODS) for name in names if name]
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    parser = make_parser()
+    options = parser.parse_args()
     try:
-        for name in asked.names:
-            choose("study", name, [name] if any(key.startswith(name) for key in known) else known)
-        anew = [
-            choose("method", name.strip(), METHODS)
-            for name in asked.anew.split(",")
-            if name.strip()
-        ]
+        studies = choose_studies(options.names)
+        methods = parse_methods(options.anew)
     except UsageError as error:
         parser.error(str(error))
-    studies = [
-        study
-        for key, study in known.items()
-        if not asked.names or key.startswith(tuple(asked.names))
-    ]
-    quoting = {study.name: study for study in studies if isinstance(study, Figures)}
-    if asked.claims:
-        return judge([*quoting.values()], asked.seeds, asked.workers)
-    for study in () if asked.texts or asked.check else studies:
-        if asked.later and isinstance(study, Figures):
-            study = study.with_later()
-        for point, reason in study.make(anew=anew, workers=asked.workers, progress=True).items():
-            print(f"{study.name} {point}: {reason}", file=sys.stderr)
-        print(f"{study.name}: complete", flush=True)
-    for path, text in () if asked.check else changes(ROOT, quoting).items():
-        write_file(path, text, force=True)
-        print(f"changed {path}")
-    wrong = [line for study in studies for line in study.stale()] + complaints(ROOT, quoting)
-    print("\n".join(wrong) or "All stored results hold, and the texts agree with them.")
-    return int(bool(wrong))
+    figure_studies = {study.name: study for study in studies if isinstance(study, FigureStudy)}
+    if options.claims:
+        return print_claims(list(figure_studies.values()), options.seeds, options.workers)
+    if not options.texts and not options.check:
+        for study in studies:
+            compute_study(study, methods, options.later, options.workers)
+    if not options.check:
+        for path, text in find_changed_texts(ROOT, figure_studies).items():
+            write_file(path, text, force=True)
+            print(f"changed {path}")
+    complaints = []
+    for study in studies:
+        complaints += study.describe_stale_rows()
+    complaints += check_texts(ROOT, figure_studies)
+    print("\n".join(complaints) or "All stored results hold, and the texts agree with them.")
+    return int(bool(complaints))
+
+
+def compute_study(
+    study: DeclaredStudy, recomputed: Sequence[str], with_later: bool, workers: int
+) -> None:
+    """Compute the missing rows of a study, and print which runs failed.
+
+    recomputed: methods that are computed in any case
+    with_later: also the runs that are made only on demand
+    """
+    if with_later and isinstance(study, FigureStudy):
+        study = study.include_later_runs()
+    failures = study.compute_missing_rows(recomputed=recomputed, workers=workers, progress=True)
+    for point, reason in failures.items():
+        print(f"{study.name} {point}: {reason}", file=sys.stderr)
+    print(f"{study.name}: complete", flush=True)
 
 
 if __name__ == "__main__":  # not in the processes that it starts

@@ -1,7 +1,8 @@
-"""Figures and claims of texts: declared runs, what is computed from their rows, and whether the texts agree.
+"""Figures and claims of texts: declared runs, what is computed from their rows, and whether the texts
+agree.
 
-`load_all` has all declared studies: these, the tries of the classroom's values (`papers/tuning`), and the runs of the
-papers' tables (`papers`).
+`load_all_studies` has all declared studies: these, the tries of the classroom's values
+(`papers/tuning`), and the runs of the papers' tables (`papers`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...declared import parse_toml
 from ...studies.grid import Study
@@ -28,10 +29,10 @@ from ...studies.stored_figures import (
     select_seeds,
 )
 from ...studies.stored_rows import FOLDER, Row, find_file, make_row_key
-from ..cells import stored_points
-from ..points import COMMAND, Declared, Point
+from ..cells import list_stored_points
+from ..points import COMMAND, DeclaredStudy, Point
 from ..reproduction import FILES
-from ..tuning import SETS, tuning_points
+from ..tuning import SETS, list_tuning_points
 
 SEEDS = tuple(range(10))
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
@@ -48,15 +49,25 @@ LESSONS = ROOT / "fedlab_nb" / "course"
 TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
 
 
+class Judgement(NamedTuple):
+    """Whether a claim holds, and its numbers in words.
+
+    holds: None where the order is as claimed, but not clear on these seeds
+    """
+
+    holds: bool | None
+    numbers: str
+
+
 @dataclass(frozen=True)
-class Figures(Declared):
+class FigureStudy(DeclaredStudy):
     """Runs, the figures that are computed from them, and the claims that the texts make.
 
     A figure is a value for each seed: accuracies of one method, another column, a difference of two figures on the same
     seeds, or what a function of `measures` gives without any declared run: a constant, or {seed: value}.
 
     runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
-    later: runs that are made only on demand (`with_later`), as they take long: `core_minutes` on one core.
+    later: runs that are made only on demand (`include_later_runs`), as they take long: `core_minutes` on one core.
            Rows of them that are there stay, and are wanted like all others
     figures, claims: {name: what it is computed from};   quotes: {file: templates} in files that take no comments
     measures: the module of functions that measure more than a run's own numbers
@@ -70,123 +81,144 @@ class Figures(Declared):
     quotes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: str = ""
 
-    def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
-        """`seeds`: others than the declared ones."""
+    def list_points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
+        """List the points of all runs, and of the later ones that have rows.
+
+        seeds: others than the declared ones
+        """
         for name, declared in self.runs.items():
-            yield from self.points_of(name, declared, seeds)
+            yield from self.list_run_points(name, declared, seeds)
         stored = {make_row_key(row) for row in rows}
         for name, declared in self.later.items():
-            for point in self.points_of(name, without_minutes(declared), seeds):
+            for point in self.list_run_points(name, drop_minutes(declared), seeds):
                 if point.key in stored:
                     yield point
 
-    def points_of(
+    def list_run_points(
         self, name: str, declared: Mapping[str, Any], seeds: Sequence[int]
     ) -> Iterator[Point]:
-        """The points of the runs of that name; `seeds`: others than the declared ones."""
+        """List the points of the runs of that name; `seeds`: others than the declared ones."""
         settings = {"seeds": SEEDS, **declared}
         if seeds:
             settings["seeds"] = seeds
         grid = Study.declare(**settings)
         for cell in replace(grid, seeds=grid.seeds[:1]).cells():
             method = cell.plan.name
-            columns = {c: partial(self.column, c) for c in self.columns_of(name, method)}
+            columns = {}
+            for column in self.list_columns(name, method):
+                columns[column] = partial(self.read_column, column)
             yield Point(name, method, cell.values, cell.plan.settings, grid.seeds, columns)
 
-    def with_later(self) -> Figures:
+    def include_later_runs(self) -> FigureStudy:
         """The same study, which wants the runs that are made only on demand, too."""
-        later = {name: without_minutes(declared) for name, declared in self.later.items()}
+        later = {name: drop_minutes(declared) for name, declared in self.later.items()}
         return replace(self, runs={**self.runs, **later}, later={})
 
-    def columns_of(self, runs: str, method: str) -> list[str]:
-        """What the rows of a method in these runs keep."""
-        series = [
-            SERIES.fullmatch(part)
-            for text in self.figures.values()
-            for part in OPERATOR.split(text)
-        ]
-        read = {
-            m["column"]
-            for m in series
-            if m and (m["runs"], m["method"]) == (runs, method) and m["column"]
-        }
+    def list_columns(self, runs: str, method: str) -> list[str]:
+        """List the columns that the rows of a method in these runs keep: the declared ones, then
+        those that figures read."""
+        read = set[str]()
+        for text in self.figures.values():
+            for part in OPERATOR.split(text):
+                series = SERIES.fullmatch(part)
+                if series is None or not series["column"]:
+                    continue
+                if (series["runs"], series["method"]) == (runs, method):
+                    read.add(series["column"])
         return [*self.columns, *sorted(read - set(self.columns))]
 
-    def measure(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.measures), name)
+    def find_measure(self, name: str) -> Callable[..., Any]:
+        """Find a function of the module `measures`: by its name in the module's table MEASURES, or by
+        its own where there is no such table."""
+        module = importlib.import_module(self.measures)
+        functions = getattr(module, "MEASURES", vars(module))
+        return functions[name]
 
-    def column(self, name: str, outcome: Outcome) -> float | None:
-        """`report.heads.ccvr`: a path into the outcome, whole numbers being positions; `probes.mean`: what the function
-        `probes` of `measures` says under "mean". None where this method has nothing of the kind."""
+    def read_column(self, name: str, outcome: Outcome) -> float | None:
+        """Read a column of an outcome; None where this method has nothing of the kind.
+
+        name: a path into the outcome, such as `report.heads.ccvr`, whole numbers being positions;
+            or `probes.mean`: what the measure `probes` gives under "mean"
+        """
         value: Any = outcome
         steps = name.split(".")
         if not hasattr(outcome, steps[0]) and self.measures:
-            value = self.measure(steps.pop(0))(outcome)
+            value = self.find_measure(steps.pop(0))(outcome)
         for step in steps:
             if value is not None and re.fullmatch(r"-?\d+", step):
                 value = value[int(step)]
+            elif isinstance(value, Mapping):
+                value = value.get(step)
             else:
-                value = (
-                    value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
-                )
+                value = getattr(value, step, None)
         return value
 
-    def value(self, text: str, rows: Sequence[Row]) -> Values:
-        """A figure's values by seed; `text`: its name, an expression, or a number, which is the same on every seed."""
-        text = self.figures.get(text.strip(), text).strip()
-        if text.startswith("="):
-            name, _, arguments = text[1:].strip().partition("(")
-            measured = self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)"))
+    def compute_figure(self, expression: str, rows: Sequence[Row]) -> Values:
+        """Compute a figure's values by seed.
+
+        expression: its name, an expression of figures, or a number, which is the same on every seed
+        """
+        expression = self.figures.get(expression.strip(), expression).strip()
+        if expression.startswith("="):
+            name, _, arguments_text = expression[1:].strip().partition("(")
+            arguments = ast.literal_eval(f"({arguments_text.rstrip(')')},)")
+            measured = self.find_measure(name)(*arguments)
             if isinstance(measured, Mapping):
                 return dict(measured)
             return {0: float(measured)}
         try:
-            return compute_figure(text, self.figures, rows)
+            return compute_figure(expression, self.figures, rows)
         except ValueError as error:
             raise ValueError(f"Study {self.name}: {error}") from None
 
-    def judge(self, claim: str, rows: Sequence[Row]) -> tuple[bool | None, str]:
-        """Whether a claim holds on `rows`, and how: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole
-        band). None: the order is the same, but not clear on these seeds."""
+    def judge_claim(self, claim: str, rows: Sequence[Row]) -> Judgement:
+        """Judge whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise),
+        `a > 0.3` (its whole band)."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
-        of = band(self.value(f"{left} - {right}", rows))
-        words = f"{100 * of.mean:+.1f} ± {100 * of.half_width:.1f}, {of.verdict}"
-        if sign == ">" and of.mean <= 0:
-            return False, f"{words}: REVERSED"
-        return of.verdict == ("clear" if sign == ">" else "within the noise") or None, words
+        difference = band(self.compute_figure(f"{left} - {right}", rows))
+        numbers = f"{100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f}"
+        numbers += f", {difference.verdict}"
+        if sign == ">" and difference.mean <= 0:
+            return Judgement(False, f"{numbers}: REVERSED")
+        expected = "clear" if sign == ">" else "within the noise"
+        return Judgement(True if difference.verdict == expected else None, numbers)
 
-    def methods_of(self, text: str) -> set[str]:
-        """The methods whose runs a figure, or an expression of figures, reads."""
-        text = text.strip()
-        if text in self.figures:
-            return self.methods_of(self.figures[text])
-        parts = OPERATOR.split(text)
+    def find_methods(self, expression: str) -> set[str]:
+        """Find the methods whose runs a figure, or an expression of figures, reads."""
+        expression = expression.strip()
+        if expression in self.figures:
+            return self.find_methods(self.figures[expression])
+        parts = OPERATOR.split(expression)
         if len(parts) > 1:
-            return set().union(*map(self.methods_of, parts))
-        series = SERIES.fullmatch(text)
+            return set().union(*map(self.find_methods, parts))
+        series = SERIES.fullmatch(expression)
         return {series["method"]} if series else set()
 
     def is_at_edge(self, claim: str, rows: Sequence[Row]) -> bool:
         """Whether rounding on another processor could turn a claim that holds on `rows` into one that does not."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
-        of = band(self.value(f"{left} - {right}", rows))
-        room = of.low if sign == ">" else min(-of.low, of.high)
-        amplified = self.methods_of(f"{left} - {right}") & {*AMPLIFIERS}
-        return room < (MOVES_AMPLIFIED if amplified else MOVES)
+        difference = band(self.compute_figure(f"{left} - {right}", rows))
+        if sign == ">":
+            distance = difference.low
+        else:
+            distance = min(-difference.low, difference.high)
+        if self.find_methods(f"{left} - {right}") & set(AMPLIFIERS):
+            return distance < MOVES_AMPLIFIED
+        return distance < MOVES
 
-    def shown(self, what: str, rows: Sequence[Row]) -> str:
-        """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
-        name, _, form = what.partition(":")
+    def format_figure(self, reference: str, rows: Sequence[Row]) -> str:
+        """Write a figure as a text refers to it: `server`, `server:mean`, `server@0-2:each`."""
+        name, _, form = reference.partition(":")
         name, _, seeds = name.partition("@")
-        return format_figure(select_seeds(self.value(name, rows), seeds), form)
+        return format_figure(select_seeds(self.compute_figure(name, rows), seeds), form)
 
 
-def without_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:
+def drop_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `fl.study` in a declaration of `later`."""
     return {name: value for name, value in declared.items() if name != "core_minutes"}
 
 
-def load(path: Path) -> Figures:
+def load_study(path: Path) -> FigureStudy:
     """The study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
     lesson's beside its declaration."""
     content = parse_toml(path.read_text(encoding="utf-8"))
@@ -194,121 +226,160 @@ def load(path: Path) -> Figures:
     results = path.with_suffix(".json")
     if path.parent == DECLARATIONS:
         results = FOLDER / results.name
-    return Figures(content.pop("name", path.stem), results, **{"decimals": 6, **content})
+    return FigureStudy(content.pop("name", path.stem), results, **{"decimals": 6, **content})
 
 
-def load_all() -> dict[str, Declared]:
+def load_all_studies() -> dict[str, DeclaredStudy]:
     """{name: study} of all declared studies."""
-    note = "accuracy: share of the validation images, a fixed fifth of the training images; no test image was used"
-    files = [
-        *LESSONS.glob("*/figures.toml"),
-        *(set(DECLARATIONS.glob("*.toml")) - {DECLARATIONS / "tuning.toml"}),
-    ]
-    studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
-    for path, name in ((find_file("tuning", name), name) for name in SETS):
-        studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
+    files = list(LESSONS.glob("*/figures.toml"))
+    files += [path for path in DECLARATIONS.glob("*.toml") if path.name != "tuning.toml"]
+    studies: list[DeclaredStudy] = [load_study(file) for file in files]
+    studies.sort(key=lambda study: study.name)
+    note = (
+        "accuracy: share of the validation images, a fixed fifth of the training images; "
+        "no test image was used"
+    )
+    for dataset in SETS:
+        path = find_file("tuning", dataset)
+        list_points = partial(list_tuning_points, dataset)
+        studies.append(DeclaredStudy(path.stem, path, note, wanted=list_points))
     note = "accuracy: share of the test images; by seed"
-    for path, large in zip(FILES, (False, True), strict=True):
-        studies.append(Declared(path.stem, path, note, wanted=partial(stored_points, large=large)))
+    small_file, large_file = FILES
+    studies.append(DeclaredStudy(small_file.stem, small_file, note, wanted=list_stored_points))
+    list_large_points = partial(list_stored_points, large=True)
+    studies.append(DeclaredStudy(large_file.stem, large_file, note, wanted=list_large_points))
     return {study.name: study for study in studies}
 
 
 # ------------------------------------------------------------------------------------------------------- in texts
-def pages(root: Path) -> Iterator[Path]:
-    """All Markdown texts that may name figures."""
-    return (path for folder in TEXTS for path in sorted(root.glob(f"{folder}/*.md")))
+def find_texts(root: Path) -> Iterator[Path]:
+    """All Markdown texts below `root` that may name figures."""
+    for folder in TEXTS:
+        yield from sorted(root.glob(f"{folder}/*.md"))
 
 
 StoredRows = Mapping[str, Sequence[Row]]  # by study; a text has many figures of the same one
+StudyClaim = tuple[str, str]  # names of a study and of one of its claims
 
 
-def mended(text: str, studies: Mapping[str, Figures], rows: StoredRows) -> str:
-    """`text` with the figures of `studies` as they are now."""
+def update_figures(text: str, studies: Mapping[str, FigureStudy], rows: StoredRows) -> str:
+    """Return `text` with the figures of `studies` as they are now."""
 
-    def put(match: re.Match) -> str:
+    def write_marked_figure(match: re.Match) -> str:
         name = match["study"]
         if name not in studies:
             return match[0]
-        value = studies[name].shown(match["what"], rows[name])
+        value = studies[name].format_figure(match["what"], rows[name])
         return f"<!--n {name}.{match['what']}-->{value}<!--/n-->"
 
-    return FIGURE.sub(put, text)
+    return FIGURE.sub(write_marked_figure, text)
 
 
-def quoted(text: str, template: str, study: Figures, rows: Sequence[Row]) -> str:
-    """`text` with the figures of a template such as "{server} % against {equal:mean} %" as they are now. A space of the
-    template stands for any white space. ValueError if the text has no such place."""
-    pieces = re.split(r"\{([^}]+)\}", template)
-    fixed = [r"\s+".join(map(re.escape, re.split(r"\s+", piece))) for piece in pieces[::2]]
-    pattern = re.compile(r"([^\n]{1,60}?)".join(f"({part})" for part in fixed))
+def update_quotes(text: str, template: str, study: FigureStudy, rows: Sequence[Row]) -> str:
+    """Return `text` with the figures of a template as they are now. ValueError if the text has no
+    such place.
+
+    template: such as "{server} % against {equal:mean} %"; a space stands for any white space
+    """
+    pieces = re.split(r"\{([^}]+)\}", template)  # fixed words and references in turn
+    patterns = []
+    for words in pieces[::2]:
+        patterns.append("(" + r"\s+".join(map(re.escape, re.split(r"\s+", words))) + ")")
+    pattern = re.compile(r"([^\n]{1,60}?)".join(patterns))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
-    values = [study.shown(piece, rows) for piece in pieces[1::2]]
-    values.append("")
+    values = [study.format_figure(reference, rows) for reference in pieces[1::2]]
 
-    def put(match: re.Match) -> str:
-        return "".join(
-            words + value for words, value in zip(match.groups()[::2], values, strict=True)
-        )
+    def write_place(match: re.Match) -> str:
+        fixed_words = match.groups()[::2]
+        written = fixed_words[0]
+        for value, words in zip(values, fixed_words[1:], strict=True):
+            written += value + words
+        return written
 
-    return pattern.sub(put, text)
+    return pattern.sub(write_place, text)
 
 
-def changes(root: Path, studies: Mapping[str, Figures]) -> dict[Path, str]:
-    """{path: the text as it should be} of all texts that name another figure than their study; ValueError where one
-    cannot be read."""
-    rows = {name: study.rows() for name, study in studies.items()}
-    new = {path: mended(path.read_text(encoding="utf-8"), studies, rows) for path in pages(root)}
+def find_changed_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[Path, str]:
+    """{path: the text as it should be} of all texts that name another figure than their study;
+    ValueError where one cannot be read."""
+    rows = {name: study.load_rows() for name, study in studies.items()}
+    texts = {path: path.read_text(encoding="utf-8") for path in find_texts(root)}
+    updated = {path: update_figures(text, studies, rows) for path, text in texts.items()}
     for name, study in studies.items():
         for file, templates in study.quotes.items():
             path = root / file
-            text = new.get(path) or path.read_text(encoding="utf-8")
+            if path not in texts:
+                texts[path] = path.read_text(encoding="utf-8")
+            text = updated.get(path) or texts[path]
             for template in templates:
-                text = quoted(text, template, study, rows[name])
-            new[path] = text
-    return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
+                text = update_quotes(text, template, study, rows[name])
+            updated[path] = text
+    return {path: text for path, text in updated.items() if text != texts[path]}
 
 
-def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
-    """One sentence for each text that disagrees with its study, and for each claim that does not hold, stands in no
-    text, or in no study."""
-    lines = [
-        f"{path.name}: a figure differs from its study; run {COMMAND} --texts"
-        for path in changes(root, studies)
-    ]
-    found = (
-        match for path in pages(root) for match in CLAIM.finditer(path.read_text(encoding="utf-8"))
-    )
-    marked = {(match["study"], match["claim"]) for match in found if match["study"] in studies}
-    claims = {(name, claim) for name, study in studies.items() for claim in study.claims}
-    lines += [
-        f"{name}: a text marks {claim!r}, and no such claim is declared"
-        for name, claim in marked - claims
-    ]
-    lines += [
-        f"{name}: no text marks the claim with <!--c {name}.{claim}-->"
-        for name, claim in claims - marked
-    ]
-    said = edges_said(root)
-    for name, claim in sorted(claims):
+def check_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
+    """One sentence for each text that disagrees with its study, and for each claim that does not
+    hold, stands in no text, or in no study."""
+    lines = []
+    for path in find_changed_texts(root, studies):
+        lines.append(f"{path.name}: a figure differs from its study; run {COMMAND} --texts")
+    marked = {claim for claim in find_marked_claims(root) if claim[0] in studies}
+    declared = set[StudyClaim]()
+    for name, study in studies.items():
+        declared.update((name, claim) for claim in study.claims)
+    for name, claim in marked - declared:
+        lines.append(f"{name}: a text marks {claim!r}, and no such claim is declared")
+    for name, claim in declared - marked:
+        lines.append(f"{name}: no text marks the claim with <!--c {name}.{claim}-->")
+    return lines + check_claims(studies, find_edge_remarks(root))
+
+
+def check_claims(
+    studies: Mapping[str, FigureStudy], edge_remarks: Collection[StudyClaim]
+) -> list[str]:
+    """One sentence for each claim that does not hold, or whose text is wrong about whether it lies
+    at the edge of its band.
+
+    edge_remarks: the claims of which a text says so
+    """
+    lines = []
+    for name in sorted(studies):
         study = studies[name]
-        rows = study.rows()
-        holds, words = study.judge(claim, rows)
-        if not holds:
-            lines.append(f"{name}: {claim} ({study.claims[claim]}) does not hold: {words}")
-        elif study.is_at_edge(claim, rows) and (name, claim) not in said:
-            lines.append(f"{name}: {claim}: {words}; write '{EDGE})' after its mark in the text")
-        elif (name, claim) in said and not study.is_at_edge(claim, rows):
-            lines.append(f"{name}: {claim}: {words}; it is not at the edge, as the text says")
+        rows = study.load_rows() if study.claims else []
+        for claim in sorted(study.claims):
+            judgement = study.judge_claim(claim, rows)
+            has_remark = (name, claim) in edge_remarks
+            if not judgement.holds:
+                rule = study.claims[claim]
+                lines.append(f"{name}: {claim} ({rule}) does not hold: {judgement.numbers}")
+            elif study.is_at_edge(claim, rows) and not has_remark:
+                lines.append(
+                    f"{name}: {claim}: {judgement.numbers}; "
+                    f"write '{EDGE})' after its mark in the text"
+                )
+            elif has_remark and not study.is_at_edge(claim, rows):
+                lines.append(
+                    f"{name}: {claim}: {judgement.numbers}; it is not at the edge, as the text says"
+                )
     return lines
 
 
-def edges_said(root: Path) -> set[tuple[str, str]]:
-    """(study, claim) of the claims of which a text says that they lie at the edge of their band."""
-    said = set()
-    for path in pages(root):
+def find_marked_claims(root: Path) -> set[StudyClaim]:
+    """The claims that the texts mark."""
+    claims = set()
+    for path in find_texts(root):
+        for match in CLAIM.finditer(path.read_text(encoding="utf-8")):
+            claims.add((match["study"], match["claim"]))
+    return claims
+
+
+def find_edge_remarks(root: Path) -> set[StudyClaim]:
+    """The claims of which a text says that they lie at the edge of their band."""
+    remarks = set()
+    for path in find_texts(root):
         text = path.read_text(encoding="utf-8")
         for match in CLAIM.finditer(text):
             if text[match.end() :].lstrip().startswith(EDGE):
-                said.add((match["study"], match["claim"]))
-    return said
+                remarks.add((match["study"], match["claim"]))
+    return remarks

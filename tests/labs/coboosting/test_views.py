@@ -51,7 +51,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     sentence_of(ran, "hand")
     view = ran.lab_views["hand"]
     state = ran.state("hand")
-    fedens = state.runs.find("ensemble").outcomes[0]
+    fedens = state.runs.find_row("ensemble").outcomes[0]
     assert state.prepared is fedens
     equal_classes = predict_classes(compute_client_logits(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
@@ -178,7 +178,7 @@ def test_what_weights_achieve_by_hand(ran):
     """The first client alone against equal weights, on the run's own ensemble: accuracy on each
     half, and the paired difference.
     """
-    ensemble = ran.state("hand").runs.find("ensemble").outcomes[0]
+    ensemble = ran.state("hand").runs.find_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
     hidden = score_weights(ensemble, weights, shows_judge=False)
     shown = score_weights(ensemble, weights, shows_judge=True)

@@ -152,7 +152,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
 
 def in_the_browser(alpha, clients, seeds):
     """{seed: accuracies of a run} by the page's own code."""
-    digits = page.content()["digits"]
+    digits = page.make_page_data()["digits"]
     code = (
         FLOATS
         + "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
@@ -177,7 +177,7 @@ def in_the_browser(alpha, clients, seeds):
 @pytest.mark.parametrize(("alpha", "seed"), [(0.1, 0), (1.0, 3)])
 def test_letters_have_the_accuracies_that_the_package_has(alpha, seed):
     """AFL and Gaussian heads need no network, so they run in the page on images of another size."""
-    letters = page.content()["glyphs:16g"]
+    letters = page.make_page_data()["glyphs:16g"]
     code = (
         "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
         "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
