@@ -205,9 +205,7 @@ def describe_tile(tile: Sequence[Info]) -> Tile:
         when = "once"
     else:
         when = head.rounds.partition(",")[0].removeprefix("none")
-    returns = RETURNS.get(head.group, "one network")
-    if len(tile) == 1:
-        returns = RETURNS.get(head.name, returns)
+    returns = name_result(head.name if len(tile) == 1 else "", head.group)
     return Tile(
         methods="; ".join(name_variant(info, head) for info in tile),
         sends=head.sends,
@@ -216,13 +214,6 @@ def describe_tile(tile: Sequence[Info]) -> Tile:
         needs="public images" if "public" in head.needs else "nothing else",
         returns=returns if head.sends else "nothing",
     )
-<<<<<<< HEAD
-    needs = "public images" if "public" in head.needs else "nothing else"
-    names = "; ".join(named(info, head) for info in tile)
-    returns = name_result(head.name if len(tile) == 1 else "", head.group)
-    return names, head.sends, when, head.back, needs, returns if head.sends else "nothing"
-=======
->>>>>>> names-app
 
 
 def name_variant(info: Info, head: Info) -> str:

@@ -128,8 +128,7 @@ def test_which_runs_each_scale_asks_for():
         "svhn"
     } and len(own) == 21
     assert set(why.values()) == {"svhn alone was asked for"}
-<<<<<<< HEAD
-    et, why = wanted(paper_table("fedet:2"), "classroom", "", (0,), {})
+    et, why = plan_table_runs(load_paper_table("fedet:2"), "classroom", "", (0,), {})
     assert {run.row for run in et} == {
         "FedAvg",
         "FedProx",
@@ -139,11 +138,6 @@ def test_which_runs_each_scale_asks_for():
         "DS-FL",
         "Fed-ET",
     }
-=======
-    et, why = plan_table_runs(load_paper_table("fedet:2"), "classroom", "", (0,), {})
-    assert {run.row for run in et} == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "DS-FL", "Fed-ET"}
-    assert any("one shot only" in reason for reason in why.values())
->>>>>>> names-app
     assert any(
         "no data set sent140" in reason or "sent140 comes with" in reason for reason in why.values()
     )
