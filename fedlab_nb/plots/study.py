@@ -101,6 +101,7 @@ def draw_accuracy_lines(
     chance: float | None = None,
     methods: Mapping[str, str | Look] | None = None,
     sentence: str = "",
+    detail: str = "",
 ) -> Picture:
     """Draw mean accuracies over an axis of numbers, with bands.
 
@@ -109,6 +110,7 @@ def draw_accuracy_lines(
     chance: accuracy of guessing
     methods: {line: its method, or its look}, for lines with names of their own
     sentence: what the picture shows, where that is more than the lines' ends
+    detail: of `Picture`
     """
     bands = compute_bands(accuracies)
     values = set[float]()
@@ -143,7 +145,7 @@ def draw_accuracy_lines(
     if not sentence:
         sentence = f"From {axis} = {ticks[0]:g} to {ticks[-1]:g}: {'; '.join(ends)}."
     title = f"Lines of test accuracy against {axis}, with 95 % bands"
-    return describe_picture(figure, title, setting, sentence, table)
+    return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
 def compute_bands(accuracies: Mapping[str, Bands]) -> dict[str, dict[float, Band]]:
@@ -260,7 +262,7 @@ def draw_differences(
     clear = []
     for other in ranked:
         gap = gaps[other]
-        cells.append((other, f"{format_share(gap, 1)} points", gap.verdict, gap.n))
+        cells.append((other, f"{format_share(gap, 1, few_seeds=True)} points", gap.verdict, gap.n))
         if gap.verdict == "clear":
             clear.append(f"{other} {100 * gap.mean:+.0f}")
     if clear:
@@ -287,7 +289,7 @@ def make_results_frame(results: Results) -> DataFrame:
 def find_label(results: Results, name: str) -> str:
     """What pictures call a method that is named as in `results.differences`."""
     for row in results.rows:
-        if results.name_of(row) == name:
+        if results.name_row(row) == name:
             return results.label(row)
     return name
 

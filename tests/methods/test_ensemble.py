@@ -72,10 +72,10 @@ def test_comparisons_show_the_other_mean():
         2,
         outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"},
     )
-    own, beside = Runs((row,), 1).series(others=True)
+    own, beside = Runs((row,), 1).list_series(others=True)
     assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
     assert own.name == "FedENS: mean of logits" and own.accuracies[0] == first.accuracy
-    assert len(Runs((row,), 1).series()) == 1
+    assert len(Runs((row,), 1).list_series()) == 1
     table = study(["ensemble", "fedavg"], **quick).table("markdown")
     assert [text.split(" | ")[0] for text in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",

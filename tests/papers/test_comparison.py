@@ -230,7 +230,7 @@ def test_a_setting_of_ones_own_is_compared_too():
         if table.columns[run.place].dataset == "cifar10"
     }
     assert found.pop("DS-FL") == ["rounds = 230 here, 100 in the paper"]
-    assert set(found) == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "Fed-ET"}
+    assert set(found) == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "FedDF", "Fed-ET"}
     assert not any(found.values())
 
 

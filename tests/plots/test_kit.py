@@ -190,7 +190,7 @@ def test_names_of_points_keep_off_the_axis_where_others_names_take_its_room():
     for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
         rows.append(Series(name, accuracies=accuracies, up=size, down=size, phases=phases))
     with use_size((4.2, 7.5)):
-        figure = plots.communication(rows).figure
+        figure = plots.draw_communication(rows).figure
         plots.png(figure)
     ax = figure.axes[1]
     for text in ax.texts:

@@ -202,7 +202,7 @@ def draw_samples(ax: Axes, choices: list[Choice]) -> None:
 
 def describe_choices(series: list[Series]) -> str:
     """The best student and the worst one, and whether they differ by more than noise."""
-    ranking = sorted(series, key=lambda row: row.compute_mean)
+    ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     if len(series) == 1:

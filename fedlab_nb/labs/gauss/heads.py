@@ -82,7 +82,7 @@ def draw_heads(series: Sequence[Series], setting: Setting | str) -> Picture:
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
         draw_points(ax, series, low=max(0.0, 0.9 * lowest))
-    ranking = sorted(series, key=lambda row: row.compute_mean)
+    ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     sentence = (
