@@ -166,7 +166,7 @@ def own_network():
     [
         ("fedavg", {"model": "gated"}),
         ("ensemble", {"model": "gated:3,mlp"}),
-        ("feddf", {"server_model": "gated"}),
+        ("feddf", {"server_model": "gated", "feddf.rounds": 1}),
         ("fens", {"model": "gated"}),
     ],
 )
