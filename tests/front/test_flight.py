@@ -103,7 +103,7 @@ def test_legs_are_the_ledgers_phases_in_order(name):
 
 @pytest.mark.parametrize("name", SENDING)
 def test_gestures(name):
-    """One gesture a method; FedLPA, Fed-ET and FedDF have further rounds in the small run, and it follows the ledger."""
+    """One gesture a method; FedLPA, Fed-ET and FedDF have further rounds in the small run, which it follows."""
     flight = describe_flight(name, ledger_of(name))
     has_rounds = small(name).get("rounds", 1) > 1 and name in ("fedlpa", "fedet", "feddf")
     assert flight["gesture"] in GESTURES
