@@ -230,7 +230,10 @@ class Newcomer:
 
     def check_hint(self) -> None:
         """A command that names how an optional package is added names it for a wheel."""
-        asked = "from fedlab_nb.installation import format_install_command; print(format_install_command('onnx'))"
+        asked = (
+            "from fedlab_nb.installation import format_install_command;"
+            " print(format_install_command('onnx'))"
+        )
         hint = self.run([str(self.python), "-c", asked]).strip()
         if not re.fullmatch(r"pip install 'fedlab-nb\[onnx\]( @ \S+)?'", hint):
             raise CheckError(f"the hint {hint!r} does not fit a wheel")
