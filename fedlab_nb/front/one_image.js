@@ -49,7 +49,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   words.setAttribute("role", "status");
   const servers = html("ul", { className: "cards" });
   servers.setAttribute("aria-label", "What the servers' models say");
-  const clients = html("ul", { className: "cards" });
+  const clients = html("ul", { className: "cards clients" });
   clients.setAttribute("aria-label", `What each of the ${people.many} says`);
   const arithmetic = createArithmetic({ classes, people }, send);
   const tools = html("div", { className: "tools" }, draw, another);

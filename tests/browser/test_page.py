@@ -302,7 +302,7 @@ def test_another_data_set_is_another_page(opened):
     for method, shown_share in zip(SUMS, shown, strict=True):
         accuracy = fl.run(method, **federation).accuracy
         assert abs(float(shown_share.removesuffix("\xa0%")) - 100 * accuracy) <= 1, method
-    assert page.locator("#stage .cards:last-child li").count() == 0
+    assert page.locator("#stage .cards.clients li").count() == 0
     with page.expect_event("load"):  # it is opened anew, and must be there before the window closes
         page.locator(".source select").select_option("digits")
     page.wait_for_function("stage && SET === 'digits'")

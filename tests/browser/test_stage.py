@@ -135,13 +135,13 @@ def test_a_recorded_state_is_drawn(window, shards):
     each = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
     assert texts(window, ".owners span") == each
     assert window.locator(".ghost:visible").count() == 6  # no band of the mean of logits is stored
-    said = texts(window, ".cards:last-child b")
+    said = texts(window, ".cards.clients b")
     best = [
         max(range(10), key=row.__getitem__) for name, row in RECORDED["rows"] if name in range(10)
     ]
     assert said == [*map(str, best)]
     truth = RECORDED["truth"]
-    assert window.locator(".cards:last-child .right").count() == best.count(truth)
+    assert window.locator(".cards.clients .right").count() == best.count(truth)
     sizes = [len(shard) for shard in shards]
     labels = window.locator(".owners button").evaluate_all("all => all.map(b => b.ariaLabel)")
     assert [int(label.split(": ")[1].split(" sample")[0]) for label in labels] == sizes
