@@ -4,7 +4,8 @@ are saved with them.
     python notebooks/make.py             # make and run all of them
     python notebooks/make.py 3 fed_et    # only those whose name starts so, with or without their folder
     python notebooks/make.py --text      # run nothing: cells whose code has not changed keep their outputs
-    python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source
+    python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source, or a
+                                         # teachers' page from the pictures that the notebook has
     python notebooks/make.py --pictures  # run nothing: the pictures of the teachers' pages, from the stored outputs
 
 A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown between fences is one cell, two blank
@@ -193,9 +194,11 @@ def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> Non
 
 
 def in_step(name: str) -> bool:
-    """Whether a notebook has exactly the cells of its source."""
+    """Whether a notebook has exactly the cells of its source, and its teachers' page shows its pictures."""
     path = FOLDER / f"{name}.ipynb"
     if not path.exists():
+        return False
+    if page_of(name).exists() and page_of(name).read_text("utf-8") != page_with_pictures(name):
         return False
 
     def plain(cell: nbformat.NotebookNode) -> tuple:
@@ -230,16 +233,21 @@ def page_of(name: str) -> Path:
 def put_pictures(name: str) -> None:
     """Write these pictures, with a palette of 256 colours as the only loss, and the line that shows them in the
     teachers' page, with their alt texts."""
-    folder, page = FOLDER / "images" / "teacher", page_of(name)
+    folder = FOLDER / "images" / "teacher"
+    for file, slide in pictures(name).items():
+        image = Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256)
+        image.save(folder / file, optimize=True)
+    page_of(name).write_text(page_with_pictures(name), encoding="utf-8")
+
+
+def page_with_pictures(name: str) -> str:
+    """The teachers' page of a notebook, with the alt texts of its pictures as they are stored now."""
     shown = []
     for file, slide in pictures(name).items():
-        Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256).save(
-            folder / file, optimize=True
-        )
         alt = slide.alt.translate({ord("["): "(", ord("]"): ")"})
         shown.append(f"![{alt}](../images/teacher/{file})")
-    text = page.read_text(encoding="utf-8")
-    page.write_text(SHOWN.sub(lambda _: " ".join(shown), text), encoding="utf-8")
+    text = page_of(name).read_text(encoding="utf-8")
+    return SHOWN.sub(lambda _: " ".join(shown), text)
 
 
 def main() -> int:
@@ -278,6 +286,8 @@ def main() -> int:
         else:
             execute(made, path.parent)
         nbformat.write(made, path)
+        if not asked.text:
+            put_pictures(name)
         print(f"made {name}.ipynb")
     return 0
 

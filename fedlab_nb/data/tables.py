@@ -400,12 +400,12 @@ def encode_classes(cells: Series, name: str, reading: Reading) -> EncodedTexts:
     """The classes of the label column and their names. Raises UsageError for labels that differ
     in case alone."""
     texts = read_role_texts(cells, reading)
-    texts = replace_decimal_commas(texts, name, reading)
+    texts = replace_decimal_commas(texts, reading)
     refuse_mixed_case(texts, name, reading)
     return encode_texts(texts, bool(reading.ignore_case))
 
 
-def replace_decimal_commas(texts: Series, name: str, reading: Reading) -> Series:
+def replace_decimal_commas(texts: Series, reading: Reading) -> Series:
     """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
     ones are one class."""
     traits = find_number_traits(texts, replace(reading, missing=("nan",)))

@@ -1,4 +1,4 @@
-"""Widget panels: thin wiring between `study`, which computes, and `plots`, which makes the pictures.
+"""Widget panels: thin wiring between `studies`, which computes, and `plots`, which makes the pictures.
 
 panel = fl.playground(alpha=0.1, methods=["fedavg", "fens"])     # shows itself as the last line of a cell
 panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine"); panel.close()

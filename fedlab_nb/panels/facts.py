@@ -49,7 +49,7 @@ class Debouncer:
         is_urgent: bool = False,
     ) -> None:
         """`make()` something without the guard, then `show` it, unless something else of this kind was requested
-        meanwhile. now: at once, in the calling thread
+        meanwhile. is_urgent: at once, in the calling thread
         """
         is_immediate = is_urgent or self._is_immediate()
         request = (make, show)
@@ -116,7 +116,7 @@ def describe_cost(cost: Cost | None) -> str:
 
 
 def describe_federation(state: PanelState) -> str:
-    """What the upload of the models costs, before a training; '' without data."""
+    """Where the clients come from, if the data name them, and what uploading their models costs; '' without data."""
     federation = state.federation
     if federation is None:
         return ""
@@ -127,7 +127,7 @@ def describe_federation(state: PanelState) -> str:
 
 
 def describe_skew_exactly(state: PanelState) -> str:
-    """The numbers behind "different clients", for who hovers; '' without data."""
+    """The numbers behind "different clients", for the tooltip; '' without data."""
     federation = state.federation
     if federation is None:
         return ""
@@ -160,6 +160,6 @@ def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def count_model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
-    """Bytes of the state of a `name` or `name:width` in float32."""
+    """Bytes of the state of a `model`, such as "mlp" or "mlp:32", in float32."""
     state = model_state(build_from_text(model, input_shape, classes))
     return count_state_bytes(sum(tensor.numel() for tensor in state.values()))

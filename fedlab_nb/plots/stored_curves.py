@@ -55,7 +55,7 @@ class StoredPlot:
     ) -> Picture:
         """`results`: {method's title: {stored α: {seed: accuracy 0–1}}}, at `clients` clients.
 
-        alpha:   the present α, which need not be stored;   wanted: the present number of clients
+        alpha:   the present α, which need not be stored;   wanted_clients: the present number of clients
         source:  where the numbers come from, such as "stored results of 2025-01-31, version 0.1.0"
         bounds:  titles that are references, not competitors;   chance: accuracy of guessing
         note:    a sentence to be added;   dataset: the data set's name

@@ -12,15 +12,14 @@ chance: `correct_verdicts_by_holm` allows for that.
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev, variance
 
 import numpy as np
 
 LEVEL = 0.95
-LEAST_SEEDS_OF_A_BAND = (
-    5  # that a picture or a sentence shows: those of fewer are so wide that they confuse
-)
+# The band of fewer seeds is so wide that it confuses: no picture and no sentence shows it.
+LEAST_SEEDS_OF_A_BAND = 5
 
 
 @functools.cache
@@ -37,11 +36,15 @@ def compute_t_quantile(degrees: float, level: float = LEVEL) -> float:
 
 @dataclass(frozen=True)
 class Band:
-    """Mean of `n` values and half the width of its confidence interval; nan for a single value."""
+    """Mean of `n` values and half the width of its confidence interval; nan for a single value.
+
+    degrees: of freedom of Student's t for this interval; None: n - 1
+    """
 
     mean: float
     half_width: float
     n: int
+    degrees: float | None = field(default=None, compare=False)
 
     @property
     def low(self) -> float:
@@ -113,8 +116,10 @@ def compute_welch_band(a: Sequence[float], b: Sequence[float], level: float = LE
     n = min(len(a), len(b))
     if n < 2:
         return Band(gap, math.nan, n)
-    half_width = compute_welch_width((variance(a), variance(b)), (len(a), len(b)), level)
-    return Band(gap, half_width, n)
+    variances = (variance(a), variance(b))
+    counts = (len(a), len(b))
+    half_width = compute_welch_width(variances, counts, level)
+    return Band(gap, half_width, n, compute_welch_degrees(variances, counts))
 
 
 def compute_welch_width(
@@ -125,13 +130,25 @@ def compute_welch_width(
     >>> round(compute_welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
+    squared_error = variances[0] / counts[0] + variances[1] / counts[1]
+    if squared_error == 0:
+        return 0.0
+    degrees = compute_welch_degrees(variances, counts)
+    return compute_t_quantile(degrees, level) * math.sqrt(squared_error)
+
+
+def compute_welch_degrees(variances: tuple[float, float], counts: tuple[int, int]) -> float:
+    """Welch's degrees of freedom; as if the variances were equal where both are 0.
+
+    >>> round(compute_welch_degrees((3**2, 4**2), (3, 3)), 2)
+    3.71
+    """
     squared_error_a = variances[0] / counts[0]
     squared_error_b = variances[1] / counts[1]
-    total = squared_error_a + squared_error_b
-    if total == 0:
-        return 0.0
     denominator = squared_error_a**2 / (counts[0] - 1) + squared_error_b**2 / (counts[1] - 1)
-    return compute_t_quantile(total**2 / denominator, level) * math.sqrt(total)
+    if denominator == 0:
+        return sum(counts) - 2
+    return (squared_error_a + squared_error_b) ** 2 / denominator
 
 
 def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
@@ -162,7 +179,7 @@ def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     )
     degrees = spread**2 / denominator if denominator else seed_degrees
     half_width = compute_t_quantile(degrees, level) * math.sqrt(spread / values.size)
-    return Band(float(mean), half_width, seeds)
+    return Band(float(mean), half_width, seeds, degrees)
 
 
 def correct_verdicts_by_holm(differences: Sequence[Band], level: float = LEVEL) -> list[str]:
@@ -183,17 +200,16 @@ def correct_verdicts_by_holm(differences: Sequence[Band], level: float = LEVEL) 
 
 
 def compute_p_value(difference: Band) -> float:
-    """The two-sided p-value of a clear difference; 1 for one within the noise."""
+    """The two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
     from scipy.special import stdtr
 
     if difference.verdict != "clear":
         return 1.0
+    degrees = difference.n - 1 if difference.degrees is None else difference.degrees
     standard_errors = math.inf
     if difference.half_width:
-        standard_errors = (
-            abs(difference.mean) * compute_t_quantile(difference.n - 1) / difference.half_width
-        )
-    return 2 * float(stdtr(difference.n - 1, -standard_errors))
+        standard_errors = abs(difference.mean) * compute_t_quantile(degrees) / difference.half_width
+    return 2 * float(stdtr(degrees, -standard_errors))
 
 
 def compute_mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:

@@ -24,9 +24,9 @@ from ..models import Normalise
 class Stack:
     """The stacked form of `models` (one architecture): tensors `[M, ...]` copied from them.
 
-    `activate(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a, N, C]`, `leaves(a)`
-    are the parameters to differentiate (views of the same storage), `write_back()` copies everything into the plain
-    models.
+    `activate(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a, N, C]`,
+    `list_leaves(a)` are the parameters to differentiate (views of the same storage), `write_back()` copies everything
+    into the plain models.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:

@@ -14,6 +14,7 @@ from fedlab_nb.studies.statistics import (
     band,
     compute_band_over_images,
     compute_mean_ranks,
+    compute_p_value,
     compute_welch_band,
     correct_verdicts_by_holm,
     difference,
@@ -172,3 +173,20 @@ def test_a_comparison_compares_image_by_image():
     assert both.difference("a", "b", images=True) == compute_band_over_images(gaps)
     with pytest.raises(UsageError, match="did you mean|Allowed"):
         both.difference("a", "c")
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_p_values_are_scipys(paired):
+    """Paired, and of independent seeds (Welch), whose degrees of freedom are not n - 1."""
+    draws = np.random.default_rng(3)
+    for _ in range(20):
+        a = draws.normal(1.0, 0.3, 6)
+        b = draws.normal(0.0, 0.9, 6 if paired else 4)
+        gap = difference(dict(enumerate(a)), dict(enumerate(b)), paired=paired)
+        if gap.verdict != "clear":
+            continue
+        if paired:
+            expected = stats.ttest_rel(a, b).pvalue
+        else:
+            expected = stats.ttest_ind(a, b, equal_var=False).pvalue
+        assert compute_p_value(gap) == pytest.approx(expected, rel=1e-9)

@@ -56,16 +56,22 @@ def one_class(o: Outcome) -> Card:
     c, accuracy = find_worst_class(o)
     held = o.label_counts[:, c]
     logits = compute_client_logits(o)[o.test_labels == c]  # [n, M, C]
-    alone = []
+    shares = {}
     for k in np.argsort(-held):
         if held[k] > 0.1 * held.sum():
-            share = (logits[:, k].argmax(1) == c).mean()
-            alone.append(f"client {format_letters(int(k))} {100 * share:.0f} %")
+            shares[int(k)] = float((logits[:, k].argmax(1) == c).mean())
+    alone = ", ".join(
+        f"client {format_letters(k)} {100 * share:.0f} %" for k, share in shares.items()
+    )
+    if all(share > accuracy for share in shares.values()):
+        holders = f"Those who hold most of them do better alone ({alone})."
+    else:
+        holders = f"Alone, those who hold most of them recognise: {alone}."
     without = int((held == 0).sum())
     return worked(
-        f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. Those who "
-        f"hold most of them do better alone ({', '.join(alone)}). {without} of {len(held)} clients "
-        f"never saw a “{c}”, and they are sure of something else.",
+        f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. "
+        f"{holders} {without} of {len(held)} clients never saw a “{c}”, and they are sure of "
+        "something else.",
     )
 
 

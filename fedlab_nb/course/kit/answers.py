@@ -197,11 +197,10 @@ def read_single(text: str, units: Collection[str]) -> Reading:
     if not readings or not all(values for values, _ in readings):
         return Reading()
     answers, unit = readings[-1]
-    for values, _ in readings[:-1]:
+    for side, (values, _) in zip(sides, readings[:-1], strict=False):
         answers = [answer for answer in answers if has_equal(values, answer)]
-    if not answers:
-        left, right = sides[0], sides[-1]
-        return Reading(complaint=f"{left} does not equal {right}: check your sum.")
+        if not answers:
+            return Reading(complaint=f"{side} does not equal {sides[-1]}: check your sum.")
     bare = list(answers)
     if unit.lower() in BYTE_UNITS:
         bare = [value * BYTE_UNITS[unit.lower()] for value in answers]

@@ -104,7 +104,11 @@ class Conductor:
     def guess(self, seat: int, name: str, choice: int) -> None:
         """A seat's guess; the last one counts. UsageError where it is too late, or no guess."""
         step = self.step
-        if name != step.name or not step.options or self.is_shown(name):
+        if name != step.name:
+            raise UsageError("It is too late to guess: the class has gone on.")
+        if not step.options:
+            raise UsageError("There is nothing to guess at this step.")
+        if self.is_shown(name):
             raise UsageError("It is too late to guess: the result is shown.")
         if not (isinstance(choice, int) and 0 <= choice < len(step.options)):
             raise UsageError(f"A guess is a number from 0 to {len(step.options) - 1}.")

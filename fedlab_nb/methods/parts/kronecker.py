@@ -163,7 +163,7 @@ def add_damping(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
 def flatten_inputs(layer: nn.Module, samples: Tensor) -> Tensor:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
-        assert not isinstance(layer.padding, str)  # see factor_layers
+        assert not isinstance(layer.padding, str)  # see find_factor_layers
         patches = F.unfold(samples, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
         rows = patches.transpose(1, 2)
     else:
