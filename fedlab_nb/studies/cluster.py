@@ -76,7 +76,7 @@ def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, co
                 f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__}); "
                 "start one with: dask scheduler, and give its address."
             ) from None
-    check_caller_is_guarded()
+    check_caller_is_inside_main_guard()
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(
@@ -96,7 +96,7 @@ def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, co
     return stack.enter_context(Client(cluster))
 
 
-def check_caller_is_guarded() -> None:
+def check_caller_is_inside_main_guard() -> None:
     """UsageError if this call comes from the top level of a script, outside `if __name__ == "__main__":`. Each new
     process imports the script, and would make the very call again."""
     main = sys.modules.get("__main__")
@@ -122,7 +122,7 @@ def check_caller_is_guarded() -> None:
 def is_inside_main_guard(source: str, line: int) -> bool:
     """Whether a line of a script stands in an `if` that asks for `__name__`.
 
-    >>> is_guarded("import os\\nif __name__ == '__main__':\\n    os.getpid()\\n", 3)
+    >>> is_inside_main_guard("import os\\nif __name__ == '__main__':\\n    os.getpid()\\n", 3)
     True
     """
     try:

@@ -173,8 +173,10 @@ def take_server_step(
     """One server step: the new parameters and the new state. UsageError for an unknown name.
 
     >>> state = make_initial_moments(torch.zeros(1))
-    >>> take_server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 /
-    (sqrt(0.01) + 0.001) tensor([0.0990])
+    >>> take_server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
+    tensor([0.0990])
+
+    That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":
