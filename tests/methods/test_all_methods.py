@@ -314,6 +314,7 @@ def images(tmp_path_factory):
 
 
 @pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
+@pytest.mark.slow
 def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
     monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())
     # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual

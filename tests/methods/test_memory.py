@@ -89,6 +89,7 @@ def test_a_containers_bound_is_read(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound of a process as Linux has it")
 # Slow because the bound is set in a new Python, which imports PyTorch.
+@pytest.mark.slow
 def test_free_memory_is_below_the_process_bound_and_above_nothing():
     code = (
         "import resource, torch; from fedlab_nb.methods.memory import measure_free_memory\n"

@@ -159,6 +159,7 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
 
 
 # Slow because pictures of eight maps are drawn.
+@pytest.mark.slow
 def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
     """Maps of eight methods fit; the menu has the others, and is away where there are none."""
     names = [
@@ -217,6 +218,7 @@ def test_pinned_rows_stay_beside_new_runs(make):
 
 
 # Slow because nine runs of a panel are drawn.
+@pytest.mark.slow
 def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     panel = make()
     for run in range(1, 10):
@@ -253,6 +255,7 @@ def test_code_is_python_that_names_what_run_would_do(make, job):
 
 
 # Slow because every view is drawn as a file.
+@pytest.mark.slow
 def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_path):
     panel = make()
     panel.run(wait=True)
@@ -277,6 +280,7 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
 
 
 # Slow because the panel's runs are real ones, and are all computed twice more.
+@pytest.mark.slow
 def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
     panel = make(job=None, methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
     panel.run(wait=True, timeout=300)

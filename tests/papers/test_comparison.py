@@ -88,6 +88,7 @@ def judged_runs():
 
 
 # Slow because it makes the plan of every judged run, the paper's and ours.
+@pytest.mark.slow
 def test_each_judged_claim_is_the_papers_comparison():
     """Clients, skew and budget, read off the run's plan, are what the paper's files say."""
     checked = 0

@@ -217,6 +217,7 @@ def test_a_row_of_other_data_does_not_hold():
     assert point.is_current(row)
 
 
+@pytest.mark.slow
 def test_every_text_says_what_its_study_does():
     assert check_texts(ROOT, QUOTING) == []
 
@@ -266,6 +267,7 @@ def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(mo
 
 
 # Slow because a study's points are made once for each change of a row.
+@pytest.mark.slow
 def test_other_values_and_other_seeds_do_not_hold(family):
     study, rows = family
     (first, *rest) = rows
@@ -375,6 +377,7 @@ def comes_out_again(study, point, close, seeds):
     ("name", "method", "at", "close"), SAMPLES, ids=lambda value: str(value)[:20]
 )
 # Slow because methods are run in full, as the stored row was; of a table all points are made first.
+@pytest.mark.slow
 def test_a_sample_of_the_rows_comes_out_again(name, method, at, close):
     """Of the first of these points: two seeds."""
     study = STUDIES[name]

@@ -86,6 +86,7 @@ def test_a_table_that_takes_hours_can_be_run_and_says_so():
 
 
 # Slow because it plans the runs of all long tables.
+@pytest.mark.slow
 def test_hours_that_a_table_takes_are_those_of_the_forecast():
     """A reason of time is measured: the hours are those of the forecast, up to the speed of machines.
     A table whose runs take minutes is to be run, and no table gives time as its reason in words."""

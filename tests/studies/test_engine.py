@@ -385,6 +385,7 @@ def test_a_script_that_every_worker_would_run_again_is_refused(tmp_path, monkeyp
     assert not list((tmp_path / "o").iterdir())
 
 
+@pytest.mark.slow
 def test_whoever_runs_such_a_script_sees_one_error(tmp_path):
     """Two seconds: a process of its own, as a worker that ran the script again would be seen there alone."""
     script = write_script(tmp_path, UNGUARDED[0])

@@ -34,6 +34,7 @@ def view_of(panel, name):
 
 
 # Slow because it draws every view at both ends of every control, on two panels.
+@pytest.mark.slow
 def test_every_view_after_one_round_and_after_several(ran, looped):
     every_control_at_both_ends(ran, VIEWS)
     every_control_at_both_ends(looped, VIEWS)
