@@ -23,10 +23,21 @@ function keepSamples(digest, samples) {
   if (samplesByDigest.size > MOST_SAMPLES_KEPT) samplesByDigest.delete(samplesByDigest.keys().next().value);
 }
 
+/** What is in its shadow is not seen by the notebook's own keys, so that a letter typed there is no command of the
+    notebook; with Control or Command held they work as everywhere, as Ctrl+S does. */
+function keepPlainKeys(place) {
+  const isModifier = ({ key }) => key === "Control" || key === "Meta";
+  const keep = () => { place.dataset.lmSuppressShortcuts = "true"; };
+  place.addEventListener("keydown", (event) => { if (isModifier(event)) delete place.dataset.lmSuppressShortcuts; });
+  place.addEventListener("keyup", (event) => { if (isModifier(event)) keep(); });
+  place.addEventListener("focusout", keep);
+  keep();
+}
+
 /** Show the stage of `model` in `el`; what is returned takes everything away again. */
 export function renderPanel({ model, el }, stylesheet) {
   const place = html("div", { className: "fl-stage" });
-  place.dataset.lmSuppressShortcuts = "true"; // what is in its shadow is not seen by the notebook's own keys
+  keepPlainKeys(place);
   el.append(place);
   let about = null;
   let stage = null;

@@ -67,8 +67,16 @@ TAB = """async ({title, view}) => {
   }
   return performance.now() - start;
 }"""
-# Milliseconds from a click on the stage's Stop to the kernel's word that nothing trains any more.
+# Milliseconds from a click on Stop to the panel's word that it has stopped.
 STOP = """() => new Promise((done) => {
+  const panel = document.querySelector('.fl-root.fl-live'), start = performance.now();
+  new MutationObserver(() => {
+    if (panel.matches('.fl-status-stopped')) done(performance.now() - start);
+  }).observe(panel, {attributes: true});
+  panel.querySelector('.fl-stop').click();
+})"""
+# Milliseconds from a click on the stage's Stop to the kernel's word that nothing trains any more.
+STAGE_STOP = """() => new Promise((done) => {
   const panel = document.querySelector('.fl-root.fl-live');
   const button = panel.querySelector('.fl-stage').shadowRoot.querySelector('button.run');
   if (button.textContent !== 'Stop') throw new Error(`nothing to stop: ${button.textContent}`);

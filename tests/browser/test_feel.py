@@ -12,7 +12,7 @@ import pytest
 from feel import (
     STAGE_DRAG,
     STAGE_RELEASE,
-    STOP,
+    STAGE_STOP,
     TAB,
     drag,
     played,
@@ -123,7 +123,7 @@ def test_stop_ends_a_long_run(page, lab, course):
         page.locator(".fl-stage button.run", has_text="Run").click()
         page.locator(".fl-stage button.run", has_text="Stop").wait_for()
         page.wait_for_timeout(1500)  # it trains
-        times.append(page.evaluate(STOP))
+        times.append(page.evaluate(STAGE_STOP))
         page.locator(".fl-stage button.run", has_text="Run").wait_for()
     say("stop, ms", {"median": median(times), "most": max(times)})
     assert median(times) < 1000

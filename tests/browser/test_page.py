@@ -220,16 +220,16 @@ def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     page.mouse.down()
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.85 * box["height"], steps=6)
     page.mouse.up()
-    assert text(page, ".votes .about").startswith("Your drawing")
+    assert text(page, ".votes > .about").startswith("Your drawing")
     page.wait_for_function("location.hash.includes('image=')")
     page.wait_for_timeout(500)  # the answers to the finished drawing have arrived
     said = page.locator(".cards").last.locator("li").all_inner_texts()
     again = opened(at=page.url.removeprefix(address))
-    assert text(again, ".votes .about").startswith("Your drawing")
+    assert text(again, ".votes > .about").startswith("Your drawing")
     run(again)
     assert again.locator(".cards").last.locator("li").all_inner_texts() == said
     page.locator("#stage .tools button").last.click()
-    assert text(page, ".votes .about").endswith("that nobody has trained on.")
+    assert text(page, ".votes > .about").endswith("that nobody has trained on.")
 
 
 @BOTH

@@ -154,8 +154,9 @@ def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Pictur
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
-        describe_differences(whole, others),
+        describe_largest_losses(whole, others),
         build_table(columns, [make_table_row(variant, whole) for variant in variants]),
+        detail=describe_differences(whole, others),
     )
 
 
@@ -171,6 +172,24 @@ def make_table_row(variant: Variant, whole: Variant) -> list[str]:
         else:
             row.append("")
     return row
+
+
+def describe_largest_losses(whole: Variant, others: Sequence[Variant]) -> str:
+    """What costs teacher and student most when ideas are switched off. A difference within the noise is not named."""
+    parts = []
+    for model, name in (("ensemble", "teacher"), ("server", "student")):
+        losses = {}
+        for variant in others:
+            gap = difference(getattr(variant, model), getattr(whole, model))
+            if not gap.is_noise and gap.mean < 0:
+                losses[variant.words] = -gap.mean
+        if losses:
+            worst = max(losses, key=losses.__getitem__)
+            parts.append(f"the {name} loses most with {worst}, {100 * losses[worst]:.0f} points")
+        else:
+            parts.append(f"the {name} is as good without any of them")
+    seeds = describe_seeds(whole.ensemble)
+    return f"Against all three ideas ({seeds}) {'; '.join(parts)}."
 
 
 def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:

@@ -306,9 +306,10 @@ def test_switches_name_what_matters_and_what_is_noise():
     no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
     picture = sound(draw_switches([whole, no_ghs, no_ee], SETTING), SETTING)
     assert picture.sentence == (
-        "Against all three ideas (seeds 0–2) the teacher loses 20 points with no EE; the student is "
-        "as good without any of them."
+        "Against all three ideas (seeds 0–2) the teacher loses most with no EE, 20 points; the student "
+        "is as good without any of them."
     )
+    assert "the teacher loses 20 points with no EE" in picture.detail
     row = picture.table[2]
     assert row["EE"] == "off"
     assert row["ensemble"] == "51 %"
