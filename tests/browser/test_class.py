@@ -220,6 +220,21 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     phone.reload()
     expect(phone.locator("#send")).to_be_visible()  # the drawings are still there
 
+    phone.locator("#send").click()
+    expect(wall.locator(".desk.sent")).to_have_count(7)
+    questions = []
+
+    def agree(dialog):
+        questions.append(dialog.message)
+        dialog.accept()
+
+    phone.on("dialog", agree)
+    phone.locator("summary", has_text="share this phone").click()
+    phone.locator("#erase").click()
+    expect(phone.locator("#progress")).to_contain_text("Drawing 1 of 8")
+    expect(wall.locator(".desk.sent")).to_have_count(6)  # afterwards no phone could take it back
+    assert len(questions) == 1 and "take the message out of every result" in questions[0]
+
 
 def test_a_tap_right_after_a_quick_stroke_of_a_finger_is_taken(browser, addresses):
     """A stroke that a browser took for a fling swallowed every tap of the next second."""

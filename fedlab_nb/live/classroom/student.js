@@ -555,6 +555,7 @@ async function forget() {
     seat.stays = false;
     isStaying = false;
     show();
+    scrollTo(0, 0);
     const done = "Your message is out of every result, as if it had never been sent.";
     showNotice(effect ? `${done} ${describeEffect(effect)}` : done);
   } catch (error) {
@@ -596,6 +597,20 @@ function erase() {
   location.reload();
 }
 
+/** Erase what this browser keeps. Afterwards it could not take back what was sent from here: that is forgotten first. */
+async function eraseAll() {
+  const sent = fileSeats ? [] : desk.seats.filter((one) => one.sent);
+  const question = "This phone could not take your message back afterwards. Erase your drawings, and take the message out of every result, too?";
+  if (sent.length && !confirm(question)) return;
+  try {
+    for (const one of sent) await askPatiently(`forget/${one.seat}/${one.key}`);
+  } catch (error) {
+    showNotice(error.message);
+    return;
+  }
+  erase();
+}
+
 async function begin() {
   desk = readDesk();
   paper = pad($("pad"), { lifted: () => { $("next").disabled = !paper?.strokes.length; } });
@@ -619,7 +634,7 @@ $("send").addEventListener("click", send);
 $("recover").addEventListener("click", recover);
 $("stay").addEventListener("click", keepStaying);
 $("forget").addEventListener("click", forget);
-$("erase").addEventListener("click", erase);
+$("erase").addEventListener("click", eraseAll);
 $("restart").addEventListener("click", erase);
 $("another").addEventListener("click", () => takeSeat().catch((error) => showNotice(error.message)));
 document.addEventListener("visibilitychange", () => {
