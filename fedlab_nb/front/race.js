@@ -20,14 +20,17 @@ const BUNDLE = 9; // networks that stand for all in the server's box
 export function spreadLabels(wanted, low, high, gap) {
   const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
   const placed = [];
+  /** Labels that touch, as near as can be to where they belong. */
+  const makeBlock = (many) => {
+    const sum = many.reduce((total, y, j) => total + y - j * gap, 0);
+    const lowest = high - (many.length - 1) * gap;
+    return { wanted: many, top: Math.max(low, Math.min(sum / many.length, lowest)) };
+  };
   for (const i of order) {
-    let block = { wanted: [wanted[i]], top: wanted[i] };
+    let block = makeBlock([wanted[i]]);
     while (placed.length && placed.at(-1).top + placed.at(-1).wanted.length * gap > block.top) {
-      block = { wanted: [...placed.pop().wanted, ...block.wanted], top: 0 };
-      const sum = block.wanted.reduce((total, y, j) => total + y - j * gap, 0);
-      block.top = sum / block.wanted.length;
+      block = makeBlock([...placed.pop().wanted, ...block.wanted]);
     }
-    block.top = Math.max(low, Math.min(block.top, high - (block.wanted.length - 1) * gap));
     placed.push(block);
   }
   const places = placed.flatMap(({ wanted: many, top }) => many.map((_, j) => top + j * gap));
