@@ -90,13 +90,20 @@ def make_parser() -> argparse.ArgumentParser:
     add_force_option(add_option)
 
     add_option = add_command(
-        "which", "which method to use: the stored study, or the same on your own data"
+        "which", "which method to use: the stored study, or a rehearsal on your own data"
     )
     add_option("dataset", nargs="?", help="a file or a name; default: show the stored study")
     for question, help in WHICH.items():
         add_option(f"--{question}", choices=["yes", "no"], help=help)
     add_option("--seconds", type=float, default=120, help="no run is begun that would end later")
-    add_option("--seeds", type=int, default=5, help="how many seeds of each candidate")
+    add_option(
+        "--seeds",
+        type=int,
+        help="how many seeds of each candidate; default: 5, up to 20 for small data",
+    )
+    add_option(
+        "--all", action="store_true", help="rehearse all methods and not the shortlist alone"
+    )
     add_option(
         "--picture", metavar="FILE", help="also write the picture to this file (.svg or .png)"
     )

@@ -33,8 +33,8 @@ TASKS = {
 }
 
 
-def main(arguments: list):
-    """Make the environment, install, run the task; returns its exit code."""
+def main(arguments: "list[str]") -> "int | str":
+    """Make the environment, install, run the task; returns its exit code, or what went wrong."""
     task = arguments[0] if arguments else "open"
     if sys.version_info < (3, 10):  # noqa: UP036
         return f"fedlab_nb needs Python 3.10 or newer, but this is {sys.version.split()[0]}: use a newer python3."
@@ -53,8 +53,9 @@ def main(arguments: list):
 
 
 def make_environment() -> None:
-    """Make `.venv` with pip in it, unless it is there; a bare Debian python3 has no ensurepip: pip is then fetched."""
-    if can_run("-m", "pip", "--version"):
+    """Make `.venv` with pip in it, unless it is there; a bare Debian python3 has no ensurepip: pip
+    is then downloaded."""
+    if does_command_run("-m", "pip", "--version"):
         return
     print("Making the environment .venv ...", flush=True)
     try:
@@ -64,14 +65,14 @@ def make_environment() -> None:
     except (ImportError, subprocess.CalledProcessError):
         venv.create(ENVIRONMENT, with_pip=False, clear=ENVIRONMENT.exists())
         try:
-            fetch_pip()
+            download_pip()
         except (OSError, ValueError) as error:
             sys.exit(
                 f"This Python has no pip and fetching it failed ({error}). On Debian: apt install python3-venv"
             )
 
 
-def fetch_pip() -> None:
+def download_pip() -> None:
     """Install pip into the environment from its wheel in the package index, whose digest is checked."""
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     page = urllib.request.urlopen(f"{index}/pip/", timeout=30)
@@ -92,8 +93,8 @@ def fetch_pip() -> None:
 def install_package(extra: str) -> None:
     """`pip install -e .[extra]`, skipped if this very project file was installed here before."""
     stamp = ENVIRONMENT / f"installed{extra}.txt"
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == project_digest:
         return
     index = choose_torch_index()
     if index:
@@ -108,7 +109,7 @@ def install_package(extra: str) -> None:
         print("Taking the PyTorch that pip finds (some gigabytes on Linux).", flush=True)
     print("Installing fedlab_nb: some minutes the first time ...", flush=True)
     subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
-    stamp.write_text(wanted)
+    stamp.write_text(project_digest)
 
 
 def choose_torch_index(
@@ -122,7 +123,7 @@ def choose_torch_index(
     """
     if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver).exists():
         return ""
-    if can_run("-c", "import torch"):
+    if does_command_run("-c", "import torch"):
         return ""
     try:
         opener(f"{CPU_BUILDS}/torch/", timeout=SECONDS).close()
@@ -131,7 +132,7 @@ def choose_torch_index(
     return CPU_BUILDS
 
 
-def can_run(*arguments: str) -> bool:
+def does_command_run(*arguments: str) -> bool:
     """Whether the environment's Python is there and carries out `arguments`."""
     try:
         return subprocess.run([str(PYTHON), *arguments], capture_output=True).returncode == 0

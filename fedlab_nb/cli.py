@@ -25,7 +25,7 @@ from .errors import (
     choose,
     format_error,
     parse_assignments,
-    parse_number,
+    parse_if_number,
 )
 from .files import check_replaceable, expand_path, write_file
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .methods.base import Knob
     from .studies import Outcome
     from .studies.settings import Settings
-    from .studies.store import Entry
+    from .studies.store import EntryFolder
 
 
 def parse_set_options(pairs: Sequence[str]) -> dict[str, str]:
@@ -56,19 +56,19 @@ def collect_settings(options: Namespace) -> dict[str, Any]:
 def handle_run(options: Namespace) -> int:
     """Run methods on one federation: a line or a JSON object for each as soon as it is done."""
     from .studies import StoreWarning, job
-    from .studies.saved import check_target_path
+    from .studies.saved import check_path_for_saving
 
     warnings.simplefilter("once", StoreWarning)
     # A warning is a sentence, without a line of the source.
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"
     settings = collect_settings(options)
-    print_table_note(str(settings.get("dataset")))
+    print_roles_of_columns(str(settings.get("dataset")))
     has_one_method = len(options.methods) == 1 and options.methods != ["all"]
-    is_one_run = has_one_method and parse_number(options.seeds) == 1
+    is_one_run = has_one_method and parse_if_number(options.seeds) == 1
     if options.save:
         if not is_one_run:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
-        check_target_path(options.save, force=options.force)  # now: nothing is computed in vain
+        check_path_for_saving(options.save, force=options.force)  # now: nothing is computed in vain
     is_partition_known = "partition" in settings
     errors: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
@@ -88,12 +88,12 @@ def handle_run(options: Namespace) -> int:
     return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def print_table_note(dataset: str) -> None:
+def print_roles_of_columns(dataset: str) -> None:
     """On standard error: which column of a table was taken for what, so that a reader can object."""
     from .data import load
-    from .data.files import is_table
+    from .data.files import is_table_path
 
-    if is_table(dataset):
+    if is_table_path(dataset):
         table = load(dataset)
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
@@ -121,9 +121,9 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion: bool) -> N
 def handle_look(options: Namespace) -> int:
     """What data were taken for; nothing is run."""
     from .data import load
-    from .data.card import write_text_card
+    from .data.card import format_text_card
 
-    print(write_text_card(load(options.dataset)))
+    print(format_text_card(load(options.dataset)))
     return 0
 
 
@@ -142,9 +142,15 @@ def handle_which(options: Namespace) -> int:
         has_answers = answers != Answers()
         recommendation = which(answers=answers if has_answers else None)
     else:
-        limits = {"seconds": options.seconds, "seeds": options.seeds}
         settings = parse_set_options(options.settings)
-        recommendation = which(options.dataset, answers=answers, **limits, **settings)
+        recommendation = which(
+            options.dataset,
+            answers=answers,
+            seconds=options.seconds,
+            seeds=options.seeds,
+            all_methods=options.all,
+            **settings,
+        )
     print(recommendation)
     if options.picture:
         file = recommendation.plot().save(options.picture, force=options.force)
@@ -163,8 +169,8 @@ def handle_predict(options: Namespace) -> int:
     answers = model.predict(rows)
     text = answers.to_csv(index=answers.index.name is not None, lineterminator="\n")
     if options.out:
-        place = write_file(options.out, text, force=options.force)
-        print(f"{len(answers)} answers written to {place}")
+        written_file = write_file(options.out, text, force=options.force)
+        print(f"{len(answers)} answers written to {written_file}")
     else:
         print(text, end="")
     return 0
@@ -209,14 +215,14 @@ def handle_study(options: Namespace) -> int:
 def run_grid(
     options: Namespace,
     methods: list[str] | Path,
-    columns: Sequence[str] = (),
+    table_columns: Sequence[str] = (),
     seeds: int | str = 1,
     **settings: Any,
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
 
     methods: their names, or the TOML file that describes the whole grid
-    columns: those of results.csv; none: all
+    table_columns: those of results.csv; none: all
     """
     from .papers import overview
     from .studies import engine
@@ -225,7 +231,7 @@ def run_grid(
     choose("form of a table", options.table, FORMATS)
     study = engine.make_study(methods, seeds, settings)
     if options.plot:  # now: a wrong name would be noticed only after the runs
-        check_plot_axes(options.plot, study.axes)
+        check_plot_is_drawable(options.plot, study.axes)
     if options.dry_run:
         print(overview.estimate_study(study))
         return 0
@@ -236,7 +242,7 @@ def run_grid(
     results = engine.study(
         study,
         out=folder,
-        columns=columns,
+        columns=table_columns,
         workers=options.workers,
         scheduler=options.scheduler,
         force=options.force,
@@ -255,14 +261,14 @@ def run_grid(
     return 1 if results.failed else 0
 
 
-def check_plot_axes(plot: str, axes: Sequence[str]) -> None:
+def check_plot_is_drawable(plot: str, axes: Sequence[str]) -> None:
     """UsageError unless a study with these axes can be drawn as --plot says: against one axis,
     against "bytes" or "differences", or as a heat-map of two axes, such as "alpha x clients"."""
     setting_axes = [name for name in axes if "." not in name]
-    wanted = plot.split(" x ")
-    if len(wanted) == 1:
+    plotted_axes = plot.split(" x ")
+    if len(plotted_axes) == 1:
         setting_axes += ["bytes", "differences"]
-    for axis in wanted:
+    for axis in plotted_axes:
         choose("axis to draw against", axis, setting_axes)
 
 
@@ -305,36 +311,38 @@ def handle_store(options: Namespace) -> int:
     return 0
 
 
-def format_store_entry(entry: Entry) -> str:
+def format_store_entry(entry: EntryFolder) -> str:
     """One line about a stored result: its kind, key, day and size, and what was run."""
-    from .studies.text_tables import data_size
+    from .studies.text_tables import format_data_size
 
-    about = entry.read_head().get("values", {}).get("about", {})
+    about = entry.read_values().get("values", {}).get("about", {})
     values = []
     for name in ("method", "dataset", "alpha", "clients", "seed"):
         values.append(str(about.get(name, "")))
     run = " ".join(values).strip()
     day = datetime.fromtimestamp(entry.used)
-    size = data_size(entry.bytes)
+    size = format_data_size(entry.bytes)
     key = entry.path.name[:12]
     return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
 
 
-def print_store_size(entries: Sequence[Entry]) -> None:
+def print_store_size(entries: Sequence[EntryFolder]) -> None:
     """Print how many results of each kind are stored and how large they are."""
     from .studies import store
-    from .studies.text_tables import data_size
+    from .studies.text_tables import format_data_size
 
     for kind in store.KINDS:
         sizes = [entry.bytes for entry in entries if entry.kind == kind]
-        print(f"{kind:8s} {len(sizes):6d} entries  {data_size(sum(sizes)):>9s}")
-    print(f"in {store.store_folder()}; the bound is {data_size(store.read_limit())}")
+        print(f"{kind:8s} {len(sizes):6d} entries  {format_data_size(sum(sizes)):>9s}")
+    print(
+        f"in {store.store_folder()}; the bound is {format_data_size(store.read_store_limit_in_bytes())}"
+    )
 
 
 def prune_store(options: Namespace) -> None:
     """Delete the stored results that --days, --version and --size name."""
     from .studies import store
-    from .studies.text_tables import data_size
+    from .studies.text_tables import format_data_size
 
     has_limit = options.days is not None or options.other or options.size is not None
     if not has_limit:
@@ -344,9 +352,11 @@ def prune_store(options: Namespace) -> None:
         )
     days = None
     if options.days is not None:
-        days = check_number("days", parse_number(options.days), 0)
-    count, freed = store.prune_entries(days=days, version=options.other, size=options.size)
-    print(f"{count} entries deleted, {data_size(freed)} freed.")
+        days = check_number("days", parse_if_number(options.days), 0)
+    count, freed = store.prune_entries(
+        unused_days=days, should_delete_other_versions=options.other, size_limit=options.size
+    )
+    print(f"{count} entries deleted, {format_data_size(freed)} freed.")
 
 
 def handle_page(options: Namespace) -> int:
@@ -359,17 +369,17 @@ def handle_page(options: Namespace) -> int:
 
 def handle_class(options: Namespace) -> int:
     """Hold a class, or only write the page of its students."""
-    from .live.classroom import open_class, write_page
+    from .live.classroom import run_class_until_interrupted, write_page
 
     partition = {}
     for name in ("alpha", "drawings", "seed"):
-        partition[name] = parse_number(getattr(options, name))
+        partition[name] = parse_if_number(getattr(options, name))
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
             print(f"written to {write_page(options.page, force=options.force, **partition)}")
             return 0
-        return open_class(
+        return run_class_until_interrupted(
             options.lan, options.port, options.keep, options.rehearse, browser, **partition
         )
     except OSError as error:
@@ -407,28 +417,28 @@ def handle_voila(options: Namespace) -> int:
     settings: dict[str, Any] = {}
     for name, text in parse_set_options(options.settings).items():
         is_list = name in ("methods", "hide")
-        settings[name] = split_at_commas(text) if is_list else parse_number(text)
+        settings[name] = split_at_commas(text) if is_list else parse_if_number(text)
     browser = not (options.no_browser or options.page_alone)
     return open_page(options.panel, options.theme, browser, settings) or 0
 
 
 def format_outcome(outcome: Outcome) -> str:
     """One line about an outcome, for people: name, accuracy, bytes, seconds, and what is special."""
-    from .methods import label_of, shorten_title
-    from .studies.text_tables import data_size
+    from .methods import choose_method_label, shorten_title
+    from .studies.text_tables import format_data_size
 
-    title = shorten_title(label_of(outcome.method, outcome.options, outcome.method))
+    title = shorten_title(choose_method_label(outcome.method, outcome.options, outcome.method))
     balanced = ""
     if outcome.has_unequal_classes:
         balanced = f"balanced accuracy {outcome.balanced_accuracy:6.1%}   "
     parts = [
         f"{title:14s} {balanced}accuracy {outcome.accuracy:6.1%}",
-        f"up {data_size(outcome.bytes_up):>9s}",
-        f"down {data_size(outcome.bytes_down):>9s}",
+        f"up {format_data_size(outcome.bytes_up):>9s}",
+        f"down {format_data_size(outcome.bytes_down):>9s}",
         f"{outcome.seconds_total:6.2f} s",
     ]
     if outcome.settings.holdout_for != "all":
-        parts.append(f"clients trained on {1 - outcome.plan.holdout:.0%}")
+        parts.append(f"clients trained on {1 - outcome.plan.held_out_share:.0%}")
     if outcome.cached:
         parts.append("(cached)")
     for title, accuracy in outcome.report.others().items():
@@ -512,39 +522,41 @@ def handle_doctor(options: Namespace) -> int:
     print(f"fedlab-nb {__version__}, Python {platform.python_version()}, {machine}")
     for name in PACKAGES:
         try:
-            print_fact(name, metadata.version(name))
+            print_doctor_line(name, metadata.version(name))
         except metadata.PackageNotFoundError:
-            print_fact(name, f"missing: pip install {name}")
+            print_doctor_line(name, f"missing: pip install {name}")
     import torch  # now that it would be known to be missing
 
     from .studies import run
-    from .studies.engine import check_results_folder
+    from .studies.engine import make_and_check_results_folder
     from .studies.store import store_folder
 
     if torch.cuda.is_available():
         card = torch.cuda.get_device_properties(0)
-        print_fact(
+        print_doctor_line(
             "GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it"
         )
     else:
-        print_fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
+        print_doctor_line("GPU", "none that PyTorch can use: --device auto uses the CPU")
     try:
-        check_results_folder(store_folder())
-        print_fact("store", f"{store_folder()} (writable)")
+        make_and_check_results_folder(store_folder())
+        print_doctor_line("store", f"{store_folder()} (writable)")
     except UsageError:
-        print_fact("store", f"{store_folder()} (NOT writable: results are not cached)")
-    print_fact("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
-    print_fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
+        print_doctor_line("store", f"{store_folder()} (NOT writable: results are not cached)")
+    print_doctor_line("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
+    print_doctor_line(
+        "downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)"
+    )
     start = time.perf_counter()
     device = run("fedavg", clients=2, epochs=1, cache=False).settings.device
-    print_fact(
+    print_doctor_line(
         "training",
         f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}",
     )
     return 0
 
 
-def print_fact(name: str, text: str) -> None:
+def print_doctor_line(name: str, text: str) -> None:
     """A line of `doctor`: what it is about, and what was found."""
     print(f"  {name:14s} {text}")
 

@@ -10,6 +10,8 @@ import numbers
 from collections.abc import Iterable
 from typing import TypeGuard
 
+from fedlab_nb.value_types import SettingValue
+
 
 class FedlabError(Exception):
     """Base of every error that the package raises on purpose; its message is one readable sentence."""
@@ -42,30 +44,35 @@ FEW = 12  # names that a sentence lists; of more it says the nearest, and what l
 LISTED = ("method", "dataset", "model", "setting")
 
 
-def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
-    """Return `name` if it is one of `allowed`; otherwise raise UsageError with the nearest names, three at most.
+def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]) -> str:
+    """Return `chosen_name` if it is one of `allowed_names`.
+
+    Otherwise raise UsageError with the nearest names, three at most.
 
     >>> choose("method", "fens", ["fens", "fedlpa"])
     'fens'
     """
-    allowed = list(allowed)
-    if isinstance(name, str) and name in allowed:
-        return name
-    near = difflib.get_close_matches(str(name).lower(), allowed)
+    allowed_names = list(allowed_names)
+    if isinstance(chosen_name, str) and chosen_name in allowed_names:
+        return chosen_name
+    near = difflib.get_close_matches(str(chosen_name).lower(), allowed_names)
     guess = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    if len(allowed) > FEW and kind.partition(" ")[0] in LISTED:
+    if len(allowed_names) > FEW and kind_of_thing.partition(" ")[0] in LISTED:
         raise UsageError(
-            f"Unknown {kind} {name!r}: {guess}See fedlab-nb list, and fedlab-nb run --help, for all."
+            f"Unknown {kind_of_thing} {chosen_name!r}: {guess}See fedlab-nb list, and "
+            "fedlab-nb run --help, for all."
         )
-    raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
+    raise UsageError(
+        f"Unknown {kind_of_thing} {chosen_name!r}: {guess}Allowed: {', '.join(allowed_names)}."
+    )
 
 
-def check_names(setting: str, names: object) -> list[str]:
+def check_name_list(setting: str, names: object) -> list[str]:
     """`names` as a list without repetitions; UsageError unless it is one name or names in a list.
 
     setting: what the names are given for, which the error says
 
-    >>> check_names("methods", "fens"), check_names("methods", ("fens", "local", "fens"))
+    >>> check_name_list("methods", "fens"), check_name_list("methods", ("fens", "local", "fens"))
     (['fens'], ['fens', 'local'])
     """
     if isinstance(names, str):
@@ -73,8 +80,7 @@ def check_names(setting: str, names: object) -> list[str]:
     listed = list(names) if isinstance(names, Iterable) else [names]
     if any(not isinstance(name, str) for name in listed):
         raise UsageError(
-            f"{setting} is {names!r}, but it must be a name or a list of names, such as "
-            '["fens", "fedavg"].'
+            f'{setting} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].'
         )
     return list(dict.fromkeys(listed))
 
@@ -93,17 +99,17 @@ def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
     return settings
 
 
-def parse_number(value: object) -> object:
+def parse_if_number(value_or_text: SettingValue) -> SettingValue:
     """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else
     unchanged, for `check_number` to judge."""
-    if not isinstance(value, str):
-        return value
+    if not isinstance(value_or_text, str):
+        return value_or_text
     for number_type in (int, float):
         try:
-            return number_type(value)
+            return number_type(value_or_text)
         except ValueError:
             continue
-    return value
+    return value_or_text
 
 
 def check_number(
@@ -121,7 +127,7 @@ def check_number(
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
     if not is_finite_number(value) or not is_within(value, low, high, open_low):
-        allowed = describe_range("number", low, high, open_low)
+        allowed = describe_allowed_range("number", low, high, open_low)
         raise make_value_error(name, value, allowed, hint)
     return float(value)
 
@@ -132,7 +138,7 @@ def check_whole_number(
     """The same for a whole number, as an int."""
     is_whole = is_finite_number(value) and float(value).is_integer()
     if not is_whole or not is_within(value, low, high):
-        allowed = describe_range("whole number", low, high)
+        allowed = describe_allowed_range("whole number", low, high)
         raise make_value_error(name, value, allowed, hint)
     return int(value)
 
@@ -144,28 +150,34 @@ def is_finite_number(value: object) -> TypeGuard[float]:
     return math.isfinite(value)
 
 
-def is_within(value: float, low: float | None, high: float | None, open_low: bool = False) -> bool:
-    """Whether a number lies in `[low, high]`, or `(low, high]` with `open_low`; None: no bound."""
-    if low is not None and (value < low or (open_low and value == low)):
+def is_within(
+    value: float, lowest: float | None, highest: float | None, excludes_lowest: bool = False
+) -> bool:
+    """Whether a number lies in `[low, high]`, or `(low, high]` with `excludes_lowest`; None: no bound."""
+    if lowest is not None and (value < lowest or (excludes_lowest and value == lowest)):
         return False
-    return high is None or value <= high
+    return highest is None or value <= highest
 
 
-def describe_range(kind: str, low: float | None, high: float | None, open_low: bool = False) -> str:
+def describe_allowed_range(
+    kind: str, lowest: float | None, highest: float | None, excludes_lowest: bool = False
+) -> str:
     """The allowed values in words: "a whole number from 1 to 10"."""
-    if low is None and high is None:
+    if lowest is None and highest is None:
         return f"a finite {kind}"
-    if low is None:
-        return f"a {kind} of at most {high:g}"
-    if high is None:
-        return f"a {kind} above {low:g}" if open_low else f"a {kind} of at least {low:g}"
-    if open_low:
-        return f"a {kind} above {low:g} and up to {high:g}"
-    return f"a {kind} from {low:g} to {high:g}"
+    if lowest is None:
+        return f"a {kind} of at most {highest:g}"
+    if highest is None:
+        return (
+            f"a {kind} above {lowest:g}" if excludes_lowest else f"a {kind} of at least {lowest:g}"
+        )
+    if excludes_lowest:
+        return f"a {kind} above {lowest:g} and up to {highest:g}"
+    return f"a {kind} from {lowest:g} to {highest:g}"
 
 
-def make_value_error(name: str, value: object, allowed: str, hint: str) -> UsageError:
+def make_value_error(setting: str, value: object, allowed: str, hint: str) -> UsageError:
     """The error for a value that is not among the `allowed` ones, which it describes."""
     shown = repr(value) if isinstance(value, str) else value
     advice = f"; {hint}" if hint else ""
-    return UsageError(f"{name} is {shown}, but it must be {allowed}{advice}.")
+    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice}.")

@@ -29,7 +29,7 @@ _written: dict[Path, list[str]] = {}  # digests of what this process has written
 
 
 def expand_path(path: str | os.PathLike) -> Path:
-    """`path` with `~` and `~name` replaced by that home folder. UsageError where there is no such home.
+    """`path` with `~` and `~name` replaced by that home folder. UsageError if there is no such home.
 
     >>> expand_path("~/data.csv") == Path.home() / "data.csv"
     True
@@ -57,27 +57,27 @@ def store_folder() -> Path:
 def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
     """A temporary path to write to; afterwards it is renamed to `path`, unless the writing failed.
 
-    UsageError where `path` has a file that the package did not write, unless `force`; OSError where there is no room or
+    UsageError if `path` has a file that the package did not write, unless `force`; OSError if there is no room or
     permission. A link stays a link: the file that it points to is replaced. A device or a pipe is written to as it is.
     """
     named = expand_path(path)
     check_replaceable([named], force=force)
-    place = Path(os.path.realpath(named))
-    if place.exists() and not place.is_file() and not place.is_dir():
-        yield place
+    target = Path(os.path.realpath(named))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        yield target
         return
-    if place.is_dir():
+    if target.is_dir():
         raise IsADirectoryError(21, "it is a folder", str(named))
     # In a folder of its own, so that a writer that looks at the ending (.onnx, .parquet) finds it.
-    folder = Path(tempfile.mkdtemp(prefix=".fedlab_nb-", dir=place.parent))
-    part = folder / place.name
+    folder = Path(tempfile.mkdtemp(prefix=".fedlab_nb-", dir=target.parent))
+    part = folder / target.name
     try:
         yield part
         check_replaceable([named], force=force)  # once more: writing may have taken long
-        if place.exists():
-            shutil.copymode(place, part)
-        _write_note(place, digest_file(part))
-        os.replace(part, place)
+        if target.exists():
+            shutil.copymode(target, part)
+        _record_written_digest(target, compute_file_sha256(part))
+        os.replace(part, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -106,21 +106,21 @@ def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False
     if force:
         return
     for path in map(expand_path, paths):
-        if path.is_file() and not is_own_file(path):
+        if path.is_file() and not is_unchanged_since_written(path):
             raise UsageError(
                 f"{path} is there already and fedlab_nb did not write it, or somebody has changed it "
                 "since; give another name, or replace it with --force (in Python: force=True)."
             )
 
 
-def is_own_file(path: Path) -> bool:
+def is_unchanged_since_written(path: Path) -> bool:
     """Whether the file at `path` is what the package wrote there, to the last byte."""
-    place = Path(os.path.realpath(path))
-    digests = _read_digests(place)
-    return bool(digests) and digest_file(place) in digests
+    target = Path(os.path.realpath(path))
+    digests = _read_written_digests(target)
+    return bool(digests) and compute_file_sha256(target) in digests
 
 
-def digest_file(path: Path) -> str:
+def compute_file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
     total = hashlib.sha256()
     with open(path, "rb") as content:
@@ -129,23 +129,23 @@ def digest_file(path: Path) -> str:
     return total.hexdigest()
 
 
-def _find_note_file(place: Path) -> Path:
-    """Where the digests of what was written to `place` are noted."""
-    return store_folder() / NOTES / hashlib.sha256(os.fsencode(place)).hexdigest()
+def _find_digest_file(target: Path) -> Path:
+    """Where the digests of what was written to `target` are noted."""
+    return store_folder() / NOTES / hashlib.sha256(os.fsencode(target)).hexdigest()
 
 
-def _read_digests(place: Path) -> list[str]:
-    """The digests of what the package wrote to `place` of late, newest last."""
+def _read_written_digests(target: Path) -> list[str]:
+    """The digests of what the package wrote to `target` of late, newest last."""
     with suppress(OSError, UnicodeDecodeError):
-        return _find_note_file(place).read_text(encoding="ascii").split()
-    return _written.get(place, [])
+        return _find_digest_file(target).read_text(encoding="ascii").split()
+    return _written.get(target, [])
 
 
-def _write_note(place: Path, digest: str) -> None:
-    """Note the digest of what is about to be written to `place` behind the latest ones before it."""
-    digests = [*_read_digests(place), digest][-MOST_NOTES:]
-    _written[place] = digests
-    note = _find_note_file(place)
+def _record_written_digest(target: Path, digest: str) -> None:
+    """Note the digest of what is about to be written to `target` behind the latest ones before it."""
+    digests = [*_read_written_digests(target), digest][-MOST_NOTES:]
+    _written[target] = digests
+    note = _find_digest_file(target)
     with suppress(OSError):  # the store cannot be written to: this process knows it all the same
         note.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)

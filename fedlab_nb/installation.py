@@ -36,16 +36,16 @@ def find_install_source() -> str:
         return ""
     if not record:
         return ""
-    return read_install_source(json.loads(record))
+    return describe_install_source(json.loads(record))
 
 
-def read_install_source(record: dict[str, Any]) -> str:
+def describe_install_source(direct_url_record: dict[str, Any]) -> str:
     """The requirement's address in a `direct_url.json`, "" if nothing is at it any more."""
-    url = str(record.get("url", ""))
+    url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
     if address.scheme == "file" and not Path(url2pathname(address.path)).exists():
         return ""
-    version_control = record.get("vcs_info", {})
+    version_control = direct_url_record.get("vcs_info", {})
     if version_control:
         return f"{version_control['vcs']}+{url}@{version_control['commit_id']}"
     return url
@@ -65,9 +65,9 @@ def format_install_command(
         checkout = find_checkout()
         origin = find_install_source()
     if checkout is not None:
-        here = (folder or Path.cwd()).resolve() == checkout.resolve()
-        place = "." if here else str(checkout)
-        return f"pip install -e '{place}[{extra}]'"
+        is_in_checkout = (folder or Path.cwd()).resolve() == checkout.resolve()
+        install_target = "." if is_in_checkout else str(checkout)
+        return f"pip install -e '{install_target}[{extra}]'"
     if origin:
         return f"pip install '{DISTRIBUTION}[{extra}] @ {origin}'"
     return f"pip install '{DISTRIBUTION}[{extra}]'"

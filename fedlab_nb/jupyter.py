@@ -21,10 +21,11 @@ from typing import Any
 
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.files import copy_file_if_absent, expand_path
-from fedlab_nb.renamed import move_old_notebooks
+from fedlab_nb.files import copy_file_if_absent, expand_path, store_folder
+from fedlab_nb.renamed import lay_lessons_beside_outdated_copies, move_old_notebooks
 
 FIRST = "1_start_here.ipynb"
+WORKSPACES = "JUPYTERLAB_WORKSPACES_DIR"
 SHIPPED = "_course"  # the folder of an installed wheel
 READ = {".ipynb", ".md", ".png", ".svg"}
 Opener = Callable[[str], object]
@@ -53,28 +54,33 @@ def run_server(
     folder: str | Path,
     port: int,
     title: str,
-    page: str,
-    opener: Opener | None,
+    page_path: str,
+    open_address: Opener | None,
 ) -> int:
-    """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page`.
+    """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page_path`.
 
     title: what the printed line calls it, such as "The course"
-    opener: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
+    open_address: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
     """
     token = secrets.token_hex(24)
-    address = f"http://127.0.0.1:{port}/{page}?token={token}"
+    address = f"http://127.0.0.1:{port}/{page_path}?token={token}"
     if threading.current_thread() is threading.main_thread():
         # So that `finally` runs and no server is left behind.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    server = subprocess.Popen(command, cwd=folder, env=make_server_environment(token))
+    environment = {**make_server_environment(token), **make_layout_environment()}
+    server = subprocess.Popen(command, cwd=folder, env=environment)
     try:
         wait_for_server(port, server)
         if server.poll() is None:
             print(f"{title} is open at {address}", flush=True)
-            hint = "" if opener else "No browser here: open that address in one on this machine. "
+            hint = (
+                ""
+                if open_address
+                else "No browser here: open that address in one on this machine. "
+            )
             print(f"{hint}Ctrl-C stops the server.", flush=True)
-            if opener:
-                opener(address)
+            if open_address:
+                open_address(address)
         return server.wait()
     except KeyboardInterrupt:
         return 0
@@ -119,11 +125,31 @@ def make_server_environment(token: str) -> dict[str, str]:
     return environment
 
 
+def make_layout_environment() -> dict[str, str]:
+    """Environment of a JupyterLab whose list of files is closed at first, so that a lesson has the page's width.
+
+    Its layouts are kept in the store, apart from those of the user's other work; what the reader opens there stays open
+    the next time. {} where the user has named a folder for layouts, or the store cannot be written to.
+    """
+    if WORKSPACES in os.environ or importlib.util.find_spec("jupyterlab_server") is None:
+        return {}
+    from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
+
+    folder = store_folder() / "jupyterlab"
+    first_layout = Path(__file__).parent / "server_files" / "workspace.json"
+    try:
+        copy_file_if_absent(first_layout, folder / (slugify("default") + WORKSPACE_EXTENSION))
+    except OSError:
+        return {}
+    return {WORKSPACES: str(folder)}
+
+
 def prepare_course_folder(folder: str | Path | None = None) -> Path:
     """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
 
     Missing files are copied into it; a file that is already there is the reader's own and is never overwritten.
-    Notebooks that were saved under an old name move to the folder `earlier`, and a line says so.
+    Notebooks that were saved under an old name move to the folder `earlier`; beside those that call functions which
+    are gone lies today's lesson. A line says so.
     """
     source = find_course_source()
     if folder is None and source.name != SHIPPED:
@@ -134,23 +160,30 @@ def prepare_course_folder(folder: str | Path | None = None) -> Path:
             f"{target.name} is a file, but the course needs a folder: move it or name another folder."
         )
     for file in sorted(source.rglob("*")):
-        place = file.relative_to(source)
-        if file.is_file() and is_for_readers(place):
-            copy_file_if_absent(file, target / place)
+        relative_path = file.relative_to(source)
+        if file.is_file() and is_file_of_course(relative_path):
+            copy_file_if_absent(file, target / relative_path)
     moved = move_old_notebooks(target)
     if moved:
         print(
             "The lessons have new names. Your notebooks are whole in "
             f"{target.name}/{moved[0].parent.name}, and the functions that you wrote are in the new ones too."
         )
+    laid = lay_lessons_beside_outdated_copies(target, source)
+    if laid:
+        names = ", ".join(path.stem for path in laid)
+        print(
+            "Some of your lessons are from an earlier version and call functions that are gone. Today's lie beside "
+            f"them, with the functions that you wrote: {names}. Your own are as you left them."
+        )
     return target
 
 
-def is_for_readers(place: Path) -> bool:
+def is_file_of_course(relative_path: Path) -> bool:
     """Whether a file of the notebooks' folder is one that a reader or teacher opens: a notebook, a picture, a page for
     instructors; not what the notebooks are made from."""
-    is_hidden = any(name.startswith(".") for name in place.parts)
-    return place.suffix in READ and place.parts[0] != "studies" and not is_hidden
+    is_hidden = any(name.startswith(".") for name in relative_path.parts)
+    return relative_path.suffix in READ and relative_path.parts[0] != "studies" and not is_hidden
 
 
 def find_course_source() -> Path:
@@ -165,14 +198,14 @@ def find_course_source() -> Path:
     return source
 
 
-def find_free_port(first: int = 8888) -> int:
-    """`first` or the next port that nothing on this machine listens at."""
-    for port in range(first, first + 100):
+def find_free_port(first_port: int = 8888) -> int:
+    """`first_port` or the next port that nothing on this machine listens at."""
+    for port in range(first_port, first_port + 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
     raise RunError(
-        f"No free port from {first} to {first + 99}: stop another notebook server first."
+        f"No free port from {first_port} to {first_port + 99}: stop another notebook server first."
     )
 
 

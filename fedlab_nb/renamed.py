@@ -1,17 +1,18 @@
-"""Old names of lessons, which still lead to the new ones, and the notebooks that a reader saved under them.
+"""Old names of lessons, which still lead to the new ones, and a reader's copies of lessons from earlier versions.
 
 Until November 2026 the lessons were numbered 00 to 13, in the order in which they were written. Now the story's six
-are 1 to 6, and the others lie in the folder `shelf`.
+are 1 to 6, and the others lie in the folder `shelf`. The functions that lessons call have other names, too.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from .files import write_file
+from .files import copy_file_if_absent, write_file
 
 # {old name of a notebook: its name today}
 RENAMED = {
@@ -37,14 +38,16 @@ FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)
 
 
-def find_new_name(word: str) -> str | None:
-    """Today's name of a lesson for an old name or an old two-digit number; None where it is neither.
+def find_current_name(old_name: str) -> str | None:
+    """Today's name of a lesson for an old name or an old two-digit number; None if it is neither.
 
-    >>> find_new_name("03_fens"), find_new_name("10"), find_new_name("3")
+    >>> find_current_name("03_fens"), find_current_name("10"), find_current_name("3")
     ('3_fens', '4_closed_form', None)
     """
     for old, new in RENAMED.items():
-        if word == old or (word.isdigit() and len(word) == 2 and old.startswith(f"{word}_")):
+        if old_name == old or (
+            old_name.isdigit() and len(old_name) == 2 and old.startswith(f"{old_name}_")
+        ):
             return new
     return None
 
@@ -62,56 +65,144 @@ def move_old_notebooks(course: Path) -> list[Path]:
         target = course / EARLIER / f"{old}.ipynb"
         if not source.is_file() or target.exists():
             continue
-        copy_answers(source, course / f"{new}.ipynb")
+        copy_answers_between_notebooks(source, course / f"{new}.ipynb")
         target.parent.mkdir(exist_ok=True)
         source.rename(target)
         moved.append(target)
     return moved
 
 
-def copy_answers(old: Path, new: Path) -> int:
-    """Put the functions that a reader wrote in the notebook `old` in the place of the stubs in `new`.
+def lay_lessons_beside_outdated_copies(course: Path, source: Path) -> list[Path]:
+    """Lay today's lesson beside each of a reader's copies that call functions which are gone.
+
+    course: the reader's own copy of the course;   source: today's course, in the package
+
+    The functions that the reader wrote are in the new notebook, too (as in `move_old_notebooks`). The copies stay as
+    they are, and nothing is overwritten. Returns the new notebooks.
+    """
+    laid = []
+    for lesson in sorted(source.rglob("*.ipynb")):
+        copy = course / lesson.relative_to(source)
+        beside = copy.with_name(f"{copy.stem}_today.ipynb")
+        if not copy.is_file() or beside.exists() or not find_missing_names(copy):
+            continue
+        copy_file_if_absent(lesson, beside)
+        copy_answers_between_notebooks(copy, beside)
+        laid.append(beside)
+    return laid
+
+
+def find_missing_names(notebook: Path) -> list[str]:
+    """What a notebook asks the modules of the course for and they do not have, such as "day.chart".
+
+    Nothing is run or imported, so it takes milliseconds. A cell that is no Python is passed over.
+    """
+    modules: dict[str, Path] = {}  # {what the notebook calls a module: its file or folder}
+    missing = []
+    for tree in parse_code_cells(notebook):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                modules.update(find_imported_course_modules(node))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = modules.get(node.value.id)
+                name = f"{node.value.id}.{node.attr}"
+                is_missing = module is not None and node.attr not in list_module_names(module)
+                if is_missing and name not in missing:
+                    missing.append(name)
+    return missing
+
+
+def parse_code_cells(notebook: Path) -> list[ast.Module]:
+    """The code cells of a notebook as syntax trees; [] if it cannot be read."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
+    except (OSError, ValueError, AttributeError):
+        return []
+    trees = []
+    for cell in cells:
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        try:
+            trees.append(ast.parse(read_cell_source(cell)))
+        except (SyntaxError, ValueError):
+            continue
+    return trees
+
+
+def find_imported_course_modules(statement: ast.ImportFrom) -> dict[str, Path]:
+    """{name in the notebook: file or folder} of the modules that `from fedlab_nb.course… import …` brings."""
+    parts = (statement.module or "").split(".")
+    if parts[:2] != ["fedlab_nb", "course"]:
+        return {}
+    folder = Path(__file__).parent.joinpath(*parts[1:])
+    modules = {}
+    for imported in statement.names:
+        for path in (folder / imported.name, folder / f"{imported.name}.py"):
+            if path.exists():
+                modules[imported.asname or imported.name] = path
+    return modules
+
+
+def list_module_names(module: Path) -> set[str]:
+    """The names that a module defines or imports; of a package also its modules."""
+    names = set()
+    file = module
+    if module.is_dir():
+        file = module / "__init__.py"
+        names.update(part.stem for part in module.iterdir())
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(imported.asname or imported.name for imported in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def copy_answers_between_notebooks(old_notebook: Path, new_notebook: Path) -> int:
+    """Put the functions that a reader wrote in the notebook `old_notebook` in the place of the stubs in `new_notebook`.
 
     A stub is a function that returns `...`.
 
-    Returns how many cells were changed. A file that is no notebook is left alone.
+    Returns how many cells were changed. A file that is not a notebook is left alone.
     """
     try:
-        answers = find_functions(json.loads(old.read_text(encoding="utf-8")))
-        notebook = json.loads(new.read_text(encoding="utf-8"))
+        answers = find_cells_by_function(json.loads(old_notebook.read_text(encoding="utf-8")))
+        notebook = json.loads(new_notebook.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return 0
     changed = 0
-    for name, cell in find_functions(notebook).items():
+    for name, cell in find_cells_by_function(notebook).items():
         answer = answers.get(name)
-        if answer is None or is_stub(answer) or not is_stub(cell):
+        if answer is None or is_unanswered_stub(answer) or not is_unanswered_stub(cell):
             continue
         cell["source"] = answer["source"]
         cell["outputs"] = []
         changed += 1
     if changed:
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        write_file(new, text, force=True)
+        write_file(new_notebook, text, force=True)
     return changed
 
 
-def find_functions(notebook: Any) -> dict[str, Cell]:
+def find_cells_by_function(notebook: Any) -> dict[str, Cell]:
     """{name of a function: the code cell that defines it}; of two cells with one name the last."""
     cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
     functions = {}
     for cell in cells:
         if cell.get("cell_type") == "code":
-            for name in FUNCTION.findall(read_source(cell)):
+            for name in FUNCTION.findall(read_cell_source(cell)):
                 functions[name] = cell
     return functions
 
 
-def is_stub(cell: Cell) -> bool:
+def is_unanswered_stub(cell: Cell) -> bool:
     """Whether nobody has written the function of a cell yet."""
-    return UNWRITTEN.search(read_source(cell)) is not None
+    return UNWRITTEN.search(read_cell_source(cell)) is not None
 
 
-def read_source(cell: Cell) -> str:
+def read_cell_source(cell: Cell) -> str:
     """A cell's text, which a notebook stores as a string or as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)

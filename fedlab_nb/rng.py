@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def seed_for(seed: int, *names: object) -> int:
+def derive_stream_seed(seed: int, *names: object) -> int:
     """A 63-bit seed that depends on `seed` and on every name, in order."""
     text = "/".join([str(int(seed)), *map(str, names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
@@ -27,7 +27,7 @@ def generator(seed: int, *names: object) -> torch.Generator:
     """A CPU torch.Generator for the stream `names`; draw on the CPU, then move, so that a device changes nothing."""
     import torch
 
-    return torch.Generator().manual_seed(seed_for(seed, *names))
+    return torch.Generator().manual_seed(derive_stream_seed(seed, *names))
 
 
 def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.Tensor:
@@ -38,6 +38,6 @@ def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.T
     return draws[0] - draws[1]
 
 
-def numpy_rng(seed: int, *names: object) -> np.random.Generator:
+def make_numpy_generator(seed: int, *names: object) -> np.random.Generator:
     """The same for numpy. PCG64 by name: what `default_rng` takes may be another one some day."""
-    return np.random.Generator(np.random.PCG64(seed_for(seed, *names)))
+    return np.random.Generator(np.random.PCG64(derive_stream_seed(seed, *names)))

@@ -1,9 +1,10 @@
 """The pictures of one lesson as files, for slides: `fedlab-nb slides 3`.
 
-PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. SVG files need the code of
-the lesson: its cells are run once, in order, and finished runs come from the store. Beside the files stands
-`index.html`: each picture with its section, its sentence and its alt text. A picture that the lesson folds behind a
-guess is marked, so that a teacher shows it after the class has guessed.
+PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. A picture that the
+lesson itself shows as an SVG (`fl.journey`) is one here, too. SVG files need the code of the lesson: its cells are run
+once, in order, and finished runs come from the store. Beside the files stands `index.html`: each picture with its
+section, its sentence and its alt text. A picture that the lesson folds behind a guess is marked, so that a teacher
+shows it after the class has guessed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import RunError, choose, format_error
 from .files import check_replaceable, expand_path, write_file
 from .jupyter import find_course_source
-from .renamed import find_new_name
+from .renamed import find_current_name
 
 if TYPE_CHECKING:
     from .plots import Picture
@@ -31,7 +32,7 @@ Cell = Mapping[str, Any]  # of a notebook: "cell_type", "source" and, of code, "
 WIDGET = "application/vnd.jupyter.widget-view+json"
 INDEX = "index.html"
 FOLDED = "Guess first, then read: "
-IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/png;base64,([^"]+)"')
+IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/(?:png|svg\+xml);base64,([^"]+)"')
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
     "body{color:#1f2328;background:#fff}"
@@ -39,6 +40,9 @@ STYLE = (
 )
 FOLD = "<details><summary>{}</summary>{}</details>"
 ANSWER = "Shows an answer: open it after the guess."
+
+
+PictureForm = Literal["png", "svg"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Slide:
 
 
 def write_slides(
-    lesson: str, out: str | Path | None = None, form: str = "png", *, force: bool = False
+    lesson: str, out: str | Path | None = None, form: PictureForm = "png", *, force: bool = False
 ) -> tuple[Path, list[Slide]]:
     """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
 
@@ -71,8 +75,8 @@ def write_slides(
     folder = expand_path(f"slides_{path.stem}" if out is None else out)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    found = read_stored_pictures(cells) if form == "png" else draw_pictures(cells, path.stem)
-    slides = name_slides(found, path.stem, form)
+    pictures = read_stored_pictures(cells) if form == "png" else draw_pictures(cells, path.stem)
+    slides = add_file_names(pictures, path.stem, form)
     if not slides:
         raise RunError(
             f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, "
@@ -93,13 +97,14 @@ def write_slides(
     return folder, slides
 
 
-def name_slides(pictures: Iterable[Slide], lesson: str, form: str) -> list[Slide]:
+def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) -> list[Slide]:
     """The pictures with the names of their files; one that a lesson shows twice is there once."""
     slides: dict[tuple[str, str], Slide] = {}
     for picture in pictures:
         content = (picture.alt, picture.sentence)
         if content not in slides:
-            name = f"{lesson}_{len(slides) + 1:02d}.{form}"
+            suffix = "svg" if picture.data.startswith(b"<svg") else form
+            name = f"{lesson}_{len(slides) + 1:02d}.{suffix}"
             slides[content] = replace(picture, name=name)
     return list(slides.values())
 
@@ -111,17 +116,17 @@ def find_notebook(lesson: str) -> Path:
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
     word = lesson.strip().removesuffix(".ipynb")
-    word = find_new_name(word) or word
+    word = find_current_name(word) or word
     for name in names:
         stem = name.removeprefix("shelf/")
-        number, _, rest = stem.partition("_")
-        if word in (name, stem) or (number.isdigit() and word in (number, rest)):
+        number, _, stem_without_number = stem.partition("_")
+        if word in (name, stem) or (number.isdigit() and word in (number, stem_without_number)):
             return folder / f"{name}.ipynb"
     return folder / f"{choose('lesson', word, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
-def list_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
+def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
     """Each code cell, behind the last heading above it."""
     heading = ""
     for cell in cells:
@@ -134,8 +139,8 @@ def list_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
 
 
 def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
-    """The PNG pictures among the outputs of a notebook, without names."""
-    for section, cell in list_code_cells(cells):
+    """The pictures among the outputs of a notebook, without names: PNG, or SVG if it was shown so."""
+    for section, cell in iterate_code_cells(cells):
         for output in cell["outputs"]:
             data = {}
             for kind, value in output.get("data", {}).items():
@@ -156,12 +161,14 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
 def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
     """The pictures of a lesson as SVG, without names: its cells are run here, and what the last line of each gives is
     drawn."""
-    from .plots import svg
+    from .plots import render_picture_svg
 
     names: dict[str, Any] = {"__name__": "__main__"}
-    for number, (section, cell) in enumerate(list_code_cells(cells)):
+    for number, (section, cell) in enumerate(iterate_code_cells(cells)):
         try:
-            value = run_cell("".join(cell["source"]), names, f"<{lesson}, cell {number}>")
+            value = run_cell_and_return_last_value(
+                "".join(cell["source"]), names, f"<{lesson}, cell {number}>"
+            )
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
@@ -170,11 +177,13 @@ def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
                 f"{format_error(error)}; take the stored ones with --format png."
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
-        for picture in list_pictures(value):
-            yield Slide("", section, picture.sentence, picture.alt, is_answer, svg(picture))
+        for picture in find_pictures_in_value(value):
+            yield Slide(
+                "", section, picture.sentence, picture.alt, is_answer, render_picture_svg(picture)
+            )
 
 
-def run_cell(code: str, names: dict[str, Any], file_name: str) -> Any:
+def run_cell_and_return_last_value(code: str, variables: dict[str, Any], file_name: str) -> Any:
     """Run a cell's code with these global names; returns what its last line gives, if that is an expression.
 
     file_name: what tracebacks call the cell
@@ -186,13 +195,13 @@ def run_cell(code: str, names: dict[str, Any], file_name: str) -> Any:
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = tree.body.pop()
-    exec(compile(tree, file_name, "exec"), names)
+    exec(compile(tree, file_name, "exec"), variables)
     if last is None:
         return None
-    return eval(compile(ast.Expression(last.value), file_name, "eval"), names)
+    return eval(compile(ast.Expression(last.value), file_name, "eval"), variables)
 
 
-def list_pictures(value: Any) -> list[Picture]:
+def find_pictures_in_value(value: Any) -> list[Picture]:
     """The pictures that a cell shows, whose last line gave `value`: of a panel, a snapshot, a sheet of several, or a
     picture itself."""
     if hasattr(value, "still"):
@@ -201,7 +210,12 @@ def list_pictures(value: Any) -> list[Picture]:
         value = getattr(value, "shown", value)
     sheet = getattr(value, "pictures", None)
     pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [value]
-    return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
+    found = []
+    for picture in pictures:
+        has_figure = getattr(picture, "figure", None) is not None
+        if has_figure or getattr(picture, "svg", ""):
+            found.append(picture)
+    return found
 
 
 def make_index_page(title: str, slides: Sequence[Slide]) -> str:

@@ -23,10 +23,12 @@ OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 def replace_formulas(text: str) -> str:
     r"""Text with its formulas as plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
-    return re.sub(r"\$([^$]*)\$", lambda match: latex_to_text(match[1]), text).replace("`", "")
+    return re.sub(r"\$([^$]*)\$", lambda match: convert_latex_to_text(match[1]), text).replace(
+        "`", ""
+    )
 
 
-def latex_to_text(latex: str) -> str:
+def convert_latex_to_text(latex: str) -> str:
     r"""A formula as plain letters: r'\lambda_{div}' -> 'λ_div', r'\bar f_w(x)' -> 'f̄_w(x)'."""
     accented = r"\\(bar|hat)\s*\{?\\?((?<=\\)[A-Za-z]+|[A-Za-z])\}?"
     text = re.sub(accented, lambda m: GREEK.get(m[2], m[2]) + ACCENTS[m[1]], latex)
@@ -37,8 +39,12 @@ def latex_to_text(latex: str) -> str:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A row of the table. latex: the symbol without its dollars;   first: the lesson that introduces it, or "panels";
-    papers: the papers' own letters;   line: the row as it stands in the table
+    """A row of the table.
+
+    latex: the symbol without its dollars
+    first: the lesson that introduces it, or "panels"
+    papers: the papers' own letters
+    line: the row as it stands in the table
     """
 
     latex: str
@@ -51,10 +57,10 @@ class Symbol:
     @property
     def name(self) -> str:
         """In plain letters: 'λ_div'."""
-        return latex_to_text(self.latex)
+        return convert_latex_to_text(self.latex)
 
     @property
-    def base(self) -> str:
+    def name_without_arguments(self) -> str:
         """Without what it depends on: 'f_k' of 'f_k(x)'."""
         return re.sub(r"\(.*\)$", "", self.name)
 
@@ -64,23 +70,23 @@ class Symbol:
         return re.sub(r"\W+", "-", re.sub(r"[\\{}]|\(.*\)$", "", self.latex)).strip("-")
 
     @property
-    def owner(self) -> str:
+    def method_title(self) -> str:
         """The method or topic that alone uses it, such as 'FENS'; '' for a symbol of the whole course."""
         match = OWNER.match(self.meaning)
         return match[1] if match else ""
 
     @property
-    def also(self) -> list[str]:
+    def other_symbols(self) -> list[str]:
         """Further symbols that its meaning explains, in plain letters."""
-        return [latex_to_text(latex) for latex in re.findall(r"\$([^$]+)\$", self.meaning)]
+        return [convert_latex_to_text(latex) for latex in re.findall(r"\$([^$]+)\$", self.meaning)]
 
     @property
-    def short(self) -> str:
+    def first_meaning(self) -> str:
         """The first part of its meaning in plain letters, for a tooltip."""
         return re.split(r"; |\. ", replace_formulas(self.meaning))[0].rstrip(".")
 
 
-def read_table_text() -> str:
+def read_notation_text() -> str:
     """The text of `notation.md`."""
     return (find_course_source() / "notation.md").read_text(encoding="utf-8")
 
@@ -89,7 +95,7 @@ def read_table_text() -> str:
 def read_symbols() -> tuple[Symbol, ...]:
     """All rows of the table, in its order."""
     rows = []
-    table_lines = [line for line in read_table_text().splitlines() if line.startswith("|")]
+    table_lines = [line for line in read_notation_text().splitlines() if line.startswith("|")]
     for line in table_lines[2:]:  # below the head and its rule
         symbol, *cells = (cell.strip() for cell in line.strip("|").split("|"))
         rows.append(Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line))
@@ -99,18 +105,21 @@ def read_symbols() -> tuple[Symbol, ...]:
 def find_symbols(name: str) -> list[Symbol]:
     """The rows of a symbol, written 'λ', 'lambda' or '\\lambda', or else those whose words have `name`; UsageError if
     there is none."""
-    wanted = latex_to_text(str(name).strip().strip("$"))
+    symbol_name = convert_latex_to_text(str(name).strip().strip("$"))
     greek_names = re.compile(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])")
-    wanted = greek_names.sub(lambda match: GREEK[match[1]], wanted)
+    symbol_name = greek_names.sub(lambda match: GREEK[match[1]], symbol_name)
     exact = []
     related = []
     described = []
     for row in read_symbols():
-        if {wanted, SCRIPT.get(wanted)} & {row.name, row.base}:
+        if {symbol_name, SCRIPT.get(symbol_name)} & {row.name, row.name_without_arguments}:
             exact.append(row)
-        elif row.base.startswith((f"{wanted}_", f"{wanted}^")) or wanted in row.also:
+        elif (
+            row.name_without_arguments.startswith((f"{symbol_name}_", f"{symbol_name}^"))
+            or symbol_name in row.other_symbols
+        ):
             related.append(row)
-        if len(wanted) > 2 and wanted.lower() in replace_formulas(row.meaning).lower():
+        if len(symbol_name) > 2 and symbol_name.lower() in replace_formulas(row.meaning).lower():
             described.append(row)
     rows = exact + related or described
     if not rows:
@@ -121,14 +130,14 @@ def find_symbols(name: str) -> list[Symbol]:
 
 
 def explain_label(label: str, owner: str = "") -> str:
-    """What the symbols of a control's label mean, such as 'λ_damp' or 'η_w M'; '' where the table knows none.
+    """Explain what the symbols of a control's label mean, such as 'λ_damp' or 'η_w M'; '' if the table knows none.
 
     owner: title of the method whose control it is: what a symbol means to another method is left out
     """
     meanings = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
         name = token.translate(DIGITS)
-        candidates = [find_meaning(row, name, owner) for row in read_symbols()]
+        candidates = [rank_meaning_in_row(row, name, owner) for row in read_symbols()]
         ranked = [meaning for meaning in candidates if meaning is not None]
         if ranked:
             meanings.append(f"{token}: {min(ranked).text}")
@@ -148,18 +157,20 @@ class RankedMeaning(NamedTuple):
     text: str
 
 
-def find_meaning(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
+def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
     """What a row says of the symbol `name` to a method with the title `owner`; None if nothing."""
-    is_row_of_name = row.base in (name, SCRIPT.get(name))
-    if not is_row_of_name and name not in row.also:
+    is_row_of_name = row.name_without_arguments in (name, SCRIPT.get(name))
+    if not is_row_of_name and name not in row.other_symbols:
         return None
     parts = replace_formulas(row.meaning).split("; ")
     for part in parts:  # what is said of this method
-        owners, colon, words = part.partition(": ")
-        if not colon or not is_one_of_owners(owner, owners):
+        owners, colon, explanation = part.partition(": ")
+        if not colon or not has_title_of_owner(owner, owners):
             continue
-        if words.startswith(f"{name} ") or (is_row_of_name and not words.startswith(f"{name}_")):
-            return RankedMeaning(0 if is_row_of_name else 1, words.removeprefix(f"{name} "))
+        if explanation.startswith(f"{name} ") or (
+            is_row_of_name and not explanation.startswith(f"{name}_")
+        ):
+            return RankedMeaning(0 if is_row_of_name else 1, explanation.removeprefix(f"{name} "))
     if is_row_of_name:
         return None if OWNER.match(parts[0]) else RankedMeaning(2, parts[0])
     for part in parts[1:]:
@@ -168,6 +179,6 @@ def find_meaning(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
     return None
 
 
-def is_one_of_owners(title: str, owners: str) -> bool:
+def has_title_of_owner(title: str, owners: str) -> bool:
     """Whether a method's title begins with one of these names, which are joined by ', '."""
     return bool(title) and any(title.startswith(owner) for owner in owners.split(", "))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
 from fedlab_nb.errors import UsageError
+from fedlab_nb.value_types import WithBlock
 
 _lock = threading.Lock()
 _inside = 0  # how many blocks of the main thread have changed the switches of the whole process
@@ -23,8 +24,8 @@ _before: dict[str, Any] = {}
 
 
 @contextlib.contextmanager
-def use_default_switches() -> Iterator[None]:
-    """Within: PyTorch as it is when nobody has set anything. May also decorate a function.
+def use_default_switches() -> WithBlock:
+    """Inside the block: PyTorch as it is when nobody has set anything. May also decorate a function.
 
     Default number type, deterministic flags and matmul precision belong to the whole process. They are changed, and
     changed back, for calls from the main thread alone, where nobody else is at work meanwhile. Raises UsageError in
@@ -46,12 +47,12 @@ def use_default_switches() -> Iterator[None]:
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
         for device in ("cpu", "cuda"):
-            if is_autocast(device):
+            if is_autocast_on(device):
                 stack.enter_context(torch.autocast(device, enabled=False))
         yield
 
 
-def is_autocast(device: str) -> bool:
+def is_autocast_on(device: str) -> bool:
     """Whether autocast is on for a kind of device."""
     import torch
 
@@ -64,7 +65,7 @@ def is_autocast(device: str) -> bool:
 
 
 def check_process_switches() -> None:
-    """Raises UsageError where the number type or the precision of the whole process is not the usual one."""
+    """Raises UsageError if the number type or the precision of the whole process is not the usual one."""
     import torch
 
     if _inside:
@@ -119,16 +120,16 @@ def _reset_process_switches() -> None:
         _before.clear()
 
 
-def step_with_default_switches(work: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+def step_with_default_switches(steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
     """The steps of a generator, each within `usual_switches`: who receives them has his own switches back."""
     try:
         while True:
             with use_default_switches():
                 try:
-                    item = next(work)
+                    item = next(steps)
                 except StopIteration as end:
                     return end.value
             yield item
     finally:
         with use_default_switches():
-            work.close()
+            steps.close()

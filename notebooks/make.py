@@ -33,10 +33,10 @@ import jupytext
 import nbformat
 from PIL import Image
 
-from fedlab_nb.course import COURSE, label_lesson
-from fedlab_nb.renamed import find_new_name
+from fedlab_nb.course import COURSE, get_lesson_label
+from fedlab_nb.renamed import find_current_name
 from fedlab_nb.slides import Slide, read_stored_pictures
-from fedlab_nb.symbols import Symbol, find_meaning, latex_to_text, read_symbols
+from fedlab_nb.symbols import Symbol, convert_latex_to_text, rank_meaning_in_row, read_symbols
 
 FOLDER = Path(__file__).parent
 LESSONS = FOLDER.parent / "fedlab_nb" / "course"
@@ -66,7 +66,7 @@ SHOWS = {
     r"panel\.views": "# the result",
     r"score\(": "# your score",
     r"lesson\.q\d\.form\(": "# an exercise",
-    r"lesson\.(one_image|weights_for_one)\(": "# the result",
+    r"lesson\.(show_soft_labels_of_one_image|show_client_weights_of_one_image)\(": "# the result",
     r"case\.seen\(": "# the result",
     r"case\.form\(": "# your tries",
     r"lesson\.closing\(": "# your page",
@@ -92,25 +92,29 @@ def rows_of(lesson: str) -> dict[str, Symbol]:
     """{plain name: row} of the symbols that mean the same in this lesson, such as "3", as in the table."""
     rows: dict[str, Symbol] = {}
     for row in read_symbols():
-        known = not row.owner or row.first == lesson or re.search(r"_\w\w", row.base)
-        if known and (row.base not in rows or row.first == lesson):
-            rows[row.base] = row
+        known = (
+            not row.method_title
+            or row.first == lesson
+            or re.search(r"_\w\w", row.name_without_arguments)
+        )
+        if known and (row.name_without_arguments not in rows or row.first == lesson):
+            rows[row.name_without_arguments] = row
     return rows
 
 
 def linked(text: str, name: str) -> str:
     """The text of the notebook `name`, such as "3_fens", with its links to notation.md."""
-    lesson = label_lesson(name)
+    lesson = get_lesson_label(name)
     table = "../notation.md" if "/" in name else "notation.md"
     rows, done = rows_of(lesson), set()
 
     def put(match: re.Match) -> str:
-        symbol = re.sub(r"\(.*\)$", "", latex_to_text(match[1] or match[2]))
+        symbol = re.sub(r"\(.*\)$", "", convert_latex_to_text(match[1] or match[2]))
         if symbol not in rows or symbol in done or "=" in match[0]:
             return match[0]
         done.add(symbol)
-        known = find_meaning(rows[symbol], symbol, METHODS.get(lesson, ""))
-        meaning = (known[1] if known else rows[symbol].short).replace('"', "”")
+        known = rank_meaning_in_row(rows[symbol], symbol, METHODS.get(lesson, ""))
+        meaning = (known[1] if known else rows[symbol].first_meaning).replace('"', "”")
         return f'[{match[0]}]({table}#{rows[symbol].anchor} "{meaning}")'
 
     def between(text: str) -> str:
@@ -268,7 +272,7 @@ def main() -> int:
         help="run nothing, make the pictures of the teachers' pages",
     )
     asked = parser.parse_args()
-    starts = tuple(find_new_name(start) or start for start in asked.names)
+    starts = tuple(find_current_name(start) or start for start in asked.names)
     names = [
         name for name in COURSE if name.startswith(starts) or Path(name).name.startswith(starts)
     ]

@@ -39,7 +39,9 @@ REQUIRED = (
     "dist-info/licenses/LICENSE",
     "dist-info/licenses/NOTICE",
 )
-UNWANTED = re.compile(r"(^|/)(tests?|website|\.ci|__pycache__|make\.py)(/|$)|/lesson\.md$|\.pyc$")
+UNWANTED = re.compile(
+    r"(^|/)(tests?|website|\.ci|__pycache__|make\.py|draw_journeys\.py)(/|$)|/lesson\.md$|\.pyc$"
+)
 STUDY = 'methods = ["fedavg", "ensemble"]\nseeds = 2\nclients = 4\nepochs = 2\nalpha = [0.1, 1]\n'
 LESSON = """
 import nbformat, pathlib, sys

@@ -3,8 +3,8 @@
 import random
 
 from fedlab_nb.data import load
-from fedlab_nb.live.classroom.messages import write
-from fedlab_nb.live.classroom.rehearse import make_joker_message
+from fedlab_nb.live.classroom.messages import encode_message
+from fedlab_nb.live.classroom.rehearse import make_malicious_message
 from fedlab_nb.live.classroom.room import Room
 
 POINTS = [*range(32, 0xD800), *range(0xE000, 0x2FFFF)]  # of Unicode
@@ -35,12 +35,12 @@ def a_room(file=None, alpha=0.1):
 def a_message(seat, n=6, given=1, model=None):
     """A message of `n` digits of the package, others for each seat."""
     digits, rows = load("digits"), slice(seat * n, (seat + 1) * n)
-    return write(
+    return encode_message(
         seat, "Ada", digits.x_train[rows].flatten(1), digits.y_train[rows], range(given), model
     )
 
 
 def make_joker(room):
     """Seat and message of a joker."""
-    seat = room.assign_seat()["seat"]
-    return seat, make_joker_message(room.about["seed"], seat)
+    seat = room.assign_next_seat()["seat"]
+    return seat, make_malicious_message(room.about["seed"], seat)

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
@@ -13,6 +14,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         _store.name
     )  # workers, notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# On a busy machine the first examples can take seconds, which says nothing of the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 gc.set_threshold(
     10_000

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedlab_nb.data import add_public_part, federate, find_normalisation, load
+from fedlab_nb.data import add_public_part, compute_normalisation, federate, load
 from fedlab_nb.data.digits import SOURCES
 from fedlab_nb.data.glyphs import NAMES as GLYPHS
 from fedlab_nb.data.natural import NAMES as NATURAL
@@ -133,7 +133,7 @@ def digests() -> dict[str, str]:
         result[f"own {name}"] = dataset_digest(federate(own[name], clients=None).dataset)
     for name in ("digits", "glyphs:16g", "glyphs"):
         result[f"standardise {name}"] = digest(
-            *find_normalisation("standardise", load(name).x_train)
+            *compute_normalisation("standardise", load(name).x_train)
         )
     result["public part"] = dataset_digest(add_public_part(load("digits"), 0.2))
     result["validation images"] = dataset_digest(make_validation_set("digits"))

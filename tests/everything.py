@@ -9,7 +9,11 @@ the browser scenarios, two at once; the third those that watch the clock, alone.
 
 The first call does without what costs each of its processes seconds: assertions stay as they are (`--assert=plain`, to
 rewrite 4,900 of them takes ten), Hypothesis' plugin, which only adds to what a failure prints, is off, and see
-`quick.py`. If a test fails, those that failed run once more with all that, to show the values they compare.
+`quick.py`.
+
+What fails is run once more, one test at a time and with all that, to show the values that it compares: on a machine
+that others use, a click or a measurement can be held up, and a port can be taken. What fails twice fails; what passes
+the second time is named as unsteady.
 
 With `--other-processor` PyTorch, MKL and oneDNN calculate as on the oldest processor that they know,
 which adds in another order: once with one thread, once with two. What differs there would differ on
@@ -28,31 +32,21 @@ from data_digests import OTHER_PROCESSOR
 UNITS, FEEL = "@tests/everything.txt", "tests/browser/test_feel.py"
 QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
 BROWSER = ["-m", "browser and not slow", *QUICK[1:]]
-CALLS = (
-    # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
-    [
-        UNITS,
-        *QUICK,
-        "-n",
-        "logical",
-        "--maxprocesses",
-        "4",
-        "--dist",
-        "loadfile",
-        "--no-loadscope-reorder",
-    ],
-    [
-        "tests/browser",
-        *BROWSER,
-        "-n",
-        "2",
-        "--dist",
-        "worksteal",
-        f"--ignore={FEEL}",
-        "--durations=5",
-    ],
-    [FEEL, *BROWSER],
-)
+# "auto" would count a core with two threads as one
+ON_EACH_CORE = ["-n", "logical", "--maxprocesses", "4"]
+# the order as collected keeps the longest files from being last
+UNIT_CALL = [UNITS, *QUICK, *ON_EACH_CORE, "--dist", "loadfile", "--no-loadscope-reorder"]
+BROWSER_CALL = [
+    "tests/browser",
+    *BROWSER,
+    "-n",
+    "2",
+    "--dist",
+    "worksteal",
+    f"--ignore={FEEL}",
+    "--durations=5",
+]
+FEEL_CALL = [FEEL, *BROWSER]
 # Where what is tested or taught rests on data and on runs of methods.
 OTHER_PROCESSOR_TESTS = [
     "tests/data",
@@ -61,15 +55,8 @@ OTHER_PROCESSOR_TESTS = [
     "-m",
     "not browser and not gpu",
     *QUICK,
-    "-n",
-    "logical",
-    "--maxprocesses",
-    "4",
-    "--dist",
-    "worksteal",
-    "--durations=5",
 ]
-AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]
+ONLY_FAILED = ["--last-failed", "--last-failed-no-failures=none"]
 
 
 def pytest(call: list[str], **environment: str) -> int:
@@ -81,14 +68,30 @@ def pytest(call: list[str], **environment: str) -> int:
     )
 
 
+def pytest_and_failed_again(call: list[str], with_details: list[str], **environment: str) -> int:
+    """The exit code of this call; if tests fail, that of them alone, one at a time: 0 if all pass then.
+
+    with_details: the same call without what leaves details of a failure out, and on one core
+    """
+    code = pytest(call, **environment)
+    if code != 1:
+        return code
+    print("What failed, once more and one at a time:", flush=True)
+    code = pytest([*with_details, *ONLY_FAILED, "--verbose"], **environment)
+    if code == 0:
+        print("UNSTEADY: the tests above failed once and passed once; mend them.", flush=True)
+    return code
+
+
 def run_all() -> list[int]:
     """The exit codes of all checks and tests; later ones run also after a failure."""
-    codes = [checks.main()]
-    for call in CALLS:
-        codes.append(pytest(call))
-        if codes[-1] == 1 and "--assert=plain" in call:
-            pytest(AGAIN)
-    return codes
+    browser_with_details = ["tests/browser", *BROWSER]
+    return [
+        checks.main(),
+        pytest_and_failed_again(UNIT_CALL, [UNITS]),
+        pytest_and_failed_again(BROWSER_CALL, browser_with_details),
+        pytest_and_failed_again(FEEL_CALL, browser_with_details),
+    ]
 
 
 def run_as_on_other_processors() -> list[int]:
@@ -97,7 +100,8 @@ def run_as_on_other_processors() -> list[int]:
     for threads in ("1", "2"):
         print(f"As on another processor, {threads} thread(s) a process", flush=True)
         environment = {**OTHER_PROCESSOR, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-        codes.append(pytest(OTHER_PROCESSOR_TESTS, **environment))
+        call = [*OTHER_PROCESSOR_TESTS, *ON_EACH_CORE, "--dist", "worksteal", "--durations=5"]
+        codes.append(pytest_and_failed_again(call, OTHER_PROCESSOR_TESTS, **environment))
     return codes
 
 

@@ -13,7 +13,7 @@ from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -54,7 +54,7 @@ def context(
 
 def finish(method, ctx):
     """The final state."""
-    return model_state(run_to_end(method.run(ctx)).module)
+    return model_state(exhaust_generator(method.run(ctx)).module)
 
 
 def distance(one, other):
@@ -65,7 +65,7 @@ def distance(one, other):
 def drawn(ctx, m, rounds):
     """S_t of every round."""
     loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
-    return [list(loop.choose_clients(t)) for t in range(rounds)]
+    return [list(loop.draw_participants(t)) for t in range(rounds)]
 
 
 def sent_by_round(ctx, m, rounds):

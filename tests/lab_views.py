@@ -1,6 +1,6 @@
 """A lab's views in a test: each picture is drawn, without an error and as a vector picture, and says what it shows."""
 
-from fedlab_nb.plots import png
+from fedlab_nb.plots import render_picture_png
 
 MOST_LETTERS = 240  # of a sentence: two lines and a half on a laptop
 
@@ -12,7 +12,11 @@ def picture_of(panel, name, setting="digits, α = 0.1"):
     assert setting in picture.alt and picture.sentence.endswith("."), picture
     assert len(picture.sentence) <= MOST_LETTERS, picture.sentence
     assert "nan" not in picture.sentence + str(picture.table), picture
-    assert panel.views[name].frame.value.startswith("<div" if picture.waits else "<svg")
+    frame = panel.views[name].frame
+    if picture.scene:
+        assert frame.scene["kind"] == picture.scene["kind"]
+    else:
+        assert frame.value.startswith("<div" if picture.waits else "<svg")
     return picture
 
 
@@ -38,7 +42,7 @@ def sound(picture, setting, *words):
     reads on hover, have `words`.
     """
     assert (
-        png(picture).startswith(b"\x89PNG")
+        render_picture_png(picture).startswith(b"\x89PNG")
         and setting in picture.alt
         and picture.sentence in picture.alt
     )

@@ -86,7 +86,7 @@ def test_only_the_pip_that_is_known_is_installed(page, why, monkeypatch):
         bootstrap.urllib.request, "urlopen", lambda address, timeout: Answer(page.encode())
     )
     with pytest.raises(ValueError, match=why):
-        bootstrap.fetch_pip()
+        bootstrap.download_pip()
 
 
 @pytest.mark.slow
@@ -100,4 +100,4 @@ def test_an_environment_is_made_without_ensurepip(tmp_path, monkeypatch):
         bootstrap.make_environment()
     except SystemExit as stopped:
         pytest.skip(f"the package index was not reached: {stopped}")
-    assert bootstrap.can_run("-m", "pip", "--version")
+    assert bootstrap.does_command_run("-m", "pip", "--version")

@@ -8,9 +8,10 @@ import pytest
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers import tuning
-from fedlab_nb.plots.journey import journey
-from fedlab_nb.plots.style import use_size
-from fedlab_nb.studies.stored_results import list_stored_sets, load
+from fedlab_nb.plots.journey import read_flights
+from fedlab_nb.plots.method_map import draw_method_map
+from fedlab_nb.plots.style import use_figure_size
+from fedlab_nb.studies.stored_results import list_datasets_with_stored_results, load
 
 ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
@@ -24,7 +25,7 @@ def list_lacks(name: str) -> list[str]:
     title, lacking = METHODS[name].info.title, []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
-    tries = tuning.read_parts()["methods"]
+    tries = tuning.read_tries_by_part()["methods"]
     tried = {
         r["at"]["try"]: r["made"]
         for r in tuning.load_tuning_rows()
@@ -36,9 +37,11 @@ def list_lacks(name: str) -> list[str]:
         lacking.append("the results of its tries (python -m fedlab_nb.papers.declared tuning)")
     lacking += [
         f"stored results on {dataset} (python -m fedlab_nb.papers.declared stored)"
-        for dataset in list_stored_sets()
+        for dataset in list_datasets_with_stored_results()
         if name not in load(dataset).methods
     ]
+    if name != "local" and name not in read_flights():
+        lacking.append(f"the picture of what travels (python notebooks/draw_journeys.py {name})")
     text = FIDELITY.read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith(f"| {title} `{name}` |")]
     whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
@@ -79,8 +82,8 @@ def table() -> str:
 
 def draw_map():
     """The map of the methods, three drawings wide."""
-    with use_size((7.8, 4)):
-        return journey(*METHODS)
+    with use_figure_size((7.8, 4)):
+        return draw_method_map(METHODS)
 
 
 def make_guide_text(picture) -> str:
@@ -102,7 +105,7 @@ def test_every_method_of_the_package_is_complete():
 
 if __name__ == "__main__":
     made = draw_map()
-    made.save(MAP)
+    made.save(MAP, force=True)
     GUIDE.write_text(
         TABLE.sub(lambda _: make_guide_text(made), GUIDE.read_text(encoding="utf-8")),
         encoding="utf-8",

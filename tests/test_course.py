@@ -7,7 +7,7 @@ import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
 from fedlab_nb.cli import make_parser
-from fedlab_nb.course import label_lesson
+from fedlab_nb.course import get_lesson_label
 from fedlab_nb.declared import read_toml
 
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_minutes_are_those_of_the_lesson_and_of_the_readme(name):
 
 def test_each_answer_key_is_there_and_none_is_missing():
     rows = dict(re.findall(r"^\| ([\w -]+) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
-    assert list(rows) == [label_lesson(name) for name in LESSONS]
+    assert list(rows) == [get_lesson_label(name) for name in LESSONS]
     assert all("q1" in read_toml(file) for file in rows.values())
 
 
@@ -87,7 +87,7 @@ def test_the_glossary_has_every_term_once_in_order():
     written = [term.replace("α (alpha)", "alpha").lower() for term in terms]
     assert written == sorted(written)
     known = {term.partition(" (")[0].lower() for term in terms}
-    labels = {label_lesson(name) for name in SOURCES}
+    labels = {get_lesson_label(name) for name in SOURCES}
     introduced = {re.sub(r"\[(.*?)\].*", r"\1", row[2].strip(" |")) for row in rows}
     assert introduced <= labels, introduced - labels
     assert {name.lower() for name in re.findall(r"See \*([^*]+)\*", text)} <= known | {

@@ -47,7 +47,11 @@ WRITERS = {
         lambda path, force: study(["local"], clients=2, epochs=1, out=path.parent, force=force),
     ),
     "slides": (
-        "3_fens_01.png",
+        "3_fens_02.png",
+        lambda path, force: slides.write_slides("03", path.parent, force=force),
+    ),
+    "slides that are SVG": (
+        "3_fens_01.svg",
         lambda path, force: slides.write_slides("03", path.parent, force=force),
     ),
     "slides' index": (
@@ -76,6 +80,7 @@ def test_a_file_of_a_persons_is_replaced_with_force_alone_and_our_own_always(nam
 
 @pytest.mark.parametrize("ending", ["safetensors", "onnx"])
 # Slow because PyTorch's exporter to ONNX is imported and runs.
+@pytest.mark.slow
 def test_a_model_replaces_no_file_of_a_persons(ending, outcome, tmp_path):
     if ending == "onnx":
         pytest.importorskip("onnxscript")
@@ -103,7 +108,7 @@ def test_the_command_line_refuses_before_it_computes(name, tmp_path, monkeypatch
     for file in ("mine.html", "mine.onnx", "results.csv"):
         (tmp_path / file).write_text(MINE)
     monkeypatch.setattr(
-        "fedlab_nb.studies.experiment.Run.prepare", lambda run: pytest.fail("it computed")
+        "fedlab_nb.studies.experiment.Run.prepare_context", lambda run: pytest.fail("it computed")
     )
     assert main(command) == 2
     assert "--force" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb import installation
-from fedlab_nb.installation import format_install_command, read_install_source
+from fedlab_nb.installation import describe_install_source, format_install_command
 
 
 def test_in_a_checkout_the_checkout_is_installed(tmp_path):
@@ -29,7 +29,7 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
         "url": "https://example.org/course.git",
         "vcs_info": {"vcs": "git", "commit_id": "abc123"},
     }
-    origin = read_install_source(record)
+    origin = describe_install_source(record)
     assert origin == "git+https://example.org/course.git@abc123"
     expected = "pip install 'fedlab-nb[onnx] @ git+https://example.org/course.git@abc123'"
     assert format_install_command("onnx", origin=origin) == expected
@@ -39,9 +39,9 @@ def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
     wheel = tmp_path / "fedlab nb.whl"
     wheel.touch()
     record = {"url": wheel.as_uri(), "archive_info": {}}
-    assert read_install_source(record) == wheel.as_uri()
+    assert describe_install_source(record) == wheel.as_uri()
     wheel.unlink()
-    assert read_install_source(record) == ""
+    assert describe_install_source(record) == ""
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from jupyterlab_server.workspaces_handler import WorkspacesManager
 from traitlets.utils.importstring import import_item
 
 from fedlab_nb import jupyter
@@ -76,6 +77,26 @@ def test_the_server_is_private():
     assert not any(
         "token" in part.lower() for part in command
     )  # other users can read a command line
+
+
+def test_the_first_layout_has_no_list_of_files_and_a_later_one_is_the_readers(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
+    environment = jupyter.make_layout_environment()
+    manager = WorkspacesManager(environment["JUPYTERLAB_WORKSPACES_DIR"])
+    layout = manager.load("default")["data"]["layout-restorer:data"]
+    assert layout["left"]["collapsed"] and "filebrowser" in layout["left"]["widgets"]
+    manager.save("default", '{"data": {}, "metadata": {"id": "default"}}')
+    assert jupyter.make_layout_environment() == environment
+    assert manager.load("default")["data"] == {}
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "mine")
+    assert jupyter.make_layout_environment() == {}
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "file"))
+    assert jupyter.make_layout_environment() == {}
 
 
 def test_free_port_skips_a_taken_one():

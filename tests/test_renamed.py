@@ -1,5 +1,7 @@
 """Old names of lessons lead to the new ones, and what a reader saved under them is kept."""
 
+import ast
+import importlib
 import json
 
 import nbformat
@@ -90,3 +92,88 @@ def test_opening_an_old_copy_of_the_course_brings_it_up_to_date(tmp_path, capsys
     assert "new names" in said and "earlier" in said
     shipped = json.loads((NOTEBOOKS / "3_fens.ipynb").read_text(encoding="utf-8"))
     assert len(read_sources(folder / "3_fens.ipynb")) == len(shipped["cells"])
+
+
+# ---------------------------------------------------------------- copies of lessons from an earlier version
+OLD_CALL = "from fedlab_nb.course import Snapshot, day\n\nSnapshot(day.chart('fens'))"
+NEW_CALL = "from fedlab_nb.course import Snapshot, day\n\nSnapshot(day.draw_accuracy_chart('fens'))"
+
+
+@pytest.mark.parametrize("name", COURSE)
+def test_a_lesson_of_today_calls_nothing_that_is_gone(name):
+    assert renamed.find_missing_names(NOTEBOOKS / f"{name}.ipynb") == []
+
+
+def test_each_way_to_import_a_course_module_is_followed(tmp_path):
+    notebook = tmp_path / "3_fens.ipynb"
+    write_notebook(
+        notebook,
+        "from fedlab_nb.course import capstone as lesson, day\nday.draw_offices, day.pictures",
+        "%matplotlib inline\nday.lost_in_a_cell_that_is_no_python",
+        "from fedlab_nb.course.heterogeneity import story\nstory.draw_patients_by_hospital()",
+        "lesson.case('A'), lesson.luck(), day.chart('fens'), day.chart('afl'), other.chart",
+    )
+    assert renamed.find_missing_names(notebook) == ["lesson.luck", "day.chart"]
+
+
+def test_beside_a_copy_that_calls_what_is_gone_lies_the_lesson_of_today(tmp_path):
+    source, course = tmp_path / "package", tmp_path / "mine"
+    write_notebook(source / "3_fens.ipynb", NEW_CALL, STUB)
+    write_notebook(source / "shelf" / "fed_et.ipynb", NEW_CALL)
+    write_notebook(course / "3_fens.ipynb", OLD_CALL, NOTE, ANSWER)
+    write_notebook(course / "shelf" / "fed_et.ipynb", NEW_CALL, NOTE)
+    laid = renamed.lay_lessons_beside_outdated_copies(course, source)
+    assert laid == [course / "3_fens_today.ipynb"]
+    assert read_sources(laid[0]) == [NEW_CALL, ANSWER]
+    assert read_sources(course / "3_fens.ipynb") == [OLD_CALL, NOTE, ANSWER]
+    assert read_sources(course / "shelf" / "fed_et.ipynb") == [NEW_CALL, NOTE]
+    assert not (course / "shelf" / "fed_et_today.ipynb").exists()
+    assert renamed.lay_lessons_beside_outdated_copies(course, source) == []
+
+
+def test_a_file_that_lies_beside_already_stays(tmp_path):
+    source, course = tmp_path / "package", tmp_path / "mine"
+    write_notebook(source / "3_fens.ipynb", NEW_CALL)
+    write_notebook(course / "3_fens_today.ipynb", NOTE)
+    write_notebook(course / "3_fens.ipynb", OLD_CALL)
+    assert renamed.lay_lessons_beside_outdated_copies(course, source) == []
+    assert read_sources(course / "3_fens_today.ipynb") == [NOTE]
+
+
+@pytest.mark.parametrize("content", ["not JSON", "[]", '{"cells": [1, {"cell_type": "code"}]}'])
+def test_of_a_damaged_copy_nothing_is_said(tmp_path, content):
+    (tmp_path / "3_fens.ipynb").write_text(content)
+    assert renamed.find_missing_names(tmp_path / "3_fens.ipynb") == []
+
+
+def test_opening_a_course_with_an_outdated_lesson_says_so(tmp_path, capsys):
+    write_notebook(tmp_path / "3_fens.ipynb", OLD_CALL, ANSWER)
+    folder = jupyter.prepare_course_folder(tmp_path)
+    assert read_sources(folder / "3_fens.ipynb") == [OLD_CALL, ANSWER]
+    assert ANSWER in read_sources(folder / "3_fens_today.ipynb")
+    said = capsys.readouterr().out
+    assert "from an earlier version" in said and ": 3_fens_today." in said
+
+
+@pytest.mark.parametrize("name", COURSE)
+def test_an_old_name_in_a_running_lesson_says_what_to_do(name):
+    """Each course module that a lesson calls: it answers in one sentence, and `hasattr` still works."""
+    for code in parse_lesson(name):
+        for module in find_course_modules(code):
+            assert not hasattr(module, "chart_of_old")
+            with pytest.raises(
+                AttributeError, match="copy from an earlier version.*start it again"
+            ):
+                module.chart_of_old  # noqa: B018
+
+
+def parse_lesson(name):
+    return renamed.parse_code_cells(NOTEBOOKS / f"{name}.ipynb")
+
+
+def find_course_modules(code):
+    for statement in ast.walk(code):
+        if isinstance(statement, ast.ImportFrom):
+            for path in renamed.find_imported_course_modules(statement).values():
+                parts = path.relative_to(NOTEBOOKS.parent).with_suffix("").parts
+                yield importlib.import_module(".".join(parts))

@@ -3,6 +3,7 @@
 import base64
 import html
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
@@ -11,7 +12,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from fedlab_nb import slides
 from fedlab_nb.cli import main
+from fedlab_nb.course import Snapshot
 from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.plots.journey import journey
 
 ONE, TWO = b"\x89PNG one", b"\x89PNG two"
 PICTURE = """
@@ -92,6 +95,24 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
     assert second.index("<details>") < second.index("Two falls.")
 
 
+def test_a_picture_that_the_lesson_shows_as_svg_is_an_svg_file(tmp_path, monkeypatch):
+    folder = tmp_path / "course"
+    folder.mkdir()
+    monkeypatch.setattr(slides, "find_course_source", lambda: folder)
+    data, _ = journey("fens")._repr_mimebundle_()
+    cells = [new_markdown_cell("# FENS"), new_code_cell("1", outputs=[])]
+    cells[1].outputs = [
+        new_output("display_data", data),
+        make_shown_output(ONE, "One rises.", "A line"),
+    ]
+    nbformat.write(new_notebook(cells=cells), folder / "3_fens.ipynb")
+    _, (first, second) = slides.write_slides("3", tmp_path / "out")
+    assert (first.name, second.name) == ("3_fens_01.svg", "3_fens_02.png")
+    assert (tmp_path / "out" / first.name).read_bytes() == journey("fens").svg.encode()
+    assert first.alt == journey("fens").alt and first.sentence == journey("fens").text
+    assert slides.find_pictures_in_value(Snapshot(journey("fens"))) == [journey("fens")]
+
+
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
     for name in ("3", "3_fens", "fens", "3_fens.ipynb"):
         assert slides.find_notebook(name).name == "3_fens.ipynb"
@@ -159,12 +180,14 @@ def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["slides", "03"]) == 0
     folder = tmp_path / "slides_3_fens"
-    names, page = sorted(p.name for p in folder.glob("*.png")), (folder / "index.html").read_text()
-    assert (
-        len(names) > 5
-        and f"{len(names)} pictures written to slides_3_fens" in capsys.readouterr().out
-    )
-    assert all((folder / name).read_bytes().startswith(b"\x89PNG\r\n") for name in names)
+    names = sorted(path.name for path in folder.glob("3_fens_*"))
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert len(names) > 5
+    assert f"{len(names)} pictures written to slides_3_fens" in capsys.readouterr().out
+    starts = {".png": b"\x89PNG\r\n", ".svg": b"<svg "}
+    for name in names:
+        assert (folder / name).read_bytes().startswith(starts[Path(name).suffix])
+    assert [name for name in names if name.endswith(".svg")] == names[:1]  # what travels
     assert re.findall(r'<img src="([^"]+)" alt="[^"]{20,}">', page) == names
     assert "http" not in page  # it loads nothing
 

@@ -6,14 +6,14 @@ from ipywidgets import Button
 import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.choices import KnobBox
+from fedlab_nb.panels.choices import KnobControls
 from fedlab_nb.panels.controls import make_alpha_slider
 from fedlab_nb.panels.theme import make_widget
 from fedlab_nb.symbols import (
     add_symbol_meanings,
+    convert_latex_to_text,
     explain_label,
     find_symbols,
-    latex_to_text,
     read_symbols,
     replace_formulas,
 )
@@ -27,7 +27,7 @@ KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fiel
      (r"H^l_k", "H^l_k"), (r"\mathcal{L}_{BN}", "ℒ_BN"), (r"\bar\theta", "θ̄"), (r"q^\star", "q^*")],
 )  # fmt: skip
 def test_formulas_in_plain_letters(latex, text):
-    assert latex_to_text(latex) == text
+    assert convert_latex_to_text(latex) == text
 
 
 def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
@@ -35,7 +35,7 @@ def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
         assert row.name and not set(row.name + replace_formulas(row.meaning)) & set("$\\{}"), (
             row.latex
         )
-        assert row.short and "; " not in row.short
+        assert row.first_meaning and "; " not in row.first_meaning
     anchors = [row.anchor for row in read_symbols()]
     assert len(set(anchors)) == len(anchors) > 50 and all(anchors)
 
@@ -46,11 +46,13 @@ def test_a_symbol_is_found_however_it_is_written(name):
 
 
 def test_a_letter_finds_its_family_and_a_word_its_rows():
-    assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {row.base for row in find_symbols("lambda")}
-    assert [row.base for row in find_symbols("λ_damp")] == ["λ_damp"] and "λ_damp" in {
-        row.base for row in find_symbols("damping")
+    assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {
+        row.name_without_arguments for row in find_symbols("lambda")
     }
-    assert [row.base for row in find_symbols("η_s")] == ["η"]
+    assert [row.name_without_arguments for row in find_symbols("λ_damp")] == [
+        "λ_damp"
+    ] and "λ_damp" in {row.name_without_arguments for row in find_symbols("damping")}
+    assert [row.name_without_arguments for row in find_symbols("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
             find_symbols(unknown)
@@ -93,9 +95,9 @@ def test_tooltips_say_what_a_symbol_means():
     meaning = explain_label("λ_damp", "FedLPA")
     assert (
         add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
-        and meaning in KnobBox("fedlpa")["damping"].tooltip
+        and meaning in KnobControls("fedlpa")["damping"].tooltip
     )
     assert (
         make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     )  # no Greek letter: it may be a word
-    assert find_symbols("α")[0].short in make_alpha_slider().tooltip
+    assert find_symbols("α")[0].first_meaning in make_alpha_slider().tooltip

@@ -1,4 +1,5 @@
-"""Run a generator to its end in a test that looks at its steps, too; `studies.experiment.run_to_end` gives the end."""
+"""Run a generator to its end in a test that looks at its steps, too;
+`studies.experiment.exhaust_generator` gives the end."""
 
 
 def watched(work):

@@ -13,7 +13,7 @@ from pathlib import Path
 from hero import HOLD, Camera, open_page
 from playwright.sync_api import Page
 
-FRAMES = 3000 // 60 + 2  # of a flight of three seconds, and two of the piles after it
+FRAMES = 3000 // 60 + 2  # of a flight of three seconds, and two of its end
 FLIGHT = "document.querySelector('#stage').shadowRoot.querySelector('.flight')"
 
 

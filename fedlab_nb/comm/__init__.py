@@ -4,9 +4,9 @@ codecs."""
 from .codec import (
     Quantised,
     dequantise_state,
-    from_upper_triangle,
+    pack_upper_triangle,
     quantise,
     quantise_state,
-    upper_triangle,
+    unpack_upper_triangle,
 )
-from .link import Ledger, Link, count_bytes, serialise
+from .link import Ledger, Link, count_payload_bytes, serialise_payload

@@ -1,41 +1,53 @@
-"""Smaller forms of what is sent: quantised tensors, triangles of symmetric matrices, and sparse
-vectors.
+"""Compressed messages: quantised tensors, triangles of symmetric matrices, and sparse vectors.
 
-Quantisation rounds weights to 2-8 bits, with one scale a tensor, as FENS does with the ensemble
-that goes down to the clients. It needs no calibration data and no integer arithmetic: the receiver
-decodes and computes in floating point.
+Quantisation rounds weights to 2-8 bits, with one scale for each tensor, as FENS does with the
+ensemble that it sends to the clients. It needs no calibration data and no integer arithmetic: the
+receiver decodes and computes in floating point.
 
 Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of
 largest magnitude is sent, each as its sign times their mean magnitude μ; the gaps between positions
 are Golomb-coded. What a message leaves out is not lost: `Sparsifier` adds it to the next one (error
-feedback). `sparsify` also has a form that sends the entries themselves, at 16 bits each.
+feedback). `pack_largest_entries` also has a form that sends the entries themselves, at 16 bits each.
 
 A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits,
 with b = max(0, 1 + floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams
-(quotients, remainders, values) lie one after the other instead of interleaved, which takes the same
-bits and is read without a loop. At p = 1/2, b = 0 and the quotients are a bitmap, d bits.
+(quotients, remainders, values) are stored one after the other instead of interleaved; that takes as
+many bits and can be read without a loop. At p = 1/2, b = 0 and the quotients are a bitmap of d bits.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import UsageError, check_number, check_whole_number
+from ..tensor_types import SquareMatrix, TensorsByName, Vector
+
+UpperTriangle = Tensor  # [..., d (d + 1) / 2], row by row
+
+Codes = Tensor  # uint8 [n], each from 0 to 2^bits - 1
+PackedBytes = Tensor  # uint8, the codes' bits end to end
 
 # ------------------------------------------------------------------------------------------------- quantised tensors
+
+
+class CodesAndScale(NamedTuple):
+    """The two tensors that are sent for a quantised tensor."""
+
+    codes: Tensor
+    scale: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Quantised:
     """A tensor as packed codes of `bits` bits: `ceil(n * bits / 8)` bytes, plus 4 for the scale.
 
-    `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits`,
-    `shape` and `dtype` (of the original) are header.
+    `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits` and the
+    original's `shape` and `dtype` are the header, which is not counted.
     """
 
     codes: Tensor
@@ -45,25 +57,28 @@ class Quantised:
     dtype: torch.dtype = torch.float32
 
     @property
-    def tensors(self) -> tuple[Tensor, Tensor]:
+    def tensors(self) -> CodesAndScale:
         """The tensors that are sent."""
-        return self.codes, self.scale
+        return CodesAndScale(self.codes, self.scale)
 
     def dequantise(self) -> Tensor:
         """The decoded tensor s (code - L), of the original shape and dtype."""
-        dtype = choose_rounding_dtype(self.dtype)
+        dtype = choose_dtype_for_rounding(self.dtype)
         codes = unpack_bits(self.codes, self.bits, math.prod(self.shape)).to(dtype)
-        values = (codes - find_largest_level(self.bits)) * self.scale.to(dtype)
+        values = (codes - compute_largest_code(self.bits)) * self.scale.to(dtype)
         return values.to(self.dtype).reshape(self.shape)
 
 
-def find_largest_level(bits: int) -> int:
+QuantisedState = dict[str, Tensor | Quantised]
+
+
+def compute_largest_code(bits: int) -> int:
     """L = 2^(bits-1) - 1, the number of levels on either side of 0: 127 at 8 bits."""
     return 2 ** (bits - 1) - 1
 
 
-def choose_rounding_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype to round in: at least float32, so that half-precision tensors lose nothing more."""
+def choose_dtype_for_rounding(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to round in: at least float32, so that half-precision tensors lose no more than that."""
     return torch.promote_types(dtype, torch.float32)
 
 
@@ -81,14 +96,14 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
         raise UsageError(
             f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
         )
-    values = tensor.detach().reshape(-1).to(choose_rounding_dtype(tensor.dtype))
-    level = find_largest_level(bits)
+    values = tensor.detach().reshape(-1).to(choose_dtype_for_rounding(tensor.dtype))
+    level = compute_largest_code(bits)
     if values.numel():
         magnitude = values.abs().max()
     else:
         magnitude = values.new_zeros(())
     scale = (magnitude / level).to(torch.float32)
-    # Never below the smallest normal number, so that a tensor of zeros, or next to it, has a step to divide by.
+    # At least the smallest normal number, since the values are divided by it and may all be 0 or tiny.
     scale = scale.clamp(min=torch.finfo(torch.float32).tiny)
     if not scale.isfinite():
         raise UsageError(
@@ -100,27 +115,33 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     return Quantised(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
 
 
-def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tensor | Quantised]:
-    """Quantise a model's state: the tensors of two and more dimensions, which are linear and
-    convolutional weights.
+def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState:
+    """Quantise the weights in a model's state: its float tensors of two or more dimensions.
 
     Biases, batch norm's tensors and integers stay as they are.
     """
     quantised: dict[str, Tensor | Quantised] = {}
     for name, tensor in state.items():
         is_weight = tensor.is_floating_point() and tensor.ndim >= 2
-        quantised[name] = quantise(tensor, bits) if is_weight else tensor
+        if is_weight:
+            quantised[name] = quantise(tensor, bits)
+        else:
+            quantised[name] = tensor
     return quantised
 
 
-def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> dict[str, Tensor]:
+def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> TensorsByName:
     """Undo `quantise_state`: a state that a model can load."""
-    return {name: t.dequantise() if isinstance(t, Quantised) else t for name, t in state.items()}
+    dequantised = {}
+    for name, tensor in state.items():
+        if isinstance(tensor, Quantised):
+            tensor = tensor.dequantise()
+        dequantised[name] = tensor
+    return dequantised
 
 
-def pack_bits(codes: Tensor, bits: int) -> Tensor:
-    """Lay codes [n] in 0 .. 2^bits - 1 (uint8) end to end, lowest bit first: uint8
-    [ceil(n bits / 8)]."""
+def pack_bits(codes: Codes, bits: int) -> PackedBytes:
+    """Pack `codes` [n], each below 2^bits, end to end, lowest bit first: uint8 [ceil(n bits / 8)]."""
     if bits == 8:
         return codes.clone()
     code_places = torch.arange(bits, dtype=torch.uint8, device=codes.device)
@@ -131,13 +152,13 @@ def pack_bits(codes: Tensor, bits: int) -> Tensor:
     return (byte_rows << byte_places).sum(1, dtype=torch.uint8)
 
 
-def unpack_bits(packed: Tensor, bits: int, count: int) -> Tensor:
-    """The first `count` codes (uint8) of what `pack_bits` gave."""
+def unpack_bits(packed: PackedBytes, bits: int, code_count: int) -> Codes:
+    """The first `code_count` codes of those that `pack_bits` packed."""
     if bits == 8:
-        return packed[:count]
+        return packed[:code_count]
     byte_places = torch.arange(8, dtype=torch.uint8, device=packed.device)
     stream = ((packed[:, None] >> byte_places) & 1).reshape(-1)
-    code_rows = stream[: count * bits].reshape(count, bits)
+    code_rows = stream[: code_count * bits].reshape(code_count, bits)
     code_places = torch.arange(bits, dtype=torch.uint8, device=packed.device)
     return (code_rows << code_places).sum(1, dtype=torch.uint8)
 
@@ -145,76 +166,100 @@ def unpack_bits(packed: Tensor, bits: int, count: int) -> Tensor:
 # ------------------------------------------------------------------------------------------------- symmetric matrices
 
 
-def upper_triangle(matrix: Tensor) -> Tensor:
+def pack_upper_triangle(matrix: SquareMatrix) -> UpperTriangle:
     """The numbers on and above the diagonal, row by row: [..., d, d] -> [..., d(d+1)/2].
 
-    That the matrix is symmetric is not checked. UsageError unless it is square.
+    UsageError unless the matrix is square; whether it is symmetric is not checked.
     """
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise UsageError(
-            f"upper_triangle needs a square matrix, not one of shape {tuple(matrix.shape)}."
+            f"pack_upper_triangle needs a square matrix, not one of shape {tuple(matrix.shape)}."
         )
     rows, columns = torch.triu_indices(*matrix.shape[-2:], device=matrix.device)
     return matrix[..., rows, columns]
 
 
-def from_upper_triangle(values: Tensor) -> Tensor:
-    """The symmetric matrix that `upper_triangle` was taken from: [..., d(d+1)/2] -> [..., d, d].
+def unpack_upper_triangle(triangle: UpperTriangle) -> SquareMatrix:
+    """The symmetric matrix that `pack_upper_triangle` was taken from: [..., d(d+1)/2] -> [..., d, d].
 
-    UsageError where the length is not that of a triangle.
+    UsageError if the length is not that of a triangle.
     """
-    count = values.shape[-1] if values.ndim else -1
-    d = (math.isqrt(8 * max(count, 0) + 1) - 1) // 2
+    count = triangle.shape[-1] if triangle.ndim else -1
+    d = (math.isqrt(8 * max(count, 0) + 1) - 1) // 2  # solves count = d (d + 1) / 2
     if count != d * (d + 1) // 2:
         raise UsageError(
-            f"A tensor of shape {tuple(values.shape)} is not the upper triangle of a matrix;"
+            f"A tensor of shape {tuple(triangle.shape)} is not the upper triangle of a matrix;"
             " its length must be d(d+1)/2."
         )
-    rows, columns = torch.triu_indices(d, d, device=values.device)
-    matrix = values.new_empty(*values.shape[:-1], d, d)
-    matrix[..., rows, columns] = values
-    matrix[..., columns, rows] = values
+    rows, columns = torch.triu_indices(d, d, device=triangle.device)
+    matrix = triangle.new_empty(*triangle.shape[:-1], d, d)
+    matrix[..., rows, columns] = triangle
+    matrix[..., columns, rows] = triangle
     return matrix
 
 
 # ------------------------------------------------------------------------------------------------- sparse messages
 
 
-def count_kept_entries(size: int, keep: float) -> int:
-    """How many of `size` numbers a message with share `keep` holds: the nearest whole number, at least
-    1."""
-    return max(1, round(keep * size))
+class SparsePositions(TypedDict):
+    """The positions of the entries that were kept, packed. Its whole numbers are header, which is not counted.
+
+    d: length of the vector
+    count: entries that were kept
+    b: bits of a remainder
+    quotients: packed bits
+    """
+
+    d: int
+    count: int
+    b: int
+    quotients: Tensor
 
 
-def choose_remainder_bits(keep: float) -> int:
-    """b of the Golomb code for positions that are kept with probability `keep`."""
-    if keep >= 1:
+class SparseMessage(SparsePositions, total=False):
+    """The largest entries of a vector, packed: the payload of a link.
+
+    remainders: packed bits, the rest of the positions; missing if b = 0
+    signs, scale: of a ternary message, one bit for each entry and μ, a float32 number
+    values: of any other message, the entries in float16
+    """
+
+    remainders: Tensor
+    signs: Tensor
+    scale: Tensor
+    values: Tensor
+
+
+def count_kept_entries(entry_count: int, share_kept: float) -> int:
+    """The number of entries in a message that keeps `share_kept` (0–1) of `entry_count`; at least 1."""
+    return max(1, round(share_kept * entry_count))
+
+
+def choose_golomb_remainder_bits(share_kept: float) -> int:
+    """b, the bits of a remainder, of the Golomb code for positions kept with probability `share_kept`."""
+    if share_kept >= 1:
         return 0
     golden = (1 + math.sqrt(5)) / 2
-    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-keep))))
+    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-share_kept))))
 
 
-def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
-    """The message of `values [d]` (float): the payload of a link, read by `restore_sparsified`.
-
-    `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or,
-    ternary, `signs` (one bit each) and `scale` (μ, one float32). d, the count and b are header.
-    """
-    keep = check_number("keep", keep, 0, 1, open_low=True)
-    d = values.numel()
-    b = choose_remainder_bits(keep)
-    positions = values.abs().topk(count_kept_entries(d, keep)).indices.sort().values
-    largest = values[positions]
+def pack_largest_entries(tensor: Vector, share_kept: float, *, ternary: bool) -> SparseMessage:
+    """The message with the largest entries by magnitude of a float `tensor [d]`, the share `share_kept`."""
+    share_kept = check_number("keep", share_kept, 0, 1, open_low=True)
+    d = tensor.numel()
+    b = choose_golomb_remainder_bits(share_kept)
+    positions = tensor.abs().topk(count_kept_entries(d, share_kept)).indices.sort().values
+    largest = tensor[positions]
     before_first = positions.new_tensor([-1])
     behind_last = positions.new_tensor([d])
     gaps = positions.diff(prepend=before_first, append=behind_last) - 1
     quotients = gaps >> b
-    # Ones, with a zero after every gap but the last, which lies behind the last kept entry.
+    # Each quotient is so many ones; a zero follows each but the last, that of the gap behind the last kept entry.
     length = int(quotients.sum()) + len(positions)
-    unary = torch.ones(length, dtype=torch.uint8, device=values.device)
+    unary = torch.ones(length, dtype=torch.uint8, device=tensor.device)
     unary[(quotients[:-1] + 1).cumsum(0) - 1] = 0
-    message: dict[str, Any] = {"d": d, "count": len(positions), "b": b}
-    message["quotients"] = pack_bits(unary, 1)
+    quotient_bits = pack_bits(unary, 1)
+    message = SparseMessage(d=d, count=len(positions), b=b, quotients=quotient_bits)
     if b:
         remainders = gaps[:-1] & (2**b - 1)
         bits = (remainders[:, None] >> torch.arange(b, device=gaps.device)) & 1
@@ -227,7 +272,7 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     return message
 
 
-def restore_sparsified(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tensor:
+def unpack_largest_entries(message: SparseMessage, dtype: torch.dtype = torch.float32) -> Vector:
     """The vector `[d]` that a message stands for: kept entries decoded, zeros elsewhere."""
     count = message["count"]
     b = message["b"]
@@ -249,17 +294,16 @@ def restore_sparsified(message: dict[str, Any], dtype: torch.dtype = torch.float
 
 
 class Sparsifier:
-    """One sender's end of a stream of messages: what a message left out is added to the next
-    vector."""
+    """Makes a sequence of sparse messages; what one message leaves out is added to the next vector."""
 
     def __init__(self, keep: float, *, ternary: bool) -> None:
         self.keep = keep
         self.ternary = ternary
         self.residual: Tensor | float = 0.0
 
-    def __call__(self, values: Tensor) -> dict[str, Any]:
+    def __call__(self, values: Tensor) -> SparseMessage:
         """The message of `values [d]` plus the residual of the messages before."""
         total = values + self.residual
-        message = sparsify(total, self.keep, ternary=self.ternary)
-        self.residual = total - restore_sparsified(message, values.dtype)
+        message = pack_largest_entries(total, self.keep, ternary=self.ternary)
+        self.residual = total - unpack_largest_entries(message, values.dtype)
         return message

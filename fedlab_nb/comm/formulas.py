@@ -1,10 +1,10 @@
-"""What methods send in bytes, as closed formulas: for what is shown before anything is sent, and at
-the papers' size.
+"""Closed formulas for the bytes that methods send: to show a cost before a run, and to check the
+papers' figures at their own scale.
 
-parameters: float32 numbers in one model's state, d in the papers; S = 4 d are its bytes. The papers
-write M clients, T rounds, and q numbers of an aggregator. Every function gives the bytes of *one
-client* unless it says "all". Byte counts are exact integers; a MiB is 2^20 bytes, which is what the
-papers' "MB" are. Nothing here trains, sends or builds anything.
+`parameters` is the number of float32 values in one model's state, d in the papers; S = 4 d are its
+bytes. M is the number of clients, T that of rounds, and q that of an aggregator's parameters. Every
+function gives the bytes of *one client* unless it says "all". Byte counts are exact integers; a MiB
+is 2^20 bytes, which the papers call "MB". Nothing here trains, sends or builds anything.
 """
 
 FLOAT = 4  # bytes of a float32 number
@@ -17,47 +17,49 @@ def count_state_bytes(parameters: int) -> int:
 
 
 def count_one_shot_bytes(parameters: int) -> int:
-    """2 S, down and up: the initial model comes down, the trained one goes up (what FENS calls
-    OFL)."""
+    """2 S: the initial model comes down, the trained one goes up. FENS calls this OFL."""
     return 2 * count_state_bytes(parameters)
 
 
 def count_iterative_bytes(parameters: int, rounds: int) -> int:
-    """2 S T, down and up, with one model-sized message each way in each of T `rounds` (as FedAvg
-    and FedAdam; SCAFFOLD has two)."""
+    """2 S T: in each of T `rounds` one message of a model's size goes each way.
+
+    So do FedAvg and FedAdam; SCAFFOLD sends two such messages each way.
+    """
     return 2 * count_state_bytes(parameters) * rounds
 
 
 def count_fens_bytes(
-    parameters: int,
-    clients: int,
+    model_parameters: int,
+    client_count: int,
     aggregator_parameters: int,
     rounds: int,
     bits: int = 8,
-    unquantised: int = 0,
-    scales: int = 0,
-    ranges: int = 0,
+    unquantised_numbers: int = 0,
+    scale_numbers: int = 0,
+    range_numbers: int = 0,
 ) -> int:
-    """FENS, down and up: S + S + M E + 2 * 4 q T, where E are the bytes of one quantised model.
+    """FENS, down and up: S + S + M E + 2 * 4 q T, where E is the size of one quantised model in bytes,
 
-    The paper prints ratios and no formula; this is the simple accounting that gives all of them.
-    It neglects the last three arguments, hence their defaults.
+    E = bits (d - unquantised_numbers) / 8 + 4 (unquantised_numbers + scale_numbers + range_numbers).
 
-    aggregator_parameters, rounds: q numbers of the aggregator, T rounds of its training
+    The paper prints ratios and no formula; this simple accounting reproduces all of them. It neglects
+    the last three arguments, which are therefore 0 by default.
+
+    aggregator_parameters, rounds: q and T of the aggregator's training
     bits: of a number in a quantised model; 32: the ensemble is not quantised
-    unquantised: how many of the d numbers stay float32 (biases, batch norm)
-    scales: how many float32 numbers a model has as scales, one for each quantised tensor
-    ranges: float32 numbers that go up and come down with every model, if activations are quantised
+    unquantised_numbers: how many of the d numbers stay float32 (biases, batch norm)
+    scale_numbers: float32 scales of a model, one for each quantised tensor
+    range_numbers: float32 numbers that go up and come down with every model if activations are quantised
 
-    So E = bits (d - unquantised) / 8 + 4 unquantised + 4 scales + 4 ranges. It is exact where every
-    tensor's codes fill whole bytes (always at 8 bits), otherwise up to one byte a tensor and client
-    too low.
+    E is exact if every tensor's codes fill whole bytes (always at 8 bits); otherwise it is too low, by
+    at most one byte for each tensor and client.
     """
-    code_bytes = divide_rounding_up(bits * (parameters - unquantised), 8)
-    model_bytes = code_bytes + FLOAT * (unquantised + scales + ranges)
-    exchange_of_own_model = count_one_shot_bytes(parameters) + FLOAT * ranges
+    code_bytes = divide_rounding_up(bits * (model_parameters - unquantised_numbers), 8)
+    model_bytes = code_bytes + FLOAT * (unquantised_numbers + scale_numbers + range_numbers)
+    exchange_of_own_model = count_one_shot_bytes(model_parameters) + FLOAT * range_numbers
     aggregator_rounds = count_iterative_bytes(aggregator_parameters, rounds)
-    return exchange_of_own_model + clients * model_bytes + aggregator_rounds
+    return exchange_of_own_model + client_count * model_bytes + aggregator_rounds
 
 
 def divide_rounding_up(dividend: int, divisor: int) -> int:
@@ -69,20 +71,26 @@ def divide_rounding_up(dividend: int, divisor: int) -> int:
     return (dividend + divisor - 1) // divisor
 
 
-def compute_fens_ratio(
-    parameters: int,
-    clients: int,
+def compute_fens_bytes_ratio(
+    model_parameters: int,
+    client_count: int,
     aggregator_parameters: int,
     rounds: int,
     bits: int = 8,
-    unquantised: int = 0,
-    scales: int = 0,
+    unquantised_numbers: int = 0,
+    scale_numbers: int = 0,
 ) -> float:
-    """FENS's bytes by those of one shot; with the defaults 1 + M/8 + q T / d.
+    """FENS's bytes divided by those of one shot; with the defaults 1 + M/8 + q T / d.
 
     FENS costs less than an iterative method only if that has more rounds than this.
     """
     fens = count_fens_bytes(
-        parameters, clients, aggregator_parameters, rounds, bits, unquantised, scales
+        model_parameters,
+        client_count,
+        aggregator_parameters,
+        rounds,
+        bits,
+        unquantised_numbers,
+        scale_numbers,
     )
-    return fens / count_one_shot_bytes(parameters)
+    return fens / count_one_shot_bytes(model_parameters)

@@ -4,63 +4,85 @@
     received = link.down(k, quantise_state(state), phase="ensemble")
     link.ledger.by_phase()                                        # {"models": (up, down), ...}
 
-A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. What is
-counted is the body: each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64:
-8, int64: 8, bool: 1) and each quantised tensor's packed codes with its scale. Header is not
-counted: names and shapes, and Python ints, strings and booleans inside the payload (a count, a
-label of a part). Python floats are refused, since a number that was measured or learnt must be in a
-tensor, where it counts. Compression of the bytes, encryption and latency are not modelled.
+A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. Its body is
+counted: each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64: 8, int64: 8,
+bool: 1) and each quantised tensor's packed codes with its scale. Its header is not counted: names
+and shapes, and Python ints, strings and booleans inside the payload (such as a count or the name of
+a part). Python floats are refused: a measured or learnt number belongs in a tensor, where it is
+counted. Compression, encryption and latency are not modelled.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import torch
 
 from ..errors import UsageError, check_whole_number
+from ..value_types import JsonObject, JsonValue
 from .codec import Quantised
+
+Direction = Literal["up", "down"]  # from a client to the server, from the server to a client
+# A tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those (see above).
+Payload = Any
+BytesAndMessages = list[int]  # two numbers: how many bytes, and how many messages
+
+
+class LedgerRow(TypedDict):
+    """The bytes and the number of messages of one client in one direction and one phase."""
+
+    client: int
+    direction: Direction
+    phase: str
+    bytes: int
+    messages: int
 
 
 class Link:
-    """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what
-    has passed.
+    """The only way between the server and its clients. `ledger` records what has been sent.
 
-    `absent`: how many more clients there are, numbered after these, that nothing is broadcast to.
+    clients: the number of clients that take part; they are numbered from 0
+    absent: the number of absent clients, numbered after the others; they get no broadcast
     """
 
-    def __init__(self, clients: int, absent: int = 0):
+    def __init__(self, clients: int, absent: int = 0) -> None:
         self.clients = clients
         self.ledger = Ledger(clients + absent)
 
-    def up(self, client: int, payload: Any, *, phase: str) -> Any:
-        """Send from client to server; returns what the server receives, a deep copy without
-        gradient history."""
+    def up(self, client: int, payload: Payload, *, phase: str) -> Payload:
+        """Send from client to server.
+
+        Returns what the server receives: a deep copy without gradient history.
+        """
         return self._send(client, payload, "up", phase)
 
-    def down(self, client: int, payload: Any, *, phase: str) -> Any:
-        """Send from server to client; returns what the client receives, a deep copy without
-        gradient history."""
+    def down(self, client: int, payload: Payload, *, phase: str) -> Payload:
+        """Send from server to client.
+
+        Returns what the client receives: a deep copy without gradient history.
+        """
         return self._send(client, payload, "down", phase)
 
-    def broadcast(self, payload: Any, *, phase: str, clients: Iterable[int] | None = None) -> Any:
-        """Send the same to every client, or to `clients`, counted once for each.
+    def broadcast(
+        self, payload: Payload, *, phase: str, clients: Iterable[int] | None = None
+    ) -> Payload:
+        """Send one payload to every client, or to `clients`; it is counted once for each of them.
 
-        Returns one copy, which all of them share.
+        Returns a single copy for all of them.
         """
         received = _copy_payload(payload)
-        count = count_bytes(payload)
+        count = count_payload_bytes(payload)
         if clients is None:
             clients = range(self.clients)
         for client in clients:
             self.ledger.add(client, "down", phase, count)
         return received
 
-    def _send(self, client: int, payload: Any, direction: str, phase: str) -> Any:
+    def _send(self, client: int, payload: Payload, direction: Direction, phase: str) -> Payload:
         received = _copy_payload(payload)  # first, so that a refused payload leaves no entry
-        self.ledger.add(client, direction, phase, count_bytes(payload))
+        self.ledger.add(client, direction, phase, count_payload_bytes(payload))
         return received
 
 
@@ -70,92 +92,96 @@ class UpDown(NamedTuple):
     up: int
     down: int
 
-    def add(self, direction: str, count: int) -> UpDown:
-        """The sums with `count` bytes more in `direction`."""
+    def add(self, direction: Direction, byte_count: int) -> UpDown:
+        """The sums after `byte_count` more bytes in `direction`."""
         if direction == "up":
-            return UpDown(self.up + count, self.down)
-        return UpDown(self.up, self.down + count)
+            return UpDown(self.up + byte_count, self.down)
+        return UpDown(self.up, self.down + byte_count)
+
+
+BytesByClient = dict[int, UpDown]  # of every client
+BytesByPhase = dict[str, UpDown]  # of all clients together
 
 
 class Ledger:
-    """Exact bytes by client, direction and phase. One entry for each of these triples, so rounds
-    cost no memory."""
+    """Exact bytes by client, direction and phase.
 
-    def __init__(self, clients: int):
+    Each such triple has one entry, so more rounds need no more memory.
+    """
+
+    def __init__(self, clients: int) -> None:
         self.clients = check_whole_number("clients", clients, 1)
         self.up = 0  # bytes, all clients together
         self.down = 0
-        self._entries: dict[tuple[int, str, str], list[int]] = {}  # -> [bytes, messages]
+        # (client, direction, phase) -> [bytes, messages]
+        self._entries: dict[tuple[int, Direction, str], BytesAndMessages] = {}
 
     @property
     def total(self) -> int:
         """Bytes in both directions."""
         return self.up + self.down
 
-    def add(self, client: int, direction: str, phase: str, count: int, messages: int = 1) -> None:
-        """Record `count` bytes; UsageError for a client or direction that does not exist, or a
-        phase without a name."""
+    def add(
+        self, client: int, direction: Direction, phase: str, byte_count: int, message_count: int = 1
+    ) -> None:
+        """Record `byte_count` bytes. UsageError for an unknown client or direction, or an empty phase."""
         entry = self._find_entry(client, direction, phase)
         if entry is None:
             entry = self._make_entry(client, direction, phase)
-        entry[0] += count
-        entry[1] += messages
+        entry[0] += byte_count
+        entry[1] += message_count
         if direction == "up":
-            self.up += count
+            self.up += byte_count
         else:
-            self.down += count
+            self.down += byte_count
 
-    def _find_entry(self, client: Any, direction: Any, phase: Any) -> list[int] | None:
-        """The entry of these three, which were checked with its first message; None if there is
-        none yet."""
+    def _find_entry(self, client: int, direction: Direction, phase: str) -> BytesAndMessages | None:
+        """The entry of this triple; None if there is none yet. Needs no check: entries were checked when made."""
         # True == 1 and 1.0 == 1 as keys: only the exact types may find an entry.
         if type(client) is int and type(direction) is str and type(phase) is str:
-            return self._entries.get((client, direction, phase))
+            return self._entries.get((client, direction, phase))  # type: ignore[arg-type]
         return None
 
-    def _make_entry(self, client: Any, direction: Any, phase: Any) -> list[int]:
-        """A new entry, or the one that an equal client (such as numpy's 2) has; UsageError as `add`
-        says."""
+    def _make_entry(self, client: int, direction: Direction, phase: str) -> BytesAndMessages:
+        """A new entry, or the existing one if only the types differ (numpy's 2). UsageError as in `add`."""
         client = check_whole_number("client", client, 0, self.clients - 1)
         if direction not in ("up", "down") or not isinstance(phase, str) or not phase:
             raise UsageError(
-                "A message needs a direction, up or down, and a phase's name,"
-                f" not {direction!r} and {phase!r}."
+                "A message needs a direction, up or down, and a phase's name, not "
+                f"{direction!r} and {phase!r}."
             )
         return self._entries.setdefault((client, direction, phase), [0, 0])
 
-    def by_client(self) -> dict[int, UpDown]:
-        """{client: bytes up and down}, for every client, also those without any message."""
+    def by_client(self) -> BytesByClient:
+        """{client: bytes up and down} of every client; 0 and 0 for one without a message."""
         sums = dict.fromkeys(range(self.clients), UpDown(0, 0))
         for (client, direction, _phase), (count, _messages) in self._entries.items():
             sums[client] = sums[client].add(direction, count)
         return sums
 
-    def by_phase(self) -> dict[str, UpDown]:
-        """{phase: bytes up and down} of all clients together, in the order in which the phases first
-        appeared."""
+    def by_phase(self) -> BytesByPhase:
+        """{phase: bytes up and down} of all clients together; phases in order of first appearance."""
         sums: dict[str, UpDown] = {}
         for (_client, direction, phase), (count, _messages) in self._entries.items():
             sums[phase] = sums.get(phase, UpDown(0, 0)).add(direction, count)
         return sums
 
-    def rows(self) -> list[dict[str, int | str]]:
-        """One dict(client, direction, phase, bytes, messages) an entry, in the order of their first
-        messages."""
-        rows: list[dict[str, int | str]] = []
+    def rows(self) -> list[LedgerRow]:
+        """One row per entry, in the order of their first messages."""
+        rows = []
         for (client, direction, phase), (count, messages) in self._entries.items():
-            row: dict[str, int | str] = {"client": client, "direction": direction, "phase": phase}
-            row["bytes"] = count
-            row["messages"] = messages
+            row = LedgerRow(
+                client=client, direction=direction, phase=phase, bytes=count, messages=messages
+            )
             rows.append(row)
         return rows
 
-    def to_json(self) -> dict:
+    def to_json(self) -> JsonObject:
         """A dict that `json.dumps` takes and `from_json` reads."""
         return {"clients": self.clients, "rows": self.rows()}
 
     @classmethod
-    def from_json(cls, data: Mapping) -> Ledger:
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Ledger:
         """The ledger that `to_json` gave; UsageError if `data` is anything else."""
         try:
             ledger = cls(data["clients"])
@@ -164,7 +190,7 @@ class Ledger:
                 messages = check_whole_number("messages", row["messages"], 0)
                 ledger.add(row["client"], row["direction"], row["phase"], count, messages)
         except (KeyError, TypeError) as error:
-            raise UsageError(f"This is no ledger as to_json writes it: {error!r}.") from error
+            raise UsageError(f"This is not a ledger as to_json writes it: {error!r}.") from error
         return ledger
 
     def __eq__(self, other: object) -> bool:
@@ -178,9 +204,8 @@ class Ledger:
         return f"Ledger(clients={self.clients}, up={self.up}, down={self.down})"
 
 
-def serialise(payload: Any) -> bytes:
-    """The body of a payload: the raw bytes of its tensors one after the other, in the order in
-    which they stand."""
+def serialise_payload(payload: Payload) -> bytes:
+    """The body of a payload: the raw bytes of its tensors, one after the other, in their order."""
     body = []
     for tensor in _iterate_tensors(payload):
         values = tensor.detach().cpu().contiguous().reshape(-1)
@@ -189,19 +214,18 @@ def serialise(payload: Any) -> bytes:
     return b"".join(body)
 
 
-def count_bytes(payload: Any) -> int:
-    """`len(serialise(payload))`, without making the bytes."""
+def count_payload_bytes(payload: Payload) -> int:
+    """`len(serialise_payload(payload))`, without making the bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in _iterate_tensors(payload))
 
 
-def _iterate_tensors(payload: Any) -> Iterator[torch.Tensor]:
-    """Every tensor that a payload sends, depth first; UsageError for anything that a payload may
-    not hold."""
+def _iterate_tensors(payload: Payload) -> Iterator[torch.Tensor]:
+    """Every tensor of a payload, depth first. UsageError for anything that a payload cannot hold."""
     if isinstance(payload, torch.Tensor):
         if payload.layout != torch.strided or payload.is_meta:
             raise UsageError(
-                "A payload's tensors must be dense and hold numbers,"
-                f" not {payload.layout} on {payload.device}."
+                "A payload's tensors must be dense and hold numbers, not "
+                f"{payload.layout} on {payload.device}."
             )
         yield payload
     elif isinstance(payload, Quantised):
@@ -216,14 +240,13 @@ def _iterate_tensors(payload: Any) -> Iterator[torch.Tensor]:
             yield from _iterate_tensors(item)
     elif payload is not None and not isinstance(payload, (int, str)):
         raise UsageError(
-            f"A {type(payload).__name__} cannot be sent; put its numbers into tensors,"
-            " so that their bytes can be counted."
+            f"A {type(payload).__name__} cannot be sent; put its numbers into tensors, so "
+            "that their bytes can be counted."
         )
 
 
-def _copy_payload(payload: Any) -> Any:
-    """A payload of the same build whose tensors share no memory and no gradient history with the
-    original's."""
+def _copy_payload(payload: Payload) -> Payload:
+    """A copy of a payload whose tensors share no memory and no gradient history with the original's."""
     if isinstance(payload, torch.Tensor):
         return payload.detach().clone(memory_format=torch.contiguous_format)
     if isinstance(payload, Quantised):
@@ -236,4 +259,4 @@ def _copy_payload(payload: Any) -> Any:
         return tuple(_copy_payload(item) for item in payload)
     if isinstance(payload, list):
         return [_copy_payload(item) for item in payload]
-    return payload  # header or None; `count_bytes` refuses the rest
+    return payload  # header or None; `count_payload_bytes` refuses the rest

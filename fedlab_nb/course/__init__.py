@@ -54,6 +54,6 @@ SHELF_LABELS = {
 }
 
 
-def label_lesson(notebook: str) -> str:
-    """What tables call a lesson: "3" for "3_fens", "Fed-ET" for "shelf/fed_et"."""
-    return SHELF_LABELS.get(notebook, notebook[0])
+def get_lesson_label(notebook_name: str) -> str:
+    """Return what tables call a lesson: "3" for "3_fens", "Fed-ET" for "shelf/fed_et"."""
+    return SHELF_LABELS.get(notebook_name, notebook_name[0])

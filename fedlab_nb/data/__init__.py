@@ -1,4 +1,4 @@
-"""Data: load a dataset, share it out among clients, measure the skew.
+"""Data: load a dataset, partition it among clients, measure the skew.
 
 >>> from fedlab_nb.data import federate
 >>> fed = federate("digits", alpha=0.1, clients=10, seed=0)  # smaller alpha is more skewed
@@ -8,28 +8,42 @@ torch.Size([10, 10])
 
 from .cues import CUES, tint_background
 from .dataset import Dataset, Description
-from .edits import Edit, Edits, format_letters
+from .edits import Edit, Edits, format_client_letters
 from .federation import (
     Federation,
-    check_font_partition,
+    check_font_partition_settings,
     choose_partition,
     federate,
-    format_clients,
+    format_client_list,
     list_present_clients,
-    parse_clients,
-    to_plain_settings,
+    parse_client_indices,
+    replace_objects_by_names_in_settings,
 )
-from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, apportion, measure_skew
-from .public import add_public_part, check_public_choice, describe_with_public_part
+from .partition import (
+    PARTITIONS,
+    REPAIRS,
+    RULES,
+    SIZED,
+    Skew,
+    apportion_total_by_counts,
+    measure_skew,
+)
+from .public import add_public_part, check_public_choice, describe_dataset_with_public_part
 from .registry import (
     DATASETS,
     DatasetInfo,
     add_dataset,
     describe,
-    find_in_memory,
-    find_title,
-    is_name,
-    is_path,
+    find_dataset_in_memory,
+    find_dataset_title,
+    is_dataset_name,
+    is_dataset_path,
     load,
 )
-from .transform import SEEN, check_transform, find_normalisation, parse_augmentation, parse_scale
+from .transform import (
+    SEEN,
+    compute_normalisation,
+    normalise_transform,
+    parse_augmentation,
+    parse_input_scale,
+)

@@ -21,28 +21,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 
 from fedlab_nb.data import cells, files, folders, tables
+from fedlab_nb.data.array_types import IndexArray, LabelArray, SampleArray, StructuredArray
 from fedlab_nb.data.columns import NUMBER, Column
 from fedlab_nb.data.dataset import (
     OPTIONAL,
     REQUIRED,
     Dataset,
-    hash_parts,
-    make_dataset,
-    shorten_error,
+    hash_to_content_id,
+    make_dataset_from_ready_arrays,
+    shorten_error_text,
 )
-from fedlab_nb.data.pictures import PixelScale, choose_scale
-from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema
+from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, IndexLists
+from fedlab_nb.data.partition import Owners
+from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
+from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
 from fedlab_nb.data.sums import Moments, sum_in_fixed_order
 from fedlab_nb.errors import UsageError, choose
+from fedlab_nb.value_types import SampleShape
 
 if TYPE_CHECKING:
     import torch
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 Arrays = dict[str, np.ndarray]  # by name: x_train, y_train, ...
 
@@ -54,7 +58,7 @@ SHOWN_LABELS = 5
 UNSPLIT = ("x", "y", "client", "split", "group")  # arrays without training and test part
 ARRAY_OPTIONS = ("kind",)  # of a file of arrays
 NPY_OPTIONS = ("kind", "y", *files.OPTIONS)
-# How columns are called that `from_frames` puts beside those of x.
+# How columns are called that `make_dataset_from_frames` puts beside those of x.
 LABEL_COLUMN = "y"
 CLIENT_COLUMN = "the client"
 SPLIT_COLUMN = "the split"
@@ -69,33 +73,36 @@ def load(path: str | Path) -> Dataset:
     """
     file, options = find_file_and_options(path)
     if file.is_dir():
-        return folders.load(file, options, folders.hash_pictures(file, options))
-    if files.is_table(file):
-        digest = hash_parts("table", tables.VERSION, hash_file(file), sorted(options.items()))
-        return tables.load(file, options, digest)
-    if files.find_ending(file) == ".npy":
+        return folders.load_folder_of_pictures(file, options, folders.hash_pictures(file, options))
+    if files.is_table_path(file):
+        digest = hash_to_content_id(
+            "table", tables.VERSION, hash_file(file), sorted(options.items())
+        )
+        return tables.load_table(file, options, digest)
+    if files.get_file_ending(file) == ".npy":
         return load_npy(file, options)
     raw, ignored = read_npz(file)
     about = read_about_text(raw.pop("about", None))
-    note = f" Ignored in the file: {join_names(ignored)}." if ignored else ""
+    note = f" Ignored in the file: {join_names_on_one_line(ignored)}." if ignored else ""
     digest = hash_file_and_options(file, options)
-    dataset = build_dataset(raw, file.name, digest, note, options.get("kind", ""))
+    kind = cast("SampleKind", options.get("kind", ""))
+    dataset = build_dataset_from_raw_arrays(raw, file.name, digest, note, kind)
     return replace(dataset, about=about)
 
 
-def read_about_text(array: np.ndarray | None) -> str:
+def read_about_text(about_array: np.ndarray | None) -> str:
     """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or
     ""."""
-    if array is None or array.shape != () or array.dtype.kind != "U":
+    if about_array is None or about_array.shape != () or about_array.dtype.kind != "U":
         return ""
-    return " ".join(str(array).split())[:MOST_ABOUT]
+    return " ".join(str(about_array).split())[:MOST_ABOUT]
 
 
 def hash_file_and_options(file: Path, options: Mapping[str, str]) -> str:
-    """An id of a file's content, and of the options where there are any."""
+    """A digest of a file's content, and of the options if there are any."""
     digest = hash_file(file)
     if options:
-        return hash_parts("arrays", digest, sorted(options.items()))
+        return hash_to_content_id("arrays", digest, sorted(options.items()))
     return digest
 
 
@@ -110,8 +117,11 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
                 f"There is no file {options['y']!r} beside {file.name}; y= names the labels' file."
             )
         raw = {"x": values, "y": open_npy(labels_file)}
-        dataset = build_dataset(raw, file.name, "", "", options.get("kind", ""))
-        digest = hash_parts(hash_file(file), hash_file(labels_file), sorted(options.items()))
+        kind = cast("SampleKind", options.get("kind", ""))
+        dataset = build_dataset_from_raw_arrays(raw, file.name, "", "", kind)
+        digest = hash_to_content_id(
+            hash_file(file), hash_file(labels_file), sorted(options.items())
+        )
         return replace(dataset, digest=digest)
     import pandas
 
@@ -124,11 +134,13 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
             f"{file.name} is an array {values.shape} without labels; name their file, as in "
             f"{file.name}?y=labels.npy."
         )
-    digest = hash_parts("npy", tables.VERSION, hash_file(file), sorted(options.items()))
-    return tables.from_table(files.read_data_frame(table, file.name), options, digest, file.name)
+    digest = hash_to_content_id("npy", tables.VERSION, hash_file(file), sorted(options.items()))
+    return tables.make_dataset_from_raw_table(
+        files.make_raw_table(table, file.name), options, digest, file.name
+    )
 
 
-def open_npy(file: Path) -> np.ndarray:
+def open_npy(file: Path) -> SampleArray | StructuredArray:
     """The array of an `.npy` file. Raises UsageError."""
     try:
         return np.load(file, allow_pickle=False)
@@ -139,38 +151,49 @@ def open_npy(file: Path) -> np.ndarray:
                 "run code; save an array of numbers or texts."
             ) from None
         raise UsageError(
-            f"{file.name} is damaged and cannot be read ({shorten_error(error)}); write it again."
+            f"{file.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
         ) from None
 
 
-def find_file_and_options(path: str | Path) -> tuple[Path, dict[str, str]]:
+class FileAndOptions(NamedTuple):
+    """A file or a folder, and the options behind its path, by name."""
+
+    file: Path
+    options: dict[str, str]
+
+
+def find_file_and_options(path: str | Path) -> FileAndOptions:
     """The file or folder, and its options by name (`patients.csv?label=outcome`). Raises
     UsageError."""
-    name, options = files.split_options(path)
+    name, options = files.split_path_and_options(path)
     file = Path(name).expanduser()
     if not file.exists():
         raise UsageError(
             f"The data file {str(file)!r} does not exist; give the path of {files.ENDINGS}."
         )
     if file.is_dir():
-        return file, files.check_options(options, folders.OPTIONS, "a folder of pictures")
-    if files.is_table(file):
-        return file, files.check_options(options)
-    ending = files.find_ending(file)
+        return FileAndOptions(
+            file, files.check_file_options(options, folders.OPTIONS, "a folder of pictures")
+        )
+    if files.is_table_path(file):
+        return FileAndOptions(file, files.check_file_options(options))
+    ending = files.get_file_ending(file)
     if ending == ".npy":
-        return file, files.check_options(options, NPY_OPTIONS, "an array")
+        return FileAndOptions(file, files.check_file_options(options, NPY_OPTIONS, "an array"))
     if ending != ".npz":
         raise UsageError(
             f"{file.name} cannot be read, for its ending is {ending!r}; give the path of "
             f"{files.ENDINGS}."
         )
-    return file, files.check_options(options, ARRAY_OPTIONS, "arrays")
+    return FileAndOptions(file, files.check_file_options(options, ARRAY_OPTIONS, "arrays"))
 
 
 class FileStamp(NamedTuple):
     """While none of these changes, a file or a folder is not read again.
 
-    path: in full, with its options;   time: of the last change, in nanoseconds;   size: bytes
+    path: in full, with its options
+    time: of the last change, in nanoseconds
+    size: bytes
     """
 
     path: Path
@@ -179,11 +202,11 @@ class FileStamp(NamedTuple):
 
 
 def read_file_stamp(path: str | Path) -> FileStamp:
-    """The stamp of a file or a folder. Raises UsageError where there is none."""
+    """The stamp of a file or a folder. Raises UsageError if there is none."""
     file, options = find_file_and_options(path)
-    full_path = Path(files.join_options(file.resolve(), options))
+    full_path = Path(files.join_path_and_options(file.resolve(), options))
     if file.is_dir():
-        time, size = folders.read_folder_stamp(file)
+        time, size = folders.read_newest_change_and_size(file)
         return FileStamp(full_path, time, size)
     stat = file.stat()
     return FileStamp(full_path, stat.st_mtime_ns, stat.st_size)
@@ -193,11 +216,11 @@ def hash_file(file: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and time do not
     change."""
     stat = file.stat()
-    return _hash_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
+    return _hash_unchanged_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=32)
-def _hash_file(file: Path, time: int, size: int) -> str:
+def _hash_unchanged_file(file: Path, modified_nanoseconds: int, byte_count: int) -> str:
     content = hashlib.sha256()
     with open(file, "rb") as stream:
         while block := stream.read(1 << 20):
@@ -206,7 +229,11 @@ def _hash_file(file: Path, time: int, size: int) -> str:
 
 
 class NpzContent(NamedTuple):
-    """arrays: those that a data set is made of, by name;   ignored: the names of all others."""
+    """What an `.npz` file holds.
+
+    arrays: those that a data set is made of, by name
+    ignored: the names of all others
+    """
 
     arrays: Arrays
     ignored: list[str]
@@ -221,9 +248,9 @@ def read_npz(path: Path) -> NpzContent:
         )
     try:
         with np.load(path, allow_pickle=False) as file:
-            wanted = choose_array_names(file.files, path.name)
-            ignored = [key for key in file.files if key not in wanted]
-            return NpzContent({key: file[key] for key in wanted}, ignored)
+            array_names = choose_npz_arrays_to_read(file.files, path.name)
+            ignored = [key for key in file.files if key not in array_names]
+            return NpzContent({key: file[key] for key in array_names}, ignored)
     except UsageError:
         raise
     except (
@@ -241,28 +268,30 @@ def read_npz(path: Path) -> NpzContent:
                 "run code; save arrays of numbers."
             ) from None
         raise UsageError(
-            f"{path.name} is damaged and cannot be read ({shorten_error(error)}); write it again."
+            f"{path.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
         ) from None
 
 
-def choose_array_names(names: Sequence[str], file_name: str) -> list[str]:
-    """Which of the arrays in a file are read. Raises UsageError where they are no data set."""
-    lacking = [key for key in REQUIRED if key not in names]
-    is_unsplit = "x" in names and "y" in names
+def choose_npz_arrays_to_read(array_names: Sequence[str], file_name: str) -> list[str]:
+    """Which of the arrays in a file are read. Raises UsageError if they are no data set."""
+    lacking = [key for key in REQUIRED if key not in array_names]
+    is_unsplit = "x" in array_names and "y" in array_names
     if lacking and not is_unsplit:
         raise UsageError(
             f"{file_name} has no array {', '.join(lacking)} (it has: "
-            f"{join_names(names) or 'nothing'}); it must hold {', '.join(REQUIRED)}, or x and y."
+            f"{join_names_on_one_line(array_names) or 'nothing'}); it must hold {', '.join(REQUIRED)}, or x and y."
         )
     known_names = [*REQUIRED, *OPTIONAL, "client"]
     if lacking:
         known_names = [*UNSPLIT, "x_public", "y_public"]
-    return [key for key in (*known_names, "about") if key in names]
+    return [key for key in (*known_names, "about") if key in array_names]
 
 
 # ------------------------------------------------------------------------------------------- memory
-def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") -> Dataset:
-    """Dataset of x_train, y_train, x_test, y_test, and where there are any x_public, y_public,
+def make_dataset_from_arrays(
+    arrays_by_name: ArraysByName, name: str = "own", kind: SampleKind | Literal[""] = ""
+) -> Dataset:
+    """Dataset of x_train, y_train, x_test, y_test, and if there are any x_public, y_public,
     client_train (one client id a training sample), by name; or of x, y and client, where nobody has
     split the samples: `split` ("train" or "test" for each sample) or `group` (whose samples stay
     together) may then say how.
@@ -274,12 +303,12 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
     >>> x = np.arange(24.0).reshape(6, 4)
     >>> y = np.arange(6) % 2
     >>> arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
-    >>> from_arrays({**arrays, "client_train": list("aabbbc")}).client_names
+    >>> make_dataset_from_arrays({**arrays, "client_train": list("aabbbc")}).client_names
     ('a', 'b', 'c')
     """
     names = (*REQUIRED, *OPTIONAL, *UNSPLIT)
     arrays = {}
-    for key, value in source.items():
+    for key, value in arrays_by_name.items():
         if value is not None:
             arrays[choose("array", key, names)] = value
     is_unsplit = "x" in arrays and "y" in arrays
@@ -289,59 +318,71 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if needs_table_reading(arrays.get("x")) or needs_table_reading(arrays.get("x_train")):
-        dataset = from_frames(arrays, name)
+    if is_frame_with_texts_dates_or_gaps(arrays.get("x")) or is_frame_with_texts_dates_or_gaps(
+        arrays.get("x_train")
+    ):
+        dataset = make_dataset_from_frames(arrays, name)
     else:
-        raw = {key: to_array(key, value) for key, value in arrays.items()}
-        dataset = build_dataset(raw, name, "", "", kind, list_column_names(arrays))
-    return replace(dataset, digest=hash_content(dataset))
+        raw = {key: convert_to_array(key, value) for key, value in arrays.items()}
+        dataset = build_dataset_from_raw_arrays(
+            raw, name, "", "", kind, list_feature_names_of_frame(arrays)
+        )
+    return replace(dataset, digest=hash_dataset_content(dataset))
 
 
-def from_table(table: Any, options: Mapping[str, Any]) -> Dataset:
+def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Dataset:
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
-    raw = files.read_data_frame(table, "the DataFrame")
-    checked_options = files.check_options(options)
-    dataset = tables.from_table(raw, checked_options, "", "the DataFrame", name="own")
-    return replace(dataset, digest=hash_content(dataset))
+    raw = files.make_raw_table(table, "the DataFrame")
+    checked_options = files.check_file_options(options)
+    dataset = tables.make_dataset_from_raw_table(
+        raw, checked_options, "", "the DataFrame", dataset_name="own"
+    )
+    return replace(dataset, digest=hash_dataset_content(dataset))
 
 
-def list_column_names(arrays: Mapping[str, Any]) -> list[str]:
+def list_feature_names_of_frame(arrays_by_name: ArraysByName) -> list[str]:
     """The names of the columns of x where it is a DataFrame."""
-    x = arrays.get("x_train", arrays.get("x"))
+    x = arrays_by_name.get("x_train", arrays_by_name.get("x"))
     if not hasattr(x, "columns"):
         return []
     return [str(name) for name in x.columns]
 
 
-def needs_table_reading(value: Any) -> bool:
+def is_frame_with_texts_dates_or_gaps(samples: ArrayLike | None) -> bool:
     """Whether samples are a DataFrame with more than plain numbers: texts, dates, gaps."""
     import pandas
 
-    if not isinstance(value, pandas.DataFrame):
+    if not isinstance(samples, pandas.DataFrame):
         return False
     types = pandas.api.types
-    for dtype in value.dtypes:
+    for dtype in samples.dtypes:
         if not types.is_numeric_dtype(dtype) or types.is_complex_dtype(dtype):
             return True
-    return bool(value.isna().any(axis=None))
+    return bool(samples.isna().any(axis=None))
 
 
-def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
+def make_dataset_from_frames(
+    frames_by_name: Mapping[str, DataFrame | ArrayLike], dataset_name: str
+) -> Dataset:
     """The Dataset of samples in DataFrames with texts, dates or gaps: they are read as a table is
     (`tables.py`)."""
     import pandas
 
-    if "x_public" in arrays:
+    if "x_public" in frames_by_name:
         raise UsageError(
             "x is a DataFrame with texts, dates or gaps, so that x_public cannot be given; leave "
             "it out."
         )
-    if "x" in arrays and "x_train" not in arrays:
-        table = build_table(arrays, "")
+    if "x" in frames_by_name and "x_train" not in frames_by_name:
+        table = join_samples_and_labels_into_table(frames_by_name, "")
     else:
-        train = build_table(arrays, "_train").assign(**{SPLIT_COLUMN: "train"})
-        test = build_table(arrays, "_test").assign(**{SPLIT_COLUMN: "test"})
+        train = join_samples_and_labels_into_table(frames_by_name, "_train").assign(
+            **{SPLIT_COLUMN: "train"}
+        )
+        test = join_samples_and_labels_into_table(frames_by_name, "_test").assign(
+            **{SPLIT_COLUMN: "test"}
+        )
         table = pandas.concat([train, test], ignore_index=True)
     options = {"label": LABEL_COLUMN, "client": ""}
     if CLIENT_COLUMN in table:
@@ -350,59 +391,69 @@ def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
         options["split"] = SPLIT_COLUMN
     if GROUP_COLUMN in table:
         options["group"] = GROUP_COLUMN
-    return tables.from_table(files.read_data_frame(table, "x"), options, "", name)
+    return tables.make_dataset_from_raw_table(
+        files.make_raw_table(table, "x"), options, "", dataset_name
+    )
 
 
-def build_table(arrays: Mapping[str, Any], suffix: str) -> DataFrame:
+def join_samples_and_labels_into_table(
+    frames_by_name: Mapping[str, DataFrame | ArrayLike], part_suffix: Literal["", "_train", "_test"]
+) -> DataFrame:
     """One table of the samples `x{suffix}`, their labels, and what else is given of each. Raises
     UsageError."""
     import pandas
 
-    frame = arrays[f"x{suffix}"]
+    frame = frames_by_name[f"x{part_suffix}"]
     if not isinstance(frame, pandas.DataFrame):
         raise UsageError(
-            f"x{suffix} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
+            f"x{part_suffix} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
             "alone."
         )
-    columns = {LABEL_COLUMN: arrays[f"y{suffix}"]}
-    if f"client{suffix}" in arrays:
-        columns[CLIENT_COLUMN] = arrays[f"client{suffix}"]
-    if "split" in arrays and not suffix:
-        columns[SPLIT_COLUMN] = arrays["split"]
-    if "group" in arrays:
-        columns[GROUP_COLUMN] = arrays["group"]
+    columns = {LABEL_COLUMN: frames_by_name[f"y{part_suffix}"]}
+    if f"client{part_suffix}" in frames_by_name:
+        columns[CLIENT_COLUMN] = frames_by_name[f"client{part_suffix}"]
+    if "split" in frames_by_name and not part_suffix:
+        columns[SPLIT_COLUMN] = frames_by_name["split"]
+    if "group" in frames_by_name:
+        columns[GROUP_COLUMN] = frames_by_name["group"]
     frame = frame.reset_index(drop=True)
     for column, values in columns.items():
         cells_of_column = pandas.Series(list(values))
         if len(cells_of_column) != len(frame):
             raise UsageError(
-                f"x{suffix} has {len(frame)} rows, but {column} has {len(cells_of_column)}; make them "
+                f"x{part_suffix} has {len(frame)} rows, but {column} has {len(cells_of_column)}; make them "
                 "alike."
             )
         frame = frame.assign(**{column: cells_of_column})
     return frame
 
 
-def to_array(key: str, value: Any) -> np.ndarray:
+def convert_to_array(array_name: str, array_like: ArrayLike) -> np.ndarray:
     """A copy of an array, a tensor, a Series, a DataFrame or a list. Raises UsageError for what has
     gaps."""
     import pandas
 
     try:
-        if hasattr(value, "detach"):
-            value = tensor_to_array(value)
-        if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
-            count = int(np.ma.getmaskarray(value).sum())
-            raise UsageError(f"{key} has {count} masked values; fill or drop them.")
-        if hasattr(value, "toarray"):  # a sparse matrix of SciPy
-            value = value.toarray()
-        if isinstance(value, pandas.DataFrame):
-            value = value.to_numpy(dtype=float) if key.startswith("x") else value.to_numpy()
-        if isinstance(value, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray):
-            return series_to_array(key, pandas.Series(value))
-        array = np.array(value)
-        if array.dtype.kind == "O" and array.ndim == 1 and not key.startswith("x"):
-            return series_to_array(key, pandas.Series(array))
+        if hasattr(array_like, "detach"):
+            array_like = convert_tensor_to_array(array_like)
+        if isinstance(array_like, np.ma.MaskedArray) and np.ma.getmaskarray(array_like).any():
+            count = int(np.ma.getmaskarray(array_like).sum())
+            raise UsageError(f"{array_name} has {count} masked values; fill or drop them.")
+        if hasattr(array_like, "toarray"):  # a sparse matrix of SciPy
+            array_like = array_like.toarray()
+        if isinstance(array_like, pandas.DataFrame):
+            array_like = (
+                array_like.to_numpy(dtype=float)
+                if array_name.startswith("x")
+                else array_like.to_numpy()
+            )
+        if isinstance(
+            array_like, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
+        ):
+            return convert_series_to_array(array_name, pandas.Series(array_like))
+        array = np.array(array_like)
+        if array.dtype.kind == "O" and array.ndim == 1 and not array_name.startswith("x"):
+            return convert_series_to_array(array_name, pandas.Series(array))
         if array.dtype.kind == "S":
             array = np.char.decode(array, "utf-8")
         if array.dtype.kind == "O":
@@ -413,29 +464,31 @@ def to_array(key: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError, RuntimeError) as error:
         # ragged lists; a type that numpy does not know
         raise UsageError(
-            f"The array {key} cannot be used: {shorten_error(error)}; give arrays, tensors or "
+            f"The array {array_name} cannot be used: {shorten_error_text(error)}; give arrays, tensors or "
             "lists of numbers."
         ) from None
 
 
-def tensor_to_array(value: Any) -> np.ndarray:
+def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
     """A tensor as an array; what NumPy does not know (bfloat16) as float32."""
-    value = value.detach().cpu()
-    if value.is_sparse:
-        value = value.to_dense()
+    tensor = tensor.detach().cpu()
+    if tensor.is_sparse:
+        tensor = tensor.to_dense()
     try:
-        return value.numpy()
+        return tensor.numpy()
     except TypeError:
-        return value.float().numpy()
+        return tensor.float().numpy()
 
 
-def series_to_array(key: str, values: Any) -> np.ndarray:
+def convert_series_to_array(array_name: str, values: Series) -> np.ndarray:
     """A column of pandas, or of Python objects: numbers, or texts. Raises UsageError for a gap."""
     import pandas
 
     count = int(values.isna().sum())
     if count:
-        raise UsageError(f"{key} has {count} missing values; drop those samples, or fill them in.")
+        raise UsageError(
+            f"{array_name} has {count} missing values; drop those samples, or fill them in."
+        )
     types = pandas.api.types
     if types.is_bool_dtype(values.dtype):
         return values.to_numpy(dtype=bool)
@@ -445,21 +498,21 @@ def series_to_array(key: str, values: Any) -> np.ndarray:
         return values.to_numpy(dtype=np.int64)
     if types.is_datetime64_any_dtype(values.dtype):
         raise UsageError(
-            f"{key} holds dates, but it must hold labels; give whole numbers or names."
+            f"{array_name} holds dates, but it must hold labels; give whole numbers or names."
         )
     items = values.tolist()
     has_categories = isinstance(values.dtype, pandas.CategoricalDtype)
     if not has_categories and all(is_whole_number(item) for item in items):
         return np.array(items, dtype=np.int64)
-    return np.array([cells.to_text(item) or "" for item in items], dtype=str)
+    return np.array([cells.convert_cell_to_text_or_none(item) or "" for item in items], dtype=str)
 
 
-def is_whole_number(value: Any) -> bool:
+def is_whole_number(value: object) -> bool:
     """Whether a value is an int of Python or numpy, and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def hash_content(dataset: Dataset) -> str:
+def hash_dataset_content(dataset: Dataset) -> str:
     """A digest of the tensors and of the names of classes and clients."""
     content = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
     names = [*REQUIRED, *OPTIONAL]
@@ -476,67 +529,86 @@ def hash_content(dataset: Dataset) -> str:
 
 
 # ------------------------------------------------------------------------------------------- checks
-def build_dataset(
-    raw: Arrays,
-    name: str,
-    digest: str,
+def build_dataset_from_raw_arrays(
+    raw_arrays: Arrays,
+    dataset_name: str,
+    content_digest: str,
     extra_note: str = "",
-    kind: str = "",
+    kind: SampleKind | Literal[""] = "",
     columns: Sequence[str] = (),
 ) -> Dataset:
     """The Dataset of arrays by name, checked and scaled.
 
-    extra_note: goes behind the note;   kind: as in `from_arrays`;   columns: the names of the
-    features. Raises UsageError.
+    extra_note: goes behind the note
+    kind: as in `make_dataset_from_arrays`
+    columns: the names of the features
+
+    Raises UsageError.
     """
-    if "y_public" in raw and "x_public" not in raw:
+    if "y_public" in raw_arrays and "x_public" not in raw_arrays:
         raise UsageError("The data has y_public but no x_public; add the samples, too.")
     if kind not in ("", RECORDINGS, IMAGES):
         raise UsageError(f"kind is {kind!r}, but it must be {RECORDINGS} or {IMAGES}.")
-    raw, labels_note = name_labels_from_one(raw)
-    raw, label_names = encode_labels(raw)
-    raw, split_note = split_samples(raw)
-    y = {key: check_labels(key, raw[key]) for key in raw if key.startswith("y_")}
-    check_lengths(raw, y)
-    classes = count_classes(y)
+    raw_arrays, labels_note = convert_one_based_labels_to_names(raw_arrays)
+    raw_arrays, label_names = encode_labels(raw_arrays)
+    raw_arrays, split_note = split_into_training_and_test_arrays(raw_arrays)
+    y = {
+        key: convert_labels_to_integers(key, raw_arrays[key])
+        for key in raw_arrays
+        if key.startswith("y_")
+    }
+    check_each_sample_has_label(raw_arrays, y)
+    classes = count_classes_of_training_labels(y)
     class_names = label_names or tuple(map(str, range(classes)))
-    x = {key: check_samples(key, raw[key], kind) for key in raw if key.startswith("x_")}
-    check_sample_shapes(x)
+    x = {
+        key: arrange_sample_axes(key, raw_arrays[key], kind)
+        for key in raw_arrays
+        if key.startswith("x_")
+    }
+    check_parts_have_same_sample_shape(x)
     feature_names = columns if len(columns) == x["x_train"].shape[1] else ()
     x, schema, scale_note = scale_samples(x, feature_names)
     notes = [
         scale_note,
-        describe_ambiguous_shape(raw["x_train"], x["x_train"]),
+        describe_doubt_between_pictures_and_recordings(raw_arrays["x_train"], x["x_train"]),
         labels_note,
         describe_absent_labels(y["y_train"], class_names),
         split_note,
         extra_note,
     ]
     client_names: tuple[str, ...] = ()
-    if "client_train" in raw:
-        y["client_train"], client_names = encode_clients(raw["client_train"], len(y["y_train"]))
-    if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
-        y["client_test"], _ = encode_clients(raw["client_test"], len(y["y_test"]))
+    if "client_train" in raw_arrays:
+        y["client_train"], client_names = encode_client_ids(
+            raw_arrays["client_train"], len(y["y_train"])
+        )
+    if "client_test" in raw_arrays and set(raw_arrays["client_test"]) == set(
+        raw_arrays["client_train"]
+    ):
+        y["client_test"], _ = encode_client_ids(raw_arrays["client_test"], len(y["y_test"]))
     schema = replace(schema, class_names=class_names, client_names=client_names)
     note = "".join(notes)
-    return make_dataset(name, digest, {**x, **y}, class_names, note, client_names, schema)
+    return make_dataset_from_ready_arrays(
+        dataset_name, content_digest, {**x, **y}, class_names, note, client_names, schema
+    )
 
 
-def check_lengths(raw: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray]) -> None:
+def check_each_sample_has_label(
+    raw_arrays: Mapping[str, np.ndarray], labels_by_part: Mapping[str, np.ndarray]
+) -> None:
     """Raises UsageError unless each part has as many samples as labels."""
-    for key, labels in y.items():
+    for key, labels in labels_by_part.items():
         part = f"x_{key.removeprefix('y_')}"
-        if raw[part].shape[:1] != labels.shape:
+        if raw_arrays[part].shape[:1] != labels.shape:
             raise UsageError(
-                f"{part} has shape {raw[part].shape} but {key} has {len(labels)} labels; each "
+                f"{part} has shape {raw_arrays[part].shape} but {key} has {len(labels)} labels; each "
                 "sample needs one label."
             )
 
 
-def check_sample_shapes(x: Mapping[str, np.ndarray]) -> None:
+def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]) -> None:
     """Raises UsageError unless the samples of all parts have one shape."""
-    shape = x["x_train"].shape[1:]
-    for key, samples in x.items():
+    shape = samples_by_part["x_train"].shape[1:]
+    for key, samples in samples_by_part.items():
         if samples.shape[1:] != shape:
             raise UsageError(
                 f"{key} has samples of shape {samples.shape[1:]}, but those of x_train have "
@@ -544,21 +616,27 @@ def check_sample_shapes(x: Mapping[str, np.ndarray]) -> None:
             )
 
 
-def describe_absent_labels(y_train: np.ndarray, class_names: Sequence[str]) -> str:
+def describe_absent_labels(y_train: LabelArray, class_names: Sequence[str]) -> str:
     """A sentence where a class has no training sample."""
     present = set(y_train.tolist())
     absent = [name for label, name in enumerate(class_names) if label not in present]
     if not absent:
         return ""
-    more = " …" if len(absent) > SHOWN_LABELS else ""
-    return f" No training sample has the label {', '.join(absent[:SHOWN_LABELS])}{more}."
+    ellipsis = " …" if len(absent) > SHOWN_LABELS else ""
+    return f" No training sample has the label {', '.join(absent[:SHOWN_LABELS])}{ellipsis}."
 
 
-def describe_ambiguous_shape(raw: np.ndarray, x: np.ndarray) -> str:
+def describe_doubt_between_pictures_and_recordings(
+    raw_samples: SampleArray, arranged_samples: SampleArray
+) -> str:
     """A sentence where the shape of the samples leaves room for doubt: long pictures may be
     recordings."""
-    if raw.ndim == 3 and x.ndim == 4 and max(raw.shape[1:]) >= 2 * min(raw.shape[1:]):
-        height, width = x.shape[2:]
+    if (
+        raw_samples.ndim == 3
+        and arranged_samples.ndim == 4
+        and max(raw_samples.shape[1:]) >= 2 * min(raw_samples.shape[1:])
+    ):
+        height, width = arranged_samples.shape[2:]
         return (
             f" Samples are taken as grey pictures of {height}x{width} pixels; kind=recordings "
             "takes them as recordings."
@@ -567,90 +645,107 @@ def describe_ambiguous_shape(raw: np.ndarray, x: np.ndarray) -> str:
 
 
 class ArraysAndNote(NamedTuple):
-    """arrays: by name;   note: a sentence on what was done with them, "" for nothing."""
+    """Arrays of a data set after a step of the reading.
+
+    arrays: by name
+    note: a sentence on what was done with them, "" for nothing
+    """
 
     arrays: Arrays
     note: str
 
 
-def name_labels_from_one(raw: Arrays) -> ArraysAndNote:
+def convert_one_based_labels_to_names(raw_arrays: Arrays) -> ArraysAndNote:
     """Labels 1..C as names of classes, so that there is no empty class 0. Others as they are."""
-    keys = [key for key in raw if is_label_array(key)]
+    keys = [key for key in raw_arrays if is_label_array_name(key)]
     numbers = []
     for key in keys:
-        array = raw[key]
+        array = raw_arrays[key]
         if array.ndim != 1 or array.dtype.kind not in "iuf" or not array.size:
-            return ArraysAndNote(raw, "")
+            return ArraysAndNote(raw_arrays, "")
         numbers.append(array)
     if not numbers:
-        return ArraysAndNote(raw, "")
+        return ArraysAndNote(raw_arrays, "")
     values = np.unique(np.concatenate(numbers))
     classes = len(values)
     if classes < 2 or not np.array_equal(values, np.arange(1, classes + 1)):
-        return ArraysAndNote(raw, "")
-    texts = {key: raw[key].astype(np.int64).astype(str) for key in keys}
-    return ArraysAndNote(raw | texts, f" The labels are 1..{classes}: class 1 is the first.")
+        return ArraysAndNote(raw_arrays, "")
+    texts = {key: raw_arrays[key].astype(np.int64).astype(str) for key in keys}
+    return ArraysAndNote(raw_arrays | texts, f" The labels are 1..{classes}: class 1 is the first.")
 
 
-def is_label_array(key: str) -> bool:
+def is_label_array_name(array_name: str) -> bool:
     """Whether an array of that name holds labels: y, y_train, y_test or y_public."""
-    return key == "y" or key.startswith("y_")
+    return array_name == "y" or array_name.startswith("y_")
 
 
-def encode_labels(raw: Arrays) -> tuple[Arrays, tuple[str, ...]]:
+class ArraysAndClassNames(NamedTuple):
+    """Arrays whose labels are numbers, and the names of the classes; none where nobody named them."""
+
+    arrays: Arrays
+    class_names: tuple[str, ...]
+
+
+def encode_labels(raw_arrays: Arrays) -> ArraysAndClassNames:
     """The arrays with labels as numbers, and the names of the classes; none where the labels are
     numbers already."""
-    keys = [key for key in raw if is_label_array(key)]
-    if not all(raw[key].dtype.kind == "U" for key in keys):
-        return raw, ()
-    keys = [key for key in keys if raw[key].ndim == 1]
+    keys = [key for key in raw_arrays if is_label_array_name(key)]
+    if not all(raw_arrays[key].dtype.kind == "U" for key in keys):
+        return ArraysAndClassNames(raw_arrays, ())
+    keys = [key for key in keys if raw_arrays[key].ndim == 1]
     if not keys:
-        return raw, ()
-    codes, class_names = tables.encode_texts(np.concatenate([raw[key] for key in keys]).tolist())
-    ends = np.cumsum([len(raw[key]) for key in keys])[:-1]
+        return ArraysAndClassNames(raw_arrays, ())
+    codes, class_names = tables.encode_texts(
+        np.concatenate([raw_arrays[key] for key in keys]).tolist()
+    )
+    ends = np.cumsum([len(raw_arrays[key]) for key in keys])[:-1]
     numbers = dict(zip(keys, np.split(codes, ends), strict=True))
-    return raw | numbers, class_names
+    return ArraysAndClassNames(raw_arrays | numbers, class_names)
 
 
-def split_samples(raw: Arrays) -> ArraysAndNote:
+def split_into_training_and_test_arrays(raw_arrays: Arrays) -> ArraysAndNote:
     """The arrays with `x`, `y` and `client` split into training and test samples."""
-    parts = {key: array for key, array in raw.items() if key not in UNSPLIT}
-    if "x_train" in raw:
+    parts = {key: array for key, array in raw_arrays.items() if key not in UNSPLIT}
+    if "x_train" in raw_arrays:
         for key in ("split", "group"):
-            if key in raw:
+            if key in raw_arrays:
                 raise UsageError(
                     f"{key} cannot be given with x_train and x_test, which are split; leave it out."
                 )
-        if "client" in raw and "client_train" not in raw:
-            parts["client_train"] = raw["client"]
+        if "client" in raw_arrays and "client_train" not in raw_arrays:
+            parts["client_train"] = raw_arrays["client"]
         return ArraysAndNote(parts, "")
-    y = check_labels("y", raw["y"])
-    if raw["x"].shape[:1] != y.shape:
-        raise UsageError(f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
+    y = convert_labels_to_integers("y", raw_arrays["y"])
+    if raw_arrays["x"].shape[:1] != y.shape:
+        raise UsageError(
+            f"x has shape {raw_arrays['x'].shape} but y has {len(y)} labels; each needs one."
+        )
     for key in ("split", "group"):
-        if key in raw and raw[key].shape != y.shape:
+        if key in raw_arrays and raw_arrays[key].shape != y.shape:
             raise UsageError(
-                f"{key} has shape {raw[key].shape}, but it must be [{len(y)}], one for each sample."
+                f"{key} has shape {raw_arrays[key].shape}, but it must be [{len(y)}], one for each sample."
             )
-    test, note = choose_test_samples(raw, y)
+    test, note = choose_test_samples(raw_arrays, y)
     for key in ("x", "y", "client"):
-        if key in raw:
-            parts[f"{key}_train"] = raw[key][~test]
-            parts[f"{key}_test"] = raw[key][test]
+        if key in raw_arrays:
+            parts[f"{key}_train"] = raw_arrays[key][~test]
+            parts[f"{key}_test"] = raw_arrays[key][test]
     return ArraysAndNote(parts, f" {note}")
 
 
-def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tables.SplitChoice:
+def choose_test_samples(
+    raw_arrays: Mapping[str, np.ndarray], labels: LabelArray
+) -> tables.SplitChoice:
     """The test samples of arrays that nobody has split: as `split` says, whole groups, or drawn."""
     owner = None
-    if "client" in raw:
-        owner, _ = encode_clients(raw["client"], len(y))
-    group = raw.get("group")
-    if "split" in raw:
+    if "client" in raw_arrays:
+        owner, _ = encode_client_ids(raw_arrays["client"], len(labels))
+    group = raw_arrays.get("group")
+    if "split" in raw_arrays:
         import pandas
 
-        words = pandas.Series(raw["split"].astype(str))
-        test, note = tables.parse_split_column(words, "split", "the arrays")
+        split_words = pandas.Series(raw_arrays["split"].astype(str))
+        test, note = tables.parse_split_column(split_words, "split", "the arrays")
         if group is not None and set(group[test].tolist()) & set(group[~test].tolist()):
             raise UsageError(
                 "A group has training and test samples in split; correct it, or leave out group."
@@ -658,47 +753,47 @@ def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tables.
         return tables.SplitChoice(test, note)
     if group is not None:
         _, group_numbers = np.unique(group, return_inverse=True)
-        test = tables.draw_test_groups(y, group_numbers, owner)
+        test = tables.draw_test_rows_in_whole_groups(labels, group_numbers, owner)
         note = "Whole groups of samples, about a fifth, are for testing."
         return tables.SplitChoice(test, note)
-    test = tables.draw_test_rows(y, owner)
+    test = tables.draw_test_rows(labels, owner)
     note = "A fifth of the samples, drawn at random in each class, is for testing."
     return tables.SplitChoice(test, note)
 
 
-def check_labels(key: str, labels: np.ndarray) -> np.ndarray:
-    """int64 [N], or UsageError."""
+def convert_labels_to_integers(array_name: str, labels: np.ndarray) -> LabelArray:
+    """Labels as int64 [N]; UsageError if they are not whole numbers from 0."""
     allowed = (
         f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the "
         "classes from 0"
     )
     if labels.ndim != 1:
         raise UsageError(
-            f"{key} has shape {labels.shape}, but it must be [N], one whole number a sample (not "
+            f"{array_name} has shape {labels.shape}, but it must be [N], one whole number a sample (not "
             "one-hot rows)."
         )
     if len(labels) == 0:
-        raise UsageError(f"{key} is empty; it must have at least one label.")
+        raise UsageError(f"{array_name} is empty; it must have at least one label.")
     if labels.dtype.kind not in "biuf":
-        raise UsageError(f"{key} holds {labels.dtype}, but {allowed}.")
+        raise UsageError(f"{array_name} holds {labels.dtype}, but {allowed}.")
     is_label = (
         (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
     )  # nan is in no range
     wrong = labels[~is_label]
     if len(wrong):
-        raise UsageError(f"{key} holds the label {wrong[0]:g}, but {allowed}.")
+        raise UsageError(f"{array_name} holds the label {wrong[0]:g}, but {allowed}.")
     return labels.astype(np.int64)
 
 
-def count_classes(y: Arrays) -> int:
-    """C = greatest training label + 1; no other labels of `y` may be greater."""
-    classes = int(y["y_train"].max()) + 1
+def count_classes_of_training_labels(labels_by_part: Arrays) -> int:
+    """C = greatest training label + 1; no other labels of `labels_by_part` may be greater."""
+    classes = int(labels_by_part["y_train"].max()) + 1
     if classes < 2:
         raise UsageError(
             "y_train holds only the label 0, but there must be at least two classes, numbered "
             "0..C-1."
         )
-    for key, labels in y.items():
+    for key, labels in labels_by_part.items():
         if labels.max() >= classes:
             raise UsageError(
                 f"{key} holds the label {labels.max()}, but the greatest label of y_train is "
@@ -707,20 +802,27 @@ def count_classes(y: Arrays) -> int:
     return classes
 
 
-def check_samples(key: str, samples: np.ndarray, kind: str = "") -> np.ndarray:
-    """[N, C, H, W], [N, C, T] or [N, D] in the file's own numbers, or UsageError."""
+def arrange_sample_axes(
+    array_name: str, samples: np.ndarray, kind: SampleKind | Literal[""] = ""
+) -> SampleArray:
+    """Samples as [N, C, H, W], [N, C, T] or [N, D], in the file's own numbers.
+
+    kind: "recordings" or "images", if the shape alone says the wrong thing
+
+    Raises UsageError for any other shape, and for numbers that are not finite.
+    """
     if samples.dtype.kind not in "biuf":
         raise UsageError(
-            f"{key} holds {samples.dtype}, but samples must be uint8 or float numbers."
+            f"{array_name} holds {samples.dtype}, but samples must be uint8 or float numbers."
         )
     if samples.size == 0:
-        advice = "leave it out" if key == "x_public" else "it must have samples"
-        raise UsageError(f"{key} is empty (shape {samples.shape}); {advice}.")
+        advice = "leave it out" if array_name == "x_public" else "it must have samples"
+        raise UsageError(f"{array_name} is empty (shape {samples.shape}); {advice}.")
     if samples.dtype.kind == "f" and not np.isfinite(samples).all():
         is_finite = np.isfinite(samples.reshape(len(samples), -1)).all(axis=1)
         first_bad = int(np.flatnonzero(~is_finite)[0])
         raise UsageError(
-            f"{key} holds NaN or infinity (first in sample {first_bad}); replace or drop such samples."
+            f"{array_name} holds NaN or infinity (first in sample {first_bad}); replace or drop such samples."
         )
     if samples.ndim == 2:
         return samples
@@ -738,21 +840,21 @@ def check_samples(key: str, samples: np.ndarray, kind: str = "") -> np.ndarray:
         or min(samples.shape[2:]) < SMALLEST_IMAGE
     ):
         raise UsageError(
-            f"{key} has shape {samples.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
+            f"{array_name} has shape {samples.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
             f"H, W] with C = 1 or 3 and H, W at least {SMALLEST_IMAGE}, recordings [N, C, T] with "
             "C below 8, or feature rows [N, D]."
         )
     return samples
 
 
-def looks_like_recordings(samples: np.ndarray) -> bool:
+def looks_like_recordings(samples: SampleArray) -> bool:
     """Whether one axis of the samples [N, A, B] is too short for a picture, and the other long."""
     shortest = min(samples.shape[1:])
     longest = max(samples.shape[1:])
     return shortest < SMALLEST_IMAGE <= longest / 2
 
 
-def put_channels_first(samples: np.ndarray) -> np.ndarray:
+def put_channels_first(samples: SampleArray) -> SampleArray:
     """Recordings [N, C, T] from [N, C, T] or [N, T, C]: there are fewer channels than steps."""
     if samples.shape[1] < samples.shape[2]:
         return samples
@@ -760,28 +862,32 @@ def put_channels_first(samples: np.ndarray) -> np.ndarray:
 
 
 class ScaledSamples(NamedTuple):
-    """arrays: float32, by name;   schema: what scales further samples alike (its class names are
-    still missing);   note: a sentence on what was done"""
+    """Samples as networks read them.
+
+    arrays: float32, by name
+    schema: what scales further samples alike (its class names are still missing)
+    note: a sentence on what was done
+    """
 
     arrays: Arrays
     schema: InputSchema
     note: str
 
 
-def scale_samples(x: Arrays, names: Sequence[str] = ()) -> ScaledSamples:
+def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) -> ScaledSamples:
     """Scale features and recordings by the training set's mean and standard deviation, images by
     their range.
 
     x: `x_train` and others by name, [N, D], [N, C, T] or [N, C, H, W] in their own numbers;
     names: of the columns
     """
-    train = x["x_train"]
+    train = samples_by_part["x_train"]
     if train.ndim == 4:
-        return scale_images(x)
+        return scale_images(samples_by_part)
     shape = tuple(train.shape[1:])
     is_table = train.ndim == 2
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, std = measure_mean_and_deviation(train.astype(np.float64))
+        mean, std = measure_mean_and_deviation_per_channel(train.astype(np.float64))
         mean = mean.ravel()
         std = std.ravel()
         is_constant = ~(std > 1e-12 * np.maximum(1, np.abs(mean)))  # a constant column becomes 0
@@ -790,51 +896,53 @@ def scale_samples(x: Arrays, names: Sequence[str] = ()) -> ScaledSamples:
             "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
     scale = np.where(is_constant, 1.0, std)
-    if not names:
+    if not feature_names:
         what = "feature" if is_table else "channel"
-        names = [f"{what} {place}" for place in range(1, shape[0] + 1)]
+        feature_names = [f"{what} {index}" for index in range(1, shape[0] + 1)]
     columns = []
-    for place, name in enumerate(names):
-        column = Column(name, NUMBER, mean=float(mean[place]), scale=float(scale[place]))
+    for index, name in enumerate(feature_names):
+        column = Column(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
         columns.append(column)
-    kind = FEATURES if is_table else RECORDINGS
+    kind: SampleKind = FEATURES if is_table else RECORDINGS
     schema = InputSchema(kind, shape, (), columns=tuple(columns))
-    ready = {key: schema.standardise(value) for key, value in x.items()}
+    ready = {key: schema.standardise(value) for key, value in samples_by_part.items()}
     subject = "Features are" if is_table else "Each channel is"
     note = f"{subject} standardised by the training set's mean and standard deviation."
     return ScaledSamples(ready, schema, note)
 
 
-def scale_images(images: Arrays) -> ScaledSamples:
+def scale_images(images_by_part: Arrays) -> ScaledSamples:
     """The same for images [N, C, H, W]."""
-    shape = tuple(images["x_train"].shape[1:])
-    mode = "L" if shape[0] == 1 else "RGB"
-    pixels = choose_image_scale(images)
-    ready = {key: pixels.apply(value) for key, value in images.items()}
+    shape = tuple(images_by_part["x_train"].shape[1:])
+    mode: ColourMode = "L" if shape[0] == 1 else "RGB"
+    pixels = choose_pixel_scale(images_by_part)
+    ready = {key: pixels.apply(value) for key, value in images_by_part.items()}
     schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
     return ScaledSamples(ready, schema, pixels.describe())
 
 
-def choose_image_scale(images: Arrays) -> PixelScale:
-    """From which range the pixels of all parts come. Raises UsageError for parts of different
-    number types."""
-    if len({value.dtype for value in images.values()}) > 1:
-        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images.items())
+def choose_pixel_scale(images_by_part: Arrays) -> PixelScale:
+    """The range from which the pixels of all parts come.
+
+    Raises UsageError for parts of different number types.
+    """
+    if len({value.dtype for value in images_by_part.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images_by_part.items())
         raise UsageError(
             f"The images have different number types ({kinds}), and so may their scales; save one "
             "type."
         )
-    return choose_scale(images, "x_train")
+    return find_pixel_scale(images_by_part, "x_train")
 
 
-def measure_mean_and_deviation(x: np.ndarray) -> Moments:
+def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
     """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
     recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
-    if x.ndim == 2:
-        rows = x
-        shape: tuple[int, ...] = (1, -1)
+    if samples.ndim == 2:
+        rows = samples
+        shape: SampleShape = (1, -1)
     else:
-        rows = np.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
+        rows = np.moveaxis(samples, 1, 2).reshape(-1, samples.shape[1])
         shape = (1, -1, 1)
     mean = sum_in_fixed_order(rows) / len(rows)
     difference = rows - mean
@@ -842,7 +950,7 @@ def measure_mean_and_deviation(x: np.ndarray) -> Moments:
     return Moments(mean.reshape(shape), std.reshape(shape))
 
 
-def join_names(names: Sequence[str]) -> str:
+def join_names_on_one_line(names: Sequence[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
     shown = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
     if len(names) > SHOWN_NAMES:
@@ -851,38 +959,38 @@ def join_names(names: Sequence[str]) -> str:
 
 
 # ------------------------------------------------------------------------------------------ clients
-def encode_clients(ids: np.ndarray, samples: int) -> tables.EncodedTexts:
+def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.EncodedTexts:
     """The client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or texts) in
     their sorted order. Raises UsageError.
 
-    >>> encode_clients(np.array(["north", "south", "north"]), 3).names
+    >>> encode_client_ids(np.array(["north", "south", "north"]), 3).names
     ('north', 'south')
     """
-    if ids.shape != (samples,):
+    if client_ids.shape != (sample_count,):
         raise UsageError(
-            f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a "
-            "training sample."
+            f"client_train has shape {client_ids.shape}, but it must be "
+            f"[{sample_count}], one client id a training sample."
         )
-    if ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids):
-        ids = ids.astype(str)
-    if ids.dtype.kind not in "biuUS":
+    if client_ids.dtype.kind == "O" and all(isinstance(name, str) for name in client_ids):
+        client_ids = client_ids.astype(str)
+    if client_ids.dtype.kind not in "biuUS":
         raise UsageError(
-            f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts."
+            f"client_train holds {client_ids.dtype}, but client ids must be whole numbers or texts."
         )
-    distinct, client = np.unique(ids, return_inverse=True)
-    if ids.dtype.kind == "S":
+    distinct, client = np.unique(client_ids, return_inverse=True)
+    if client_ids.dtype.kind == "S":
         names = [name.decode(errors="replace") for name in distinct.tolist()]
     else:
         names = [str(name) for name in distinct.tolist()]
     return tables.EncodedTexts(client.astype(np.int64), tuple(names))
 
 
-def convert_to_owners(index_lists: Any, samples: int) -> np.ndarray:
+def convert_index_lists_to_owners(index_lists: IndexLists, sample_count: int) -> Owners:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
     UsageError.
 
-    >>> convert_to_owners([[0, 3], [1]], 4)
+    >>> convert_index_lists_to_owners([[0, 3], [1]], 4)
     array([ 0,  1, -1,  0])
     """
     if isinstance(index_lists, str) or not isinstance(index_lists, Iterable):
@@ -890,12 +998,12 @@ def convert_to_owners(index_lists: Any, samples: int) -> np.ndarray:
             f"indices is a {type(index_lists).__name__}, but it must be a list of one index list a "
             "client."
         )
-    owner = np.full(samples, -1, dtype=np.int64)
+    owner = np.full(sample_count, -1, dtype=np.int64)
     lists = list(index_lists)
     if not lists:
         raise UsageError("indices is empty; give one list of sample indices for each client.")
     for k, indices_of_client in enumerate(lists):
-        rows = check_indices(k, indices_of_client, samples)
+        rows = check_sample_indices_of_client(k, indices_of_client, sample_count)
         values, counts = np.unique(rows, return_counts=True)
         is_taken = (counts > 1) | (owner[values] >= 0)
         if is_taken.any():
@@ -907,11 +1015,13 @@ def convert_to_owners(index_lists: Any, samples: int) -> np.ndarray:
     return owner
 
 
-def check_indices(client: int, indices: Any, samples: int) -> np.ndarray:
-    """int [n] of a client's list of indices, all in 0..samples-1. Raises UsageError."""
-    if hasattr(indices, "detach"):
-        indices = indices.detach().cpu()
-    rows = np.asarray(indices)
+def check_sample_indices_of_client(
+    client: int, sample_indices: Sequence[int] | np.ndarray | torch.Tensor, sample_count: int
+) -> IndexArray:
+    """int [n] of a client's list of indices, all in 0..sample_count-1. Raises UsageError."""
+    if hasattr(sample_indices, "detach"):
+        sample_indices = sample_indices.detach().cpu()
+    rows = np.asarray(sample_indices)
     if rows.ndim != 1 or len(rows) == 0:
         raise UsageError(
             f"The index list of client {client} must be one row [n] of at least one sample index."
@@ -920,9 +1030,9 @@ def check_indices(client: int, indices: Any, samples: int) -> np.ndarray:
         raise UsageError(
             f"The indices of client {client} are {rows.dtype}, but they must be whole numbers."
         )
-    wrong = rows[(rows < 0) | (rows >= samples)]
+    wrong = rows[(rows < 0) | (rows >= sample_count)]
     if len(wrong):
         raise UsageError(
-            f"Client {client} has the index {wrong[0]}, but the training samples are 0..{samples - 1}."
+            f"Client {client} has the index {wrong[0]}, but the training samples are 0..{sample_count - 1}."
         )
     return rows

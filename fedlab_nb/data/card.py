@@ -12,24 +12,25 @@ import base64
 import io
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from fedlab_nb.data.input_types import CellValue
 from fedlab_nb.errors import SAMPLES
 
 if TYPE_CHECKING:
-    import torch
-
     from fedlab_nb.data.dataset import Dataset
     from fedlab_nb.data.schema import InputSchema
+    from fedlab_nb.tensor_types import SingleImage
 
-MOST_COLUMNS = 40  # columns that a card lists; of more it says how many there are
-MOST_COUNTS = 12  # classes and clients that it lists
-MOST_IMAGES = 8
-MOST_CHARACTERS = 40  # of a cell
+MAX_COLUMNS = 40  # columns that a card lists; of more it says how many there are
+MAX_LISTED_COUNTS = 12  # classes and clients that it lists
+MAX_IMAGES = 8
+MAX_CELL_CHARACTERS = 40  # of a cell
 # From this ratio of the largest class to the smallest on, accuracy alone says little.
 UNEQUAL = 2
 HEAD = ("column", "taken for", "why", "values")
-ROLES = ("label", "client", "split", "group")
+ColumnRole = Literal["label", "client", "split", "group"]
+ROLES: tuple[ColumnRole, ...] = ("label", "client", "split", "group")
 WHY = {
     "label": "what is to be predicted",
     "client": "who holds the row",
@@ -39,11 +40,11 @@ WHY = {
 
 
 # ------------------------------------------------------------------------------------ its parts
-def write_headline(dataset: Dataset) -> str:
+def format_headline(dataset: Dataset) -> str:
     """How many samples of what there are, in a sentence.
 
     >>> from fedlab_nb.data import load
-    >>> write_headline(load("digits"))
+    >>> format_headline(load("digits"))
     'digits: 1,237 training and 360 test images of 1x8x8, 10 classes, 200 public images.'
     """
     kind = SAMPLES[len(dataset.input_shape)]
@@ -67,7 +68,7 @@ class ClassCount(NamedTuple):
     test: int
 
 
-def count_classes(dataset: Dataset) -> list[ClassCount]:
+def count_samples_by_class(dataset: Dataset) -> list[ClassCount]:
     """The samples of each class."""
     import torch
 
@@ -83,7 +84,7 @@ class ClientCount(NamedTuple):
     train: int
 
 
-def count_clients(dataset: Dataset) -> list[ClientCount]:
+def count_samples_by_client(dataset: Dataset) -> list[ClientCount]:
     """The training samples of each client that the data name."""
     if dataset.client_train is None:
         return []
@@ -93,42 +94,44 @@ def count_clients(dataset: Dataset) -> list[ClientCount]:
 
 def has_unequal_classes(dataset: Dataset) -> bool:
     """Whether the largest class has at least UNEQUAL times the training samples of the smallest."""
-    counts = [train for _, train, _ in count_classes(dataset)]
+    counts = [train for _, train, _ in count_samples_by_class(dataset)]
     return max(counts) >= UNEQUAL * max(1, min(counts))
 
 
 def describe_classes(dataset: Dataset) -> list[str]:
     """Classes and clients with their counts, and what unequal ones mean, in sentences."""
-    counts = [train + test for _, train, test in count_classes(dataset)]
+    counts = [train + test for _, train, test in count_samples_by_class(dataset)]
     classes = [f"{name} {count:,}" for name, count in zip(dataset.class_names, counts, strict=True)]
-    sentences = [f"Classes: {join_first(classes)}."]
+    sentences = [f"Classes: {join_first_texts_and_count_rest(classes)}."]
     if has_unequal_classes(dataset):
         share = max(counts) / sum(counts)
         sentences.append(
             f"The classes are unequal: always saying the largest one gets {share:.0%} right; look "
             "at the balanced accuracy, which is the mean over the classes."
         )
-    clients = [f"{name} {count:,}" for name, count in count_clients(dataset)]
+    clients = [f"{name} {count:,}" for name, count in count_samples_by_client(dataset)]
     if clients:
-        sentences.append(f"Clients ({len(clients)}), with training samples: {join_first(clients)}.")
+        sentences.append(
+            f"Clients ({len(clients)}), with training samples: {join_first_texts_and_count_rest(clients)}."
+        )
     else:
         sentences.append("Clients: none are named; the samples are dealt out.")
     return sentences
 
 
-def join_first(parts: Sequence[str]) -> str:
+def join_first_texts_and_count_rest(texts: Sequence[str]) -> str:
     """The first parts in a list, and how many more there are."""
-    text = ", ".join(parts[:MOST_COUNTS])
-    more = len(parts) - MOST_COUNTS
-    if more > 0:
-        text += f", and {more} more"
+    text = ", ".join(texts[:MAX_LISTED_COUNTS])
+    hidden_count = len(texts) - MAX_LISTED_COUNTS
+    if hidden_count > 0:
+        text += f", and {hidden_count} more"
     return text
 
 
-def find_role(schema: InputSchema, name: str) -> str:
+def find_column_role(schema: InputSchema, column_name: str) -> ColumnRole | Literal[""]:
     """Which of ROLES a column has; "" for none."""
     for role in ROLES:
-        if getattr(schema, role) == name:
+        if getattr(schema, role) == column_name:
             return role
     return ""
 
@@ -142,12 +145,12 @@ class ColumnRow(NamedTuple):
     values: str
 
 
-def list_columns(schema: InputSchema) -> list[ColumnRow]:
+def list_column_rows(schema: InputSchema) -> list[ColumnRow]:
     """What each column was taken for, in the order of the file."""
     columns_by_name = {column.name: column for column in schema.columns}
     rows = []
     for name in schema.names or tuple(columns_by_name):
-        role = find_role(schema, name)
+        role = find_column_role(schema, name)
         if role:
             rows.append(ColumnRow(name, role, WHY[role], ""))
         elif name in columns_by_name:
@@ -157,55 +160,55 @@ def list_columns(schema: InputSchema) -> list[ColumnRow]:
     return rows
 
 
-def describe_left_out(schema: InputSchema) -> str:
+def describe_left_out_columns(schema: InputSchema) -> str:
     """Which columns are left out, in a sentence; "" for none."""
-    names = [column.name for column in schema.columns if not column.width]
+    names = [column.name for column in schema.columns if not column.feature_count]
     if not names:
         return ""
-    return f"Left out: {join_first(names)}."
+    return f"Left out: {join_first_texts_and_count_rest(names)}."
 
 
-def list_first_rows(dataset: Dataset) -> list[list[str]]:
+def list_first_rows_as_texts(dataset: Dataset) -> list[list[str]]:
     """The first rows of a table as text, their head first; nothing of other data."""
     if dataset.first_rows is None:
         return []
-    table = dataset.first_rows.iloc[:, :MOST_COLUMNS]
+    table = dataset.first_rows.iloc[:, :MAX_COLUMNS]
     rows = [[str(name) for name in table.columns]]
     for cells in table.astype(object).values.tolist():
-        rows.append([format_cell(cell) for cell in cells])
+        rows.append([format_cell_text(cell) for cell in cells])
     return rows
 
 
-def format_cell(cell: object) -> str:
-    """A cell as text of MOST_CHARACTERS at most, "" where there is no value."""
+def format_cell_text(cell: CellValue) -> str:
+    """A cell as text of MAX_CELL_CHARACTERS at most, "" if there is no value."""
     if cell is None or cell != cell:  # nan is unequal to itself
         return ""
-    return str(cell)[:MOST_CHARACTERS]
+    return str(cell)[:MAX_CELL_CHARACTERS]
 
 
 # ------------------------------------------------------------------------------------ as text
-def write_text_card(dataset: Dataset) -> str:
+def format_text_card(dataset: Dataset) -> str:
     """The card for a terminal."""
-    parts = [write_headline(dataset), *describe_classes(dataset)]
+    parts = [format_headline(dataset), *describe_classes(dataset)]
     schema = dataset.schema
     if schema is not None and schema.names:  # of a table
-        columns = list_columns(schema)
-        parts += ["", align_columns([HEAD, *columns[:MOST_COLUMNS]])]
-        if len(columns) > MOST_COLUMNS:
-            parts.append(f"... and {len(columns) - MOST_COLUMNS} more columns")
+        columns = list_column_rows(schema)
+        parts += ["", format_table_with_aligned_columns([HEAD, *columns[:MAX_COLUMNS]])]
+        if len(columns) > MAX_COLUMNS:
+            parts.append(f"... and {len(columns) - MAX_COLUMNS} more columns")
         parts.append("")
-        left_out = describe_left_out(schema)
+        left_out = describe_left_out_columns(schema)
         if left_out:
             parts.append(left_out)
-    rows = list_first_rows(dataset)
+    rows = list_first_rows_as_texts(dataset)
     if rows:
-        parts += ["First rows:", align_columns(rows)]
+        parts += ["First rows:", format_table_with_aligned_columns(rows)]
     if dataset.note:
         parts += ["", dataset.note]
     return "\n".join(parts)
 
 
-def align_columns(rows: Sequence[Sequence[str]]) -> str:
+def format_table_with_aligned_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows as lines, their columns below each other."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
@@ -216,32 +219,32 @@ def align_columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 # ------------------------------------------------------------------------------------ as HTML
-def write_html_card(dataset: Dataset) -> str:
+def format_html_card(dataset: Dataset) -> str:
     """The card for a notebook."""
     schema = dataset.schema
-    sentences = [f"<b>{escape(write_headline(dataset))}</b>"]
+    sentences = [f"<b>{escape(format_headline(dataset))}</b>"]
     for sentence in describe_classes(dataset):
         sentences.append(escape(sentence))
     parts = [f"<p>{'<br>'.join(sentences)}</p>"]
     if schema is not None and schema.names:  # of a table
-        columns = list_columns(schema)
-        parts.append(write_html_table([HEAD, *columns[:MOST_COLUMNS]]))
-        if len(columns) > MOST_COLUMNS:
-            parts.append(f"<p>… and {len(columns) - MOST_COLUMNS} more columns</p>")
-        left_out = describe_left_out(schema)
+        columns = list_column_rows(schema)
+        parts.append(format_html_table([HEAD, *columns[:MAX_COLUMNS]]))
+        if len(columns) > MAX_COLUMNS:
+            parts.append(f"<p>… and {len(columns) - MAX_COLUMNS} more columns</p>")
+        left_out = describe_left_out_columns(schema)
         if left_out:
             parts.append(f"<p>{escape(left_out)}</p>")
-    rows = list_first_rows(dataset)
+    rows = list_first_rows_as_texts(dataset)
     if rows:
-        parts.append(f"<p>First rows:</p>{write_html_table(rows)}")
+        parts.append(f"<p>First rows:</p>{format_html_table(rows)}")
     if len(dataset.input_shape) == 3:
-        parts.append(write_html_images(dataset))
+        parts.append(format_html_images(dataset))
     if dataset.note:
         parts.append(f"<p>{escape(dataset.note)}</p>")
     return f'<div class="fl-card" style="overflow-x:auto">{"".join(parts)}</div>'
 
 
-def write_html_table(rows: Sequence[Sequence[str]]) -> str:
+def format_html_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as an HTML table, the first one its head."""
     lines = []
     for number, row in enumerate(rows):
@@ -252,19 +255,19 @@ def write_html_table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(lines)}</table>"
 
 
-def write_html_images(dataset: Dataset) -> str:
+def format_html_images(dataset: Dataset) -> str:
     """The first training images, each with its class as alt text."""
     shown = []
-    for x, y in zip(dataset.x_train[:MOST_IMAGES], dataset.y_train.tolist(), strict=False):
+    for x, y in zip(dataset.x_train[:MAX_IMAGES], dataset.y_train.tolist(), strict=False):
         name = escape(dataset.class_names[y])
         shown.append(
-            f'<img alt="a training image of {name}" title="{name}" src="{encode_image(x)}" '
+            f'<img alt="a training image of {name}" title="{name}" src="{encode_image_as_data_url(x)}" '
             'style="height:48px;image-rendering:pixelated;margin-right:4px">'
         )
     return f"<p>First training images:</p><p>{''.join(shown)}</p>"
 
 
-def encode_image(image: torch.Tensor) -> str:
+def encode_image_as_data_url(image: SingleImage) -> str:
     """An image [C, H, W] in [0, 1] as a data URL."""
     from PIL import Image
 

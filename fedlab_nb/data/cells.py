@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedlab_nb.data.input_types import CellValue, RawRows
 from fedlab_nb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,33 +50,33 @@ def is_plain_number(text: str) -> bool:
     return PLAIN_NUMBER.fullmatch(text) is not None
 
 
-def to_text(value: Any) -> str | None:
-    """A cell as text without blanks around it, None where there is nothing.
+def convert_cell_to_text_or_none(cell: CellValue) -> str | None:
+    """A cell as text without blanks around it, None if there is nothing.
 
-    >>> to_text(3), to_text(2.5), to_text(True), to_text(" a "), to_text(float("nan"))
-    ('3', '2.5', 'True', 'a', None)
+    >>> [convert_cell_to_text_or_none(cell) for cell in (3, 2.5, True, " a ", float("nan"))]
+    ['3', '2.5', 'True', 'a', None]
     """
-    if isinstance(value, str):
-        return value.strip() or None
-    if value is None:
+    if isinstance(cell, str):
+        return cell.strip() or None
+    if cell is None:
         return None
     import pandas
 
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip() or None
-    if not pandas.api.types.is_scalar(value):
+    if isinstance(cell, bytes):
+        return cell.decode(errors="replace").strip() or None
+    if not pandas.api.types.is_scalar(cell):
         raise UsageError(
-            f"A cell holds a {type(value).__name__}, not one value; leave such columns out."
+            f"A cell holds a {type(cell).__name__}, not one value; leave such columns out."
         )
-    if pandas.isna(value):
+    if pandas.isna(cell):
         return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, datetime.datetime):
-        if value.time() == datetime.time():  # midnight
-            return value.strftime("%Y-%m-%d")
-        return value.strftime("%Y-%m-%d %H:%M:%S")
-    return str(value).strip() or None
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, datetime.datetime):
+        if cell.time() == datetime.time():  # midnight
+            return cell.strftime("%Y-%m-%d")
+        return cell.strftime("%Y-%m-%d %H:%M:%S")
+    return str(cell).strip() or None
 
 
 def is_numeric(column: Series) -> bool:
@@ -86,7 +87,7 @@ def is_numeric(column: Series) -> bool:
     return types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
 
 
-def to_cells(table: DataFrame) -> DataFrame:
+def convert_columns_to_numbers_or_texts(table: DataFrame) -> DataFrame:
     """The table with columns of numbers as they are, and all others as texts and None (dtype
     object).
 
@@ -95,28 +96,28 @@ def to_cells(table: DataFrame) -> DataFrame:
     import pandas
 
     columns = {}
-    for place, name in enumerate(table.columns):
-        column = table.iloc[:, place]
+    for index, name in enumerate(table.columns):
+        column = table.iloc[:, index]
         if pandas.api.types.is_complex_dtype(column.dtype):
             raise UsageError(f"Column {str(name)!r} holds complex numbers; give their parts.")
         if is_numeric(column):
-            columns[place] = column
+            columns[index] = column
             continue
         if pandas.api.types.is_timedelta64_dtype(column.dtype):
-            columns[place] = column.dt.total_seconds()
+            columns[index] = column.dt.total_seconds()
             continue
         try:
-            texts = [to_text(value) for value in column]
+            texts = [convert_cell_to_text_or_none(value) for value in column]
         except UsageError:
             raise UsageError(
                 f"Cells of column {str(name)!r} are lists, not one value; leave the column out."
             ) from None
-        columns[place] = pandas.Series(texts, index=table.index, dtype=object)
+        columns[index] = pandas.Series(texts, index=table.index, dtype=object)
     result = pandas.DataFrame(columns, index=table.index)
     return result.set_axis(list(table.columns), axis=1)
 
 
-def to_texts(column: Series) -> Series:
+def convert_column_to_texts(column: Series) -> Series:
     """A column as texts and None; whole numbers are written without a decimal point.
 
     A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written
@@ -137,7 +138,7 @@ def to_texts(column: Series) -> Series:
     return pandas.Series(texts, index=column.index, dtype=object, name=column.name)
 
 
-def mask_missing(column: Series, missing: Iterable[str]) -> Series:
+def replace_missing_texts_by_none(column: Series, missing: Iterable[str]) -> Series:
     """A column of texts with None for each text that stands for no value.
 
     missing: texts in small letters; one that is a number stands for all cells of that value (-9
@@ -152,61 +153,62 @@ def mask_missing(column: Series, missing: Iterable[str]) -> Series:
             return True
         return bool(values) and is_plain_number(token) and float(token) in values
 
-    found = {text for text in column.dropna().unique() if is_missing(text)}
-    if not found:
+    missing_texts = {text for text in column.dropna().unique() if is_missing(text)}
+    if not missing_texts:
         return column
-    return column.mask(column.isin(found), None)
+    return column.mask(column.isin(missing_texts), None)
 
 
-def make_table(rows: Any, names: list[str]) -> DataFrame:
+def make_data_frame(raw_rows: RawRows, column_names: list[str]) -> DataFrame:
     """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or
-    an array or a list of rows (by place: `names` are then the columns). Raises UsageError."""
+    an array or a list of rows (by place: `column_names` are then the columns). Raises
+    UsageError."""
     import pandas
 
-    if isinstance(rows, pandas.DataFrame):
-        return rows.reset_index(drop=True)
-    if isinstance(rows, pandas.Series):
-        return rows.to_frame().T.infer_objects().reset_index(drop=True)
+    if isinstance(raw_rows, pandas.DataFrame):
+        return raw_rows.reset_index(drop=True)
+    if isinstance(raw_rows, pandas.Series):
+        return raw_rows.to_frame().T.infer_objects().reset_index(drop=True)
     try:
-        if isinstance(rows, Mapping):
-            if any(is_list_of_cells(value) for value in rows.values()):
-                return pandas.DataFrame(dict(rows))
-            return pandas.DataFrame([rows])
-        if is_list_of_dicts(rows):
-            return pandas.DataFrame(list(rows))
-        table = pandas.DataFrame(to_list_of_rows(rows))
+        if isinstance(raw_rows, Mapping):
+            if any(is_list_or_series(value) for value in raw_rows.values()):
+                return pandas.DataFrame(dict(raw_rows))
+            return pandas.DataFrame([raw_rows])
+        if is_list_of_dicts(raw_rows):
+            return pandas.DataFrame(list(raw_rows))
+        table = pandas.DataFrame(make_list_of_rows(raw_rows))
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:120]
         raise UsageError(
             f"The rows cannot be read as a table ({reason}); give a DataFrame, a list of rows or a "
             "file's path."
         ) from None
-    if table.shape[1] != len(names):
+    if table.shape[1] != len(column_names):
         raise UsageError(
-            f"A row has {table.shape[1]} values, but there are {len(names)} columns: "
-            f"{', '.join(names)}; give one value for each, or a DataFrame with the columns' names."
+            f"A row has {table.shape[1]} values, but there are {len(column_names)} columns: "
+            f"{', '.join(column_names)}; give one value for each, or a DataFrame with the columns' names."
         )
-    return table.set_axis(names, axis=1)
+    return table.set_axis(column_names, axis=1)
 
 
-def is_list_of_cells(value: Any) -> bool:
+def is_list_or_series(value: object) -> bool:
     import pandas
 
     return isinstance(value, list | tuple | np.ndarray | pandas.Series)
 
 
-def is_list_of_dicts(rows: Any) -> bool:
-    is_filled_list = isinstance(rows, list | tuple) and len(rows) > 0
-    return is_filled_list and all(isinstance(row, Mapping) for row in rows)
+def is_list_of_dicts(raw_rows: RawRows) -> bool:
+    is_filled_list = isinstance(raw_rows, list | tuple) and len(raw_rows) > 0
+    return is_filled_list and all(isinstance(row, Mapping) for row in raw_rows)
 
 
-def to_list_of_rows(rows: Any) -> Any:
+def make_list_of_rows(raw_rows: RawRows) -> np.ndarray | list[Sequence[CellValue]]:
     """Rows [N, D] of an array, a tensor or a list; a single row becomes a list of one."""
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu().numpy()
-    if isinstance(rows, np.ndarray):
-        return rows[None] if rows.ndim == 1 else rows
-    rows = list(rows)
-    if rows and not is_list_of_cells(rows[0]):
-        return [rows]
-    return rows
+    if hasattr(raw_rows, "detach"):
+        raw_rows = raw_rows.detach().cpu().numpy()
+    if isinstance(raw_rows, np.ndarray):
+        return raw_rows[None] if raw_rows.ndim == 1 else raw_rows
+    raw_rows = list(raw_rows)
+    if raw_rows and not is_list_or_series(raw_rows[0]):
+        return [raw_rows]
+    return raw_rows

@@ -1,37 +1,51 @@
-"""One column of a table: what it was taken for, and how its cells become numbers.
+"""One column of a table: its kind, and the conversion of its cells to numbers.
 
-A column is a number, a category (one feature a value), words (hashed), or it is left out. `Column`
-keeps everything that turns a raw cell into features, so that a new row passes through exactly what
-the training rows did.
+A column holds numbers, categories (one feature for each value) or words (hashed), or it is left out.
+`Column` keeps everything that is needed to turn a raw cell into features, so that new rows are
+processed exactly as the training rows were.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from fedlab_nb.data.cells import is_numeric, is_plain_number, mask_missing, to_texts
+from fedlab_nb.data.array_types import FeatureArray, TextArray
+from fedlab_nb.data.cells import (
+    convert_column_to_texts,
+    is_numeric,
+    is_plain_number,
+    replace_missing_texts_by_none,
+)
 from fedlab_nb.errors import UsageError
+from fedlab_nb.value_types import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     from pandas import Series
 
-NUMBER = "number"
-CATEGORY = "category"
-WORDS = "words"
-LEFT_OUT = "left out"
-KINDS = (NUMBER, CATEGORY, WORDS, LEFT_OUT)
-SHOWN_VALUES = 6  # of a category, on a card
-HASHED_FEATURES = 256  # features of a bag of words
-MINUS_SIGNS = "\u2212\u2012\u2013\ufe63\uff0d"  # what spreadsheets and papers write for a minus
-SPACES = "\u00a0\u2009\u202f"  # spaces that group thousands
-GROUPERS = {".": ",", ",": "."}  # the character that groups thousands, by the decimal mark
+TextOrNumber = str | float
 
-# What a cell holds apart from digits: a comparison (<0.1), a currency before, a unit behind.
+NUMBER: Final = "number"
+CATEGORY: Final = "category"
+WORDS: Final = "words"
+LEFT_OUT: Final = "left out"
+KINDS = (NUMBER, CATEGORY, WORDS, LEFT_OUT)
+SHOWN_VALUES = 6  # most values of a category that a data card lists
+HASHED_FEATURES = 256  # features of a bag of words
+MINUS_SIGNS = (
+    "\u2212\u2012\u2013\ufe63\uff0d"  # other characters for a minus, in spreadsheets and papers
+)
+SPACES = "\u00a0\u2009\u202f"  # spaces that group thousands
+DecimalMark = Literal[".", ","]
+# The character that groups thousands, by the decimal mark.
+GROUPERS: dict[DecimalMark, str] = {".": ",", ",": "."}
+ColumnKind = Literal["number", "category", "words", "left out"]
+
+# The parts of a cell besides its digits: a comparison (<0.1), a currency in front, a unit behind.
 PREFIX = (
     r"(?P<compare>[<>≤≥]=?\s*)?(?P<sign>[+-]?)\s*(?P<currency>[$€£¥₹]|(?:USD|EUR|GBP|CHF)\s)?\s*"
 )
@@ -42,40 +56,40 @@ EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 @dataclass(frozen=True)
 class Column:
-    """What a column was taken for.
+    """The kind of a column, and how its cells become features.
 
-    name:        as the table has it
+    name:        its name in the table
     kind:        "number", "category", "words" or "left out"
-    reason:      why, in a sentence for the reader
-    mean, scale: of a number: its feature is (value - mean) / scale, and 0 where there is no value
-    categories:  of a category: its values in the order of its features
-    other_categories: values that only test rows have; they have no feature, so that all features
-                 are 0
-    ignore_case: whether values that differ in case alone are one
+    reason:      why it is of this kind, in a sentence for the user
+    mean, scale: of a number: its feature is (value - mean) / scale, or 0 if there is no value
+    categories:  of a category: its values, in the order of its features
+    other_categories: values that only test rows have; there is no feature for them, so that all
+                 features are 0
+    ignore_case: whether values that differ only in case are the same
     decimal:     the decimal mark of a number, "." or ","
     grouped:     whether thousands are grouped, as in 1,234.5
-    unit:        what stands in every cell beside the number, such as "%" or "mg"
-    time_format: of a date or a time of day: its form, as `strptime` names it
-    missing:     texts that stand for no value here, in small letters
+    unit:        the unit in every cell, such as "%" or "mg"
+    time_format: of a date or a time of day: its format, as in `strptime`
+    missing:     texts that mean a missing value in this column, in lower case
     """
 
     name: str
-    kind: str
+    kind: ColumnKind
     reason: str = ""
     mean: float = 0.0
     scale: float = 1.0
     categories: tuple[str, ...] = ()
     other_categories: tuple[str, ...] = ()
     ignore_case: bool = False
-    decimal: str = "."
+    decimal: DecimalMark = "."
     grouped: bool = False
     unit: str = ""
     time_format: str = ""
     missing: tuple[str, ...] = ()
 
     @property
-    def width(self) -> int:
-        """How many features the column becomes."""
+    def feature_count(self) -> int:
+        """The number of features that the column becomes."""
         if self.kind == NUMBER:
             return 1
         if self.kind == CATEGORY:
@@ -85,24 +99,24 @@ class Column:
         return 0
 
     def describe_values(self) -> str:
-        """Its values in a few words, for a card."""
+        """Describe the column's values in a few words, for a data card."""
         if self.kind == NUMBER:
             return f"mean {self.mean:.4g}, deviation {self.scale:.4g}"
         if self.kind == CATEGORY:
             values = ", ".join(self.categories[:SHOWN_VALUES])
-            more = len(self.categories) - SHOWN_VALUES
-            if more > 0:
-                values += f", and {more} more"
+            hidden_count = len(self.categories) - SHOWN_VALUES
+            if hidden_count > 0:
+                values += f", and {hidden_count} more"
             return values
         if self.kind == WORDS:
-            return f"{self.width} hashed features"
+            return f"{self.feature_count} hashed features"
         return ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Column:
+    def from_json(cls, values: Mapping[str, JsonValue]) -> Column:
         names = {field.name for field in fields(cls)}
         arguments: dict[str, Any] = {}
         for name, value in values.items():
@@ -132,12 +146,12 @@ class NumberCell:
     compare: str
 
 
-def split_number_text(text: str) -> NumberCell | None:
-    """The parts of a cell; None where it is no number in any convention.
+def split_number_and_unit(text: str) -> NumberCell | None:
+    """Split a cell into its parts; None if it is not a number in any convention.
 
-    >>> split_number_text("$1,200.50")
+    >>> split_number_and_unit("$1,200.50")
     NumberCell(body='1,200.50', sign='', exponent='', unit='$', compare='')
-    >>> split_number_text("<0.1 mg").compare, split_number_text("P001")
+    >>> split_number_and_unit("<0.1 mg").compare, split_number_and_unit("P001")
     ('<', None)
     """
     plain = PLAIN_CELL.fullmatch(text)
@@ -145,61 +159,67 @@ def split_number_text(text: str) -> NumberCell | None:
         return NumberCell(plain[2], plain[1], plain[3], "", "")
     for sign in MINUS_SIGNS:
         text = text.replace(sign, "-")
-    found = CELL.fullmatch(text.strip())
-    if found is None:
+    match = CELL.fullmatch(text.strip())
+    if match is None:
         return None
-    currency = (found["currency"] or "").strip()
-    unit = found["unit"] or ""
+    currency = (match["currency"] or "").strip()
+    unit = match["unit"] or ""
     has_two_units = currency and unit
-    has_two_signs = found["sign"] and found["late_sign"]
+    has_two_signs = match["sign"] and match["late_sign"]
     if has_two_units or has_two_signs:
         return None
     return NumberCell(
-        body=found["body"].strip(),
-        sign=found["sign"] or found["late_sign"],
-        exponent=found["exponent"],
+        body=match["body"].strip(),
+        sign=match["sign"] or match["late_sign"],
+        exponent=match["exponent"],
         unit=currency or unit,
-        compare=(found["compare"] or "").strip(),
+        compare=(match["compare"] or "").strip(),
     )
 
 
-def make_body_pattern(decimal: str) -> re.Pattern[str]:
-    """What the body of a number looks like with that decimal mark; group 1 is there where thousands
-    are grouped."""
-    mark = re.escape(decimal)
-    grouper = re.escape(GROUPERS[decimal])
+def compile_number_pattern(decimal_mark: DecimalMark) -> re.Pattern[str]:
+    """Compile the pattern of a number's body with that decimal mark; group 1 matches if thousands are
+    grouped."""
+    mark = re.escape(decimal_mark)
+    grouper = re.escape(GROUPERS[decimal_mark])
     grouped = rf"[1-9]\d{{0,2}}([{grouper}' {SPACES}])\d{{3}}(?:\1\d{{3}})*(?:{mark}\d*)?"
     return re.compile(rf"\d+(?:{mark}\d*)?|{mark}\d+|{grouped}", re.ASCII)
 
 
-BODIES = {decimal: make_body_pattern(decimal) for decimal in GROUPERS}
+BODIES = {decimal: compile_number_pattern(decimal) for decimal in GROUPERS}
 
 
-def parse_number_body(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
-    """The number that a cell holds with that decimal mark; None where it is none."""
+def parse_number_with_decimal_mark(
+    cell: NumberCell, decimal_mark: DecimalMark, has_grouped_thousands: bool
+) -> float | None:
+    """Parse a cell as a number with that decimal mark; None if it is not one."""
     if cell.body.isdecimal():
         return float(f"{cell.sign}{cell.body}{cell.exponent}")
-    found = BODIES[decimal].fullmatch(cell.body)
-    if found is None:
+    match = BODIES[decimal_mark].fullmatch(cell.body)
+    if match is None:
         return None
-    if found[1] and (cell.exponent or not grouped):
+    if match[1] and (cell.exponent or not has_grouped_thousands):
         return None
-    digits = re.sub(rf"[{re.escape(GROUPERS[decimal])}' {SPACES}]", "", cell.body)
-    return float(f"{cell.sign}{digits.replace(decimal, '.')}{cell.exponent}")
+    grouper = re.escape(GROUPERS[decimal_mark])
+    digits = re.sub(rf"[{grouper}' {SPACES}]", "", cell.body)
+    digits = digits.replace(decimal_mark, ".")
+    return float(f"{cell.sign}{digits}{cell.exponent}")
 
 
-def normalise_unit(unit: str) -> str:
-    """Units that differ in case alone are one; so are the two signs for micro."""
+def normalise_unit_spelling(unit: str) -> str:
+    """A form of a unit in which neither case nor the choice of sign for micro (µ, μ) matters."""
     return unit.lower().replace("\u00b5", "\u03bc")
 
 
-def parse_times(texts: Series, time_format: str) -> Series:
-    """Days since 1970 of dates, seconds since midnight of times of day; nan for what is none. Index
-    as `texts`."""
+def convert_times_to_days_or_seconds(texts: Series, time_format: str) -> Series:
+    """Convert dates to days since 1970, and times of day to seconds since midnight.
+
+    A text that is neither gives nan. The index is that of `texts`.
+    """
     import pandas
 
     if time_format in CLOCK_FORMATS:
-        seconds = [parse_time_of_day(text, time_format) for text in texts]
+        seconds = [parse_seconds_since_midnight(text, time_format) for text in texts]
         return pandas.Series(seconds, index=texts.index, dtype=float)
     moments = pandas.to_datetime(texts, format=time_format, errors="coerce", utc=True)
     days = (moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
@@ -212,20 +232,21 @@ CLOCK_FORMATS = {
 }
 
 
-def parse_time_of_day(text: str, time_format: str) -> float:
-    """Seconds since midnight of a time of day; nan for what is none."""
-    found = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
-    if not found:
+def parse_seconds_since_midnight(text: str, time_format: str) -> float:
+    """Parse a time of day as seconds since midnight; nan if it is none."""
+    match = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
+    if not match:
         return float("nan")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def parse_numbers(column: Column, cells: Series) -> np.ndarray:
-    """float64 [N], nan where there is no value, of a column that was taken for a number.
+def parse_numbers(column: Column, cells: Series) -> FeatureArray:
+    """Parse the cells of a column of numbers: float64 [N], nan for a missing value.
 
-    cells: texts and None, or numbers. Raises UsageError for a cell that is no number in the
-    column's own convention; the index of `cells` says in which line it stands.
+    cells: texts and None, or numbers; the index is the line of each cell in its file
+
+    Raises UsageError for a cell that is not a number in the column's own convention.
     """
     if is_numeric(cells) and not column.time_format:
         values = cells.to_numpy(dtype=float, na_value=np.nan)
@@ -235,9 +256,9 @@ def parse_numbers(column: Column, cells: Series) -> np.ndarray:
         if np.isinf(values).any():
             raise UsageError(f"Column {column.name!r} holds infinity; correct it.")
         return values
-    texts = mask_missing(to_texts(cells), column.missing).dropna()
+    texts = replace_missing_texts_by_none(convert_column_to_texts(cells), column.missing).dropna()
     if column.time_format:
-        numbers = parse_times(texts, column.time_format)
+        numbers = convert_times_to_days_or_seconds(texts, column.time_format)
     elif column.decimal == "." and not column.unit and all(map(is_plain_number, texts)):
         numbers = texts.astype(float)  # the usual case, and much faster
     else:
@@ -257,18 +278,18 @@ def parse_numbers(column: Column, cells: Series) -> np.ndarray:
 
 
 def parse_number_text(column: Column, text: str) -> float:
-    """The number in a cell, nan for none; `<0.1` is taken as 0.1."""
-    cell = split_number_text(text)
-    if cell is None or normalise_unit(cell.unit) != normalise_unit(column.unit):
+    """Parse a cell as a number; nan if it is not one. `<0.1` is read as 0.1."""
+    cell = split_number_and_unit(text)
+    if cell is None or normalise_unit_spelling(cell.unit) != normalise_unit_spelling(column.unit):
         return float("nan")
-    value = parse_number_body(cell, column.decimal, column.grouped)
+    value = parse_number_with_decimal_mark(cell, column.decimal, column.grouped)
     if value is None:
         return float("nan")
     return value
 
 
 def describe_number_format(column: Column) -> str:
-    """What a number of this column looks like, for a sentence."""
+    """Describe the numbers of a column, for an error message."""
     if column.time_format:
         return f"times such as {column.time_format}"
     unit = f" with {column.unit}" if column.unit else ""
@@ -277,45 +298,53 @@ def describe_number_format(column: Column) -> str:
 
 
 # ----------------------------------------------------------------------------------------- features
-def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndarray:
-    """float64 [N, width], the features of a column's cells. Raises UsageError for what it cannot
-    read.
+def encode_cells_as_features(
+    column: Column, cells: Series, reject_unknown_categories: bool = True
+) -> FeatureArray:
+    """Encode a column's cells as features, float64 [N, width]. Raises UsageError for a cell that cannot
+    be read.
 
-    strict: whether a category that the column does not know is an error; if not, all of its
-    features are 0.
+    reject_unknown_categories: whether a category that the column does not know is an error; if not,
+        all features are 0 for it
     """
     if column.kind == NUMBER:
         numbers = parse_numbers(column, cells)
         with np.errstate(over="ignore", invalid="ignore"):
-            ready = (numbers - column.mean) / column.scale
-            ready = np.nan_to_num(ready, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            is_finite = np.isfinite(ready.astype(np.float32)).all()
+            standardised = (numbers - column.mean) / column.scale
+            # A missing value becomes 0, the mean; infinity is kept, and refused below.
+            standardised = np.nan_to_num(standardised, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            is_finite = np.isfinite(standardised.astype(np.float32)).all()
         if not is_finite:
             raise UsageError(
                 f"The numbers of column {column.name!r} are too large to standardise in 32-bit "
                 "numbers; rescale them."
             )
-        return ready[:, None]
-    texts = mask_missing(to_texts(cells), column.missing)
+        return standardised[:, None]
+    texts = replace_missing_texts_by_none(convert_column_to_texts(cells), column.missing)
     if column.kind == WORDS:
-        return hash_words(texts)
+        return count_hashed_words(texts)
     if column.kind == LEFT_OUT:
         return np.zeros((len(cells), 0))
-    values = match_categories(column, texts, strict)
-    return (values[:, None] == np.array(column.categories, dtype=object)).astype(float)
+    values = match_texts_to_categories(column, texts, reject_unknown_categories)
+    categories = np.array(column.categories, dtype=object)
+    is_category = values[:, None] == categories  # [N, number of categories]
+    return is_category.astype(float)
 
 
-def match_categories(column: Column, texts: Series, strict: bool) -> np.ndarray:
-    """object [N], each text as the column's categories write it, None for no value."""
+def match_texts_to_categories(
+    column: Column, texts: Series, reject_unknown_categories: bool
+) -> TextArray:
+    """Find the category of each text: object [N], spelt as in the column; None for a missing or unknown
+    one."""
     category_by_key = {}
     for text in (*column.other_categories, *column.categories):
-        category_by_key[make_category_key(text, column.ignore_case)] = text
+        category_by_key[normalise_category_text(text, column.ignore_case)] = text
     matched = {}
     for text in texts.dropna().unique():
-        key = make_category_key(text, column.ignore_case)
+        key = normalise_category_text(text, column.ignore_case)
         if key in category_by_key:
             matched[text] = category_by_key[key]
-        elif strict:
+        elif reject_unknown_categories:
             allowed = ", ".join(map(repr, column.categories[:12]))
             raise UsageError(
                 f"Column {column.name!r} has the value {text[:40]!r}, which the training rows do "
@@ -324,17 +353,21 @@ def match_categories(column: Column, texts: Series, strict: bool) -> np.ndarray:
     return np.array([matched.get(text) for text in texts], dtype=object)
 
 
-def make_category_key(text: str, ignore_case: bool) -> Any:
-    """Equal for texts that are one category: 1 and 1.0 are."""
+def normalise_category_text(text: str, ignore_case: bool) -> TextOrNumber:
+    """A form of a text that is equal for texts of the same category, such as 1 and 1.0."""
     has_leading_zero = re.match(r"[+-]?0\d", text)
     if is_plain_number(text) and not has_leading_zero:
         return float(text)
     return text.casefold() if ignore_case else text
 
 
-def hash_words(texts: Iterable[str | None]) -> np.ndarray:
-    """float64 [N, HASHED_FEATURES]: words counted with a sign at hashed places, rows of length
-    √HASHED_FEATURES, so that a number is about 1 in size; zeros for no text."""
+def count_hashed_words(texts: Iterable[str | None]) -> FeatureArray:
+    """Encode texts as hashed bags of words, float64 [N, HASHED_FEATURES].
+
+    A hash of each word chooses the feature in which it is counted, and the sign. Each row is scaled
+    to the length √HASHED_FEATURES, so that its numbers are about 1 in size; a missing text gives
+    zeros.
+    """
     from sklearn.feature_extraction.text import HashingVectorizer
 
     vectorizer = HashingVectorizer(
@@ -342,6 +375,7 @@ def hash_words(texts: Iterable[str | None]) -> np.ndarray:
     )
     documents = [text if isinstance(text, str) else "" for text in texts]
     counts = vectorizer.transform(documents).toarray()
-    # squares of whole numbers: their sum is exact in any order
+    # The squares of whole numbers have the same exact sum in any order, on every machine.
     length = np.sqrt((counts * counts).sum(axis=1, keepdims=True))
-    return np.sqrt(HASHED_FEATURES) * (counts / np.where(length > 0, length, 1.0))
+    safe_length = np.where(length > 0, length, 1.0)
+    return np.sqrt(HASHED_FEATURES) * (counts / safe_length)

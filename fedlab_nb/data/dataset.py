@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fedlab_nb.errors import UsageError
+from fedlab_nb.value_types import SampleShape
 
 if TYPE_CHECKING:
     import torch
     from pandas import DataFrame
 
     from fedlab_nb.data.schema import InputSchema
+    from fedlab_nb.tensor_types import ClientIndexPerSample, Labels, Samples
 
 Names = tuple[str, ...]
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
@@ -30,25 +32,26 @@ OPTIONAL = ("x_public", "y_public", "client_train")
 class Dataset:
     """Images (or recordings, or feature rows) on the CPU, with labels 0..C-1.
 
-    x_train:  float32 [N, C, H, W] in [0, 1], or standardised: recordings of C channels and T steps
-              [N, C, T], or features [N, D];   y_train: int64 [N]
-    x_test, y_test:  the same for the test set
+    x_train: float32 [N, C, H, W] in [0, 1], or standardised: recordings of C channels and T steps
+        [N, C, T], or features [N, D]
+    y_train: int64 [N]
+    x_test, y_test: the same for the test set
     x_public: float32 like x_train, without labels, or None
-    digest:   equal for equal content, so that stored results find their data again
+    digest: equal for equal content, so that stored results find their data again
     y_public: labels of x_public where they are known: for choosing settings, never for a method
-    note:     what was done to the data on the way in, in a sentence for the reader
+    note: what was done to the data on the way in, in a sentence for the reader
     client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None
-              where the data do not name their clients;   client_names: their M names
-    font_train: int64 [N], the font of each training sample (-1: not known), or None where samples
-    have none
+        where the data do not name their clients
+    client_names: their M names
+    font_train: int64 [N], the font of each training sample (-1: not known), or None if samples have
+        none
     client_test: int64 [T], the client whose own each test sample is, or None: not known, or
-    nobody's
+        nobody's
     first_rows: of a table the first rows as they stand in the file, to look at, or None
-    about:    what a file of arrays says of itself in its text `about`, or ""
-    schema:   how raw samples become such tensors (`data/schema.py`), or None where that is not
-    known
+    about: what a file of arrays says of itself in its text `about`, or ""
+    schema: how raw samples become such tensors (`data/schema.py`), or None if that is not known
 
-    Raises UsageError where the parts do not fit together.
+    Raises UsageError if the parts do not fit together.
     """
 
     name: str
@@ -80,35 +83,37 @@ class Dataset:
         if self.client_test is not None:
             self._check_test_clients(self.client_test)
 
-    def _check_part(self, part: str, x: torch.Tensor, y: torch.Tensor) -> None:
+    def _check_part(
+        self, part: Literal["train", "test", "public"], samples: Samples, labels: Labels
+    ) -> None:
         import torch
 
-        if x.dtype != torch.float32 or y.dtype != torch.int64:
+        if samples.dtype != torch.float32 or labels.dtype != torch.int64:
             raise UsageError(
-                f"x_{part} is {x.dtype} and y_{part} {y.dtype}, but they must be float32 and int64."
+                f"x_{part} is {samples.dtype} and y_{part} {labels.dtype}, but they must be float32 and int64."
             )
-        if len(x) == 0 or x.ndim not in (2, 3, 4) or y.shape != x.shape[:1]:
+        if len(samples) == 0 or samples.ndim not in (2, 3, 4) or labels.shape != samples.shape[:1]:
             raise UsageError(
-                f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}, but they must "
+                f"x_{part} has shape {tuple(samples.shape)} and y_{part} {tuple(labels.shape)}, but they must "
                 "be [N, C, H, W], [N, C, T] or [N, D], and [N], with N at least 1."
             )
-        lowest = int(y.min())
-        highest = int(y.max())
+        lowest = int(labels.min())
+        highest = int(labels.max())
         if lowest < 0 or highest >= self.classes:
             raise UsageError(
                 f"y_{part} has labels from {lowest} to {highest}, but they must lie in "
                 f"0..{self.classes - 1}, the class names."
             )
 
-    def _check_shape(self, part: str, x: torch.Tensor) -> None:
-        shape = tuple(x.shape[1:])
+    def _check_shape(self, part: Literal["train", "test", "public"], samples: Samples) -> None:
+        shape = tuple(samples.shape[1:])
         if shape != self.input_shape:
             raise UsageError(
                 f"x_{part} has samples of shape {shape}, but those of x_train have "
                 f"{self.input_shape}."
             )
 
-    def _check_training_clients(self, clients: torch.Tensor) -> None:
+    def _check_training_clients(self, clients: ClientIndexPerSample) -> None:
         import torch
 
         count = len(self.client_names)
@@ -122,7 +127,7 @@ class Dataset:
                 "(-1: nobody's sample)."
             )
 
-    def _check_test_clients(self, clients: torch.Tensor) -> None:
+    def _check_test_clients(self, clients: ClientIndexPerSample) -> None:
         import torch
 
         count = len(self.client_names)
@@ -133,7 +138,7 @@ class Dataset:
             )
 
     @property
-    def input_shape(self) -> tuple[int, ...]:
+    def input_shape(self) -> SampleShape:
         """(C, H, W) of an image, (C, T) of a recording, or (D,) of a feature row."""
         return tuple(self.x_train.shape[1:])
 
@@ -161,9 +166,9 @@ class Dataset:
     def __repr__(self) -> str:
         """One line; of a table the whole card (`data/card.py`)."""
         if self.first_rows is not None:
-            from fedlab_nb.data.card import write_text_card
+            from fedlab_nb.data.card import format_text_card
 
-            return write_text_card(self)
+            return format_text_card(self)
         shape = "x".join(map(str, self.input_shape))
         public = "none" if self.x_public is None else len(self.x_public)
         return (
@@ -172,9 +177,9 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-        from fedlab_nb.data.card import write_html_card
+        from fedlab_nb.data.card import format_html_card
 
-        return write_html_card(self)
+        return format_html_card(self)
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,7 @@ class Description:
     fonts its training samples have, likewise."""
 
     name: str
-    input_shape: tuple[int, ...]
+    input_shape: SampleShape
     classes: int
     n_train: int
     n_test: int
@@ -196,40 +201,42 @@ class Description:
     n_fonts: int = 0
 
 
-def make_dataset(
-    name: str,
-    digest: str,
-    arrays: Mapping[str, np.ndarray],
+def make_dataset_from_ready_arrays(
+    dataset_name: str,
+    content_digest: str,
+    arrays_by_name: Mapping[str, np.ndarray],
     class_names: Names,
-    note: str,
+    dataset_note: str,
     client_names: Names,
     schema: InputSchema | None = None,
 ) -> Dataset:
     """The Dataset of NumPy arrays.
 
-    arrays: by the names of REQUIRED and, where there are any, of OPTIONAL and `client_test`; x
-            float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]
-    class_names: C of them;   client_names: M, or none
-    note, schema: as in `Dataset`
+    arrays_by_name: by the names of REQUIRED and, if there are any, of OPTIONAL and `client_test`;
+    x float32
+        [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]
+    class_names: C of them
+    client_names: M, or none
+    dataset_note, schema: as in `Dataset`
     """
     import torch
 
     fields: dict[str, Any] = {"x_public": None}
     for key in (*REQUIRED, *OPTIONAL, "client_test"):
-        if key in arrays:
-            fields[key] = torch.from_numpy(arrays[key])
+        if key in arrays_by_name:
+            fields[key] = torch.from_numpy(arrays_by_name[key])
     return Dataset(
-        name=name,
-        digest=digest,
+        name=dataset_name,
+        digest=content_digest,
         class_names=class_names,
-        note=note,
+        note=dataset_note,
         client_names=client_names,
         schema=schema,
         **fields,
     )
 
 
-def hash_parts(*parts: object) -> str:
+def hash_to_content_id(*parts: object) -> str:
     """A short content id: SHA-256 over byte strings, or over the text of anything else, in
     order."""
     content = hashlib.sha256()
@@ -240,7 +247,7 @@ def hash_parts(*parts: object) -> str:
     return content.hexdigest()[:32]
 
 
-def shorten_error(error: BaseException) -> str:
-    """The first part of an error's text, so that the message stays one sentence."""
+def shorten_error_text(error: BaseException) -> str:
+    """The text of an error in one line, at most 200 characters, to stand within a sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."

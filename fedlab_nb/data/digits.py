@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, Description, hash_parts
-from fedlab_nb.data.partition import apportion
+from fedlab_nb.data.array_types import LabelArray, PixelsAndLabelRows
+from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
+from fedlab_nb.data.partition import apportion_total_by_counts
 from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError
-from fedlab_nb.rng import seed_for
+from fedlab_nb.rng import derive_stream_seed
 
 CLASS_NAMES = tuple("0123456789")
 
@@ -28,12 +29,13 @@ CLASS_NAMES = tuple("0123456789")
 class Source:
     """A file of a package: a line an image, its pixels, then its class.
 
-    package:   the package's name, as it is imported;   file: the path in its folder
-    side:      height and width of an image
+    package: the package's name, as it is imported
+    file: the path in its folder
+    side: height and width of an image
     brightest: the largest value of a pixel; the smallest is 0
     total, test, public: how many images there are, and how many of them are for testing and public
-    digest:    of the arrays that `load` returns
-    install:   the command that brings the file where it is not there
+    digest: of the arrays that `load` returns
+    install: the command that brings the file where it is not there
     """
 
     package: str
@@ -55,7 +57,7 @@ NAMES = tuple(SOURCES)
 
 def load(name: str = "digits") -> Dataset:
     """x [N, 1, side, side] in [0, 1]; test and public part (unlabelled) have the classes in the
-    same proportions. RunError where the package's file is not there, or another one."""
+    same proportions. RunError if the package's file is not there, or another one."""
     import torch
 
     source = SOURCES[name]
@@ -67,7 +69,7 @@ def load(name: str = "digits") -> Dataset:
     x_train, x_test, x_public = pixels[train], pixels[test], pixels[public]
     y_train, y_test, y_public = labels[train], labels[test], labels[public]
     contents = [part.tobytes() for part in (x_train, y_train, x_test, y_test, x_public)]
-    if hash_parts(*contents) != source.digest:
+    if hash_to_content_id(*contents) != source.digest:
         raise RunError(
             f"{source.package} has other images than those of {name!r}; {source.install}."
         )
@@ -98,8 +100,8 @@ def describe(name: str = "digits") -> Description:
     )
 
 
-def read_digit_rows(name: str) -> np.ndarray:
-    """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError where the
+def read_digit_rows(name: str) -> PixelsAndLabelRows:
+    """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError if the
     package or its file is not there."""
     source = SOURCES[name]
     package = find_spec(source.package)
@@ -121,12 +123,12 @@ class SampleSplit(NamedTuple):
     public: np.ndarray
 
 
-def split_samples(labels: np.ndarray, n_test: int, n_public: int) -> SampleSplit:
+def split_samples(labels: LabelArray, n_test: int, n_public: int) -> SampleSplit:
     """Split samples into three parts; each class gives its share of the test and public ones."""
-    order_keys = np.array([seed_for(0, "digits split", i) for i in range(len(labels))])
+    order_keys = np.array([derive_stream_seed(0, "digits split", i) for i in range(len(labels))])
     class_sizes = np.bincount(labels)
-    test_sizes = apportion(class_sizes, n_test)
-    public_sizes = apportion(class_sizes, n_public)
+    test_sizes = apportion_total_by_counts(class_sizes, n_test)
+    public_sizes = apportion_total_by_counts(class_sizes, n_public)
     test, public, train = [], [], []
     for c in range(len(class_sizes)):
         members = np.flatnonzero(labels == c)

@@ -3,9 +3,9 @@ matplotlib once.
 
     python -m fedlab_nb.data.draw_letters letters.npz
 
-Versions of matplotlib draw a letter's edge differently. So the shapes are shipped, and nothing else
-of the package imports this module. Whoever ships other shapes raises `glyphs.VERSION`, and makes
-again what is stored of the glyphs.
+Different versions of matplotlib draw a letter's edge differently. So the shapes are shipped with the
+package, and no other module imports this one. If you ship other shapes, raise `glyphs.VERSION` and
+recompute the stored results on the glyphs.
 """
 
 import sys
@@ -13,14 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
+from fedlab_nb.data.array_types import LetterMasks
 from fedlab_nb.data.glyphs import CELL, FONTS, LETTERS
 
 HEIGHT = 36  # of a letter, in cells
 
 
-def draw_letter_shapes() -> np.ndarray:
-    """bool [letters, fonts, 64, 64], True inside the letter; each is centred and 36 cells high. All
-    of them are drawn as one picture."""
+def draw_letter_masks_in_all_fonts() -> LetterMasks:
+    """Draw all letters in all fonts: bool [letters, fonts, 64, 64], True inside the letter.
+
+    Each letter is centred and 36 cells high. All of them are drawn as one picture.
+    """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -45,13 +48,13 @@ def draw_letter_shapes() -> np.ndarray:
             patch = PathPatch(shape, facecolor="black", linewidth=0, transform=IdentityTransform())
             figure.add_artist(patch)
     canvas.draw()
-    inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128
-    return inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
+    is_inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128
+    return is_inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
 
 
 def write_letter_shapes(path: Path) -> None:
-    """Write the shapes to an `.npz` file, eight cells a byte."""
-    np.savez_compressed(path, shapes=np.packbits(draw_letter_shapes(), axis=-1))
+    """Write the shapes to an `.npz` file, eight cells in a byte."""
+    np.savez_compressed(path, shapes=np.packbits(draw_letter_masks_in_all_fonts(), axis=-1))
 
 
 if __name__ == "__main__":

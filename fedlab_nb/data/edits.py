@@ -24,7 +24,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from fedlab_nb.data.array_types import IndexArray, LabelArray
 from fedlab_nb.errors import UsageError
+
+NameByClient = dict[int, str]
 
 FORM = re.compile(
     r"(?P<client>[A-Z]{1,2})"
@@ -36,20 +39,20 @@ HINT = (
 )
 
 
-def format_letters(client: int) -> str:
+def format_client_letters(client: int) -> str:
     """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are
     classes."""
     high, low = divmod(client, 26)
     last_letter = chr(ord("A") + low)
     if high == 0:
         return last_letter
-    return format_letters(high - 1) + last_letter
+    return format_client_letters(high - 1) + last_letter
 
 
-def parse_letters(letters: str) -> int:
+def parse_client_letters(letters: str) -> int:
     """The number of the client with these letters.
 
-    >>> [parse_letters(format_letters(k)) for k in (0, 25, 26, 53)]
+    >>> [parse_client_letters(format_client_letters(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
     """
     number = 0
@@ -62,8 +65,8 @@ def parse_letters(letters: str) -> int:
 class Edit:
     """One change of a client, which is counted as if nobody were absent.
 
-    label: the class whose samples move, None: those of all classes;   to: who gets them, None:
-           nobody
+    label: the class whose samples move, None: those of all classes
+    to: who gets them, None: nobody
     is_double, name: a double, or a name, moves nothing
     """
 
@@ -74,13 +77,13 @@ class Edit:
     name: str = ""
 
     def __str__(self) -> str:
-        who = format_letters(self.client)
+        who = format_client_letters(self.client)
         if self.is_double:
             return f"{who}*"
         if self.name:
             return f"{who}={self.name}"
         label = "" if self.label is None else self.label
-        to = "" if self.to is None else format_letters(self.to)
+        to = "" if self.to is None else format_client_letters(self.to)
         return f"{who}{label}>{to}"
 
 
@@ -101,10 +104,10 @@ class Edits:
         ('0: A3>B, C*', Edits(changes=(), seed=None))
         """
         seed = None
-        head, colon, rest = text.partition(":")
+        head, colon, edits_text = text.partition(":")
         if colon and head.strip().isdecimal():
             seed = int(head)
-            text = rest
+            text = edits_text
         parts = [part.strip() for part in text.split(",")]
         return Edits(tuple(parse_edit(part) for part in parts if part), seed)
 
@@ -125,7 +128,7 @@ class Edits:
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
-    def names(self) -> dict[int, str]:
+    def names(self) -> NameByClient:
         """{client: its name} of those that were given one."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
@@ -133,14 +136,14 @@ class Edits:
         """The edits on which results depend."""
         return replace(self, changes=self.sample_edits)
 
-    def fix_seed(self, seed: int) -> Edits:
+    def with_seed_if_missing(self, seed: int) -> Edits:
         """These edits, of what `seed` deals out; as they are where they have a seed already, or
         change no samples."""
         if self.seed is None and self.sample_edits:
             return replace(self, seed=seed)
         return self
 
-    def check(self, clients: int, classes: int) -> int:
+    def check_and_count_clients(self, clients: int, classes: int) -> int:
         """How many clients there are in the end, of so many at the start; UsageError for an edit
         that cannot be."""
         for edit in self.changes:
@@ -149,14 +152,14 @@ class Edits:
             if not has_clients or not has_label or edit.client == edit.to:
                 raise UsageError(
                     f"The move {str(edit)!r} cannot be done, as there are clients A to "
-                    f"{format_letters(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
+                    f"{format_client_letters(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
                     "others."
                 )
             if edit.is_double:
                 clients += 1
         return clients
 
-    def apply(self, shards: Sequence[np.ndarray], labels: np.ndarray) -> list[np.ndarray]:
+    def apply(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
         """What clients hold after the edits: sorted indices into `labels` [N], from sorted
         `shards`.
 
@@ -186,22 +189,22 @@ NO_EDITS = Edits()
 
 def parse_edit(text: str) -> Edit:
     """One edit, such as "A3>B"; UsageError for a text that is none."""
-    found = FORM.fullmatch(text)
-    if found is None or (found["name"] is not None and not found["name"].strip()):
+    match = FORM.fullmatch(text)
+    if match is None or (match["name"] is not None and not match["name"].strip()):
         raise UsageError(f"{text!r} in moves is no move; {HINT}.")
     return Edit(
-        client=parse_letters(found["client"]),
-        label=int(found["label"]) if found["label"] else None,
-        to=parse_letters(found["to"]) if found["to"] else None,
-        is_double=found["double"] is not None,
-        name=(found["name"] or "").strip(),
+        client=parse_client_letters(match["client"]),
+        label=int(match["label"]) if match["label"] else None,
+        to=parse_client_letters(match["to"]) if match["to"] else None,
+        is_double=match["double"] is not None,
+        name=(match["name"] or "").strip(),
     )
 
 
-def check_name(name: str) -> str:
+def check_client_name(name: str) -> str:
     """A client's name, without white space around it; UsageError for one that the short text cannot
     say."""
-    words = " ".join(str(name).split())
-    if not words or "," in words:
+    clean_name = " ".join(str(name).split())
+    if not clean_name or "," in clean_name:
         raise UsageError(f"{name!r} cannot be a client's name; give a text without a comma.")
-    return words
+    return clean_name

@@ -1,8 +1,8 @@
 """A Federation: one dataset and who holds which of its training samples. Immutable, and without a
 copy of any image.
 
-How samples are shared out, and how skewed that is, is `partition.py`'s matter. `to_plain_settings`
-makes settings of what a person gives as data.
+How samples are shared out, and how skewed that is, is `partition.py`'s matter.
+`replace_objects_by_names_in_settings` makes settings of what a person gives as data.
 """
 
 from __future__ import annotations
@@ -16,27 +16,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.arrays import convert_to_owners
-from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION
-from fedlab_nb.data.dataset import Dataset, hash_parts
-from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, format_letters
+from fedlab_nb.data.array_types import IndexArray
+from fedlab_nb.data.arrays import convert_index_lists_to_owners
+from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION, Cue
+from fedlab_nb.data.dataset import Dataset, hash_to_content_id
+from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_client_name, format_client_letters
+from fedlab_nb.data.input_types import ClientIndices, ClientsOrCount, DatasetSource, IndexLists
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
     RULES,
     Partition,
+    PartitionName,
+    Repair,
     Skew,
-    group_by_owner,
+    group_indices_by_owner,
     measure_skew,
     partition_by_fonts,
     partition_samples,
 )
-from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_number
-from fedlab_nb.rng import generator, numpy_rng
+from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from fedlab_nb.rng import generator, make_numpy_generator
 from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.value_types import SettingsByName, SettingValue
 
 if TYPE_CHECKING:
     import torch
+
+    from fedlab_nb.tensor_types import ClientClassCounts, SampleIndices, ValuePerClient
 
 
 USUAL_CLIENTS = 10
@@ -44,7 +51,7 @@ USUAL_ALPHA = 0.1
 SHOWN_NAMES = 5  # of the data's own clients, in a note
 
 # Settings of a federation, and the values that are as good as not given.
-FEDERATION_SETTINGS: Mapping[str, Any] = {
+FEDERATION_SETTINGS: Mapping[str, SettingValue] = {
     "alpha": None,
     "clients": None,
     "partition": None,
@@ -74,21 +81,21 @@ class Federation:
     """M clients' private shards of one training set.
 
     shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1,
-            unless `share` is below 1 or the data give some samples to nobody
-    alpha:  Dirichlet concentration; smaller is more skewed
+        unless `share` is below 1 or the data give some samples to nobody
+    alpha: Dirichlet concentration; smaller is more skewed
     partition: one of PARTITIONS, or "own" where a person has changed it by hand; with doubles the
-            shards are not disjoint, and where a client was emptied they are no cover
-    edits:  those changes, in order (see `edits.py`); `move`, `double` and `rename` give a
-            Federation with one more
-    moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with
-            repair="redraw"
+        shards are not disjoint, and where a client was emptied they are no cover
+    edits: those changes, in order (see `edits.py`); `move`, `double` and `rename` give a Federation
+        with one more
+    moved: samples moved after the draw to keep the promised minimum
+    draws: 1, or more with repair="redraw"
     spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of
-              strength `tint`
-    note:   what a reader should know about this partition; "" where there is nothing
+        strength `tint`
+    note: what a reader should know about this partition; "" where there is nothing
     absent, unseen: clients that were taken out of the federation `whole`, by their numbers there.
-            Absent ones get the initial model, train, and are never heard of again; unseen ones have
-            no part at all, and their samples are one more test set. `ids`: the numbers of those
-            that are left
+        Absent ones get the initial model, train, and are never heard of again; unseen ones have no
+        part at all, and their samples are one more test set. `ids`: the numbers of those that are
+        left
     origin: the keyword arguments of `federate` that make it, `dataset` among them
     """
 
@@ -111,14 +118,14 @@ class Federation:
     unseen: tuple[int, ...] = ()
     whole: Federation | None = None
     edits: Edits = NO_EDITS
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, SettingValue] = field(default_factory=dict)
 
     @property
-    def ids(self) -> tuple[int, ...]:
-        return list_present_clients(self._everybody.clients, self.absent, self.unseen)
+    def ids(self) -> ClientIndices:
+        return list_present_clients(self._with_everybody.clients, self.absent, self.unseen)
 
     @property
-    def _everybody(self) -> Federation:
+    def _with_everybody(self) -> Federation:
         """The federation before clients were taken out."""
         if self.whole is None:
             return self
@@ -137,7 +144,7 @@ class Federation:
         return replace(
             self,
             shards=tuple(self.shards[k] for k in left),
-            spurious=tuple(place for place, k in enumerate(left) if k in self.spurious),
+            spurious=tuple(index for index, k in enumerate(left) if k in self.spurious),
             note=" ".join(notes).strip(),
             whole=self,
             absent=tuple(absent),
@@ -153,14 +160,14 @@ class Federation:
         return self.dataset.classes
 
     @cached_property
-    def sizes(self) -> torch.Tensor:
+    def sizes(self) -> ValuePerClient:
         """Samples per client, int64 [M]."""
         import torch
 
         return torch.tensor([len(shard) for shard in self.shards])
 
     @cached_property
-    def label_counts(self) -> torch.Tensor:
+    def label_counts(self) -> ClientClassCounts:
         """Samples per client and class, int64 [M, C]."""
         import torch
 
@@ -190,7 +197,9 @@ class Federation:
                 count = 0
             else:
                 count = min(size - 1, max(1, round(fraction * size)))
-            order = torch.from_numpy(numpy_rng(self.seed, "holdout", k).permutation(size))
+            order = torch.from_numpy(
+                make_numpy_generator(self.seed, "holdout", k).permutation(size)
+            )
             held_out = shard[order[:count].sort().values]
             training = shard[order[count:].sort().values]
             parts.append(ClientSplit(training, held_out))
@@ -202,8 +211,8 @@ class Federation:
         """A Federation in which samples of one client have gone to another one; this one stays as
         it is.
 
-        client, to: a letter, a name, or a number, counted as if nobody were absent;   to=None:
-                    nobody gets them
+        client: a letter, a name, or a number, counted as if nobody were absent
+        to: likewise; None: nobody gets the samples
         label: the class of the samples, by its index or its name; None: all classes
 
         The client's last sample stays, because every client of a run needs one. Raises UsageError
@@ -219,7 +228,7 @@ class Federation:
         receiver = None if to is None else self.find_client_number(to)
         if giver == receiver:
             raise UsageError(
-                f"Client {format_letters(giver)} cannot give samples to itself; name another client."
+                f"Client {format_client_letters(giver)} cannot give samples to itself; name another client."
             )
         label_index = None if label is None else self.find_label_index(label)
         return self._add_edit(Edit(giver, label_index, receiver))
@@ -232,26 +241,28 @@ class Federation:
     def rename(self, client: int | str, name: str) -> Federation:
         """A Federation in which a client has a name; pictures and sentences show it beside its
         letter."""
-        return self._add_edit(Edit(self.find_client_number(client), name=check_name(name)))
+        return self._add_edit(Edit(self.find_client_number(client), name=check_client_name(name)))
 
     def _add_edit(self, edit: Edit) -> Federation:
-        """This federation with one more edit, dealt out again. UsageError where `federate` did not
+        """This federation with one more edit, dealt out again. UsageError if `federate` did not
         make it."""
         if not self.origin:
             raise UsageError(
                 "This Federation was put together by hand, so that it cannot be dealt out again "
                 "with a change; make it with fl.federate."
             )
-        edits = replace(self.edits, changes=(*self.edits.changes, edit)).fix_seed(self.seed)
+        edits = replace(self.edits, changes=(*self.edits.changes, edit)).with_seed_if_missing(
+            self.seed
+        )
         return federate(**{**self.origin, "moves": edits})
 
     def find_client_number(self, client: int | str) -> int:
         """The number of a client, counted as if nobody were absent, from its letter, name or
         number."""
-        count = self._everybody.clients
+        count = self._with_everybody.clients
         if not isinstance(client, str):
             return int(check_whole_number("client", client, 0, count - 1))
-        numbers = {format_letters(k): k for k in range(count)}
+        numbers = {format_client_letters(k): k for k in range(count)}
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
@@ -265,28 +276,28 @@ class Federation:
             return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
         return int(check_whole_number("label", label, 0, self.classes - 1))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> SettingsByName:
         """What makes it, as settings of a run: of all seeds of a run, this one federation.
 
         The shards of one that was put together by hand are the clients of a data set of its own.
         """
         if not self.is_made_by_federate():
-            dataset = assign_clients(self.dataset, self._everybody.shards)
+            dataset = name_clients_by_index_lists(self.dataset, self._with_everybody.shards)
             return {
-                "dataset": find_source_name(dataset),
+                "dataset": get_or_register_source_name(dataset),
                 "partition": "natural",
                 "seed": self.seed,
-                "absent": format_clients(self.absent),
-                "unseen": format_clients(self.unseen),
+                "absent": format_client_list(self.absent),
+                "unseen": format_client_list(self.unseen),
             }
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
         settings["moves"] = str(replace(self.edits, seed=partition_seed))
-        settings["dataset"] = find_source_name(settings["dataset"])
+        settings["dataset"] = get_or_register_source_name(settings["dataset"])
         settings["minimum"] = settings["minimum"] or 0
         settings["spurious"] = ",".join(map(str, self.spurious_clients))
-        settings["absent"] = format_clients(self.absent)
-        settings["unseen"] = format_clients(self.unseen)
+        settings["absent"] = format_client_list(self.absent)
+        settings["unseen"] = format_client_list(self.unseen)
         return settings
 
     def is_made_by_federate(self) -> bool:
@@ -302,9 +313,9 @@ class Federation:
         return all(torch.equal(shard, own_shard) for shard, own_shard in pairs)
 
     @property
-    def spurious_clients(self) -> tuple[int, ...]:
+    def spurious_clients(self) -> ClientIndices:
         """The clients whose images carry the cue, counted as if nobody were absent."""
-        return self._everybody.spurious
+        return self._with_everybody.spurious
 
     def __repr__(self) -> str:
         alpha = "" if self.partition == "natural" else f" alpha={self.alpha:g},"
@@ -318,24 +329,24 @@ class Federation:
 
 @use_default_switches()
 def federate(
-    dataset: Any,
+    dataset: DatasetSource,
     *,
     alpha: float | None = None,
     clients: int | None = None,
     seed: int = 0,
-    partition: str | None = None,
+    partition: PartitionName | None = None,
     classes_per_client: int = 2,
     size_sigma: float = 0.0,
     share: float = 1.0,
     minimum: int | None = None,
-    repair: str = "move",
-    indices: Any = None,
+    repair: Repair = "move",
+    indices: IndexLists | None = None,
     moves: str | Edits = "",
     spurious: Iterable[int] = (),
-    cue: str = "tint",
+    cue: Cue = "tint",
     tint: float = 0.8,
-    absent: Any = (),
-    unseen: Any = (),
+    absent: ClientsOrCount = (),
+    unseen: ClientsOrCount = (),
 ) -> Federation:
     """Divide the training samples of `dataset` among `clients`. The same arguments give the same
     Federation.
@@ -363,7 +374,7 @@ def federate(
                Federation then has a changed copy of the dataset, with the same test and public
                images
     absent, unseen: clients that are taken out (see `Federation`): how many, which are then the last
-               ones, or a list of numbers, letters or names, as `parse_clients` reads them
+               ones, or a list of numbers, letters or names, as `parse_client_indices` reads them
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 
@@ -382,7 +393,7 @@ def federate(
     dataset = registry.load(dataset)
     seed = check_whole_number("seed", seed)
     if indices is not None:
-        dataset = assign_clients(dataset, indices)
+        dataset = name_clients_by_index_lists(dataset, indices)
         source = None
     changed_rule = {
         "minimum": minimum,
@@ -405,9 +416,9 @@ def federate(
 
     used = None
     if share != 1:
-        used = draw_used_samples(dataset, partition, share, partition_seed)
+        used = draw_used_sample_indices(dataset, partition, share, partition_seed)
     if partition == "fonts":
-        check_font_partition(dataset.name, dataset.font_train is not None, changed_rule)
+        check_font_partition_settings(dataset.name, dataset.font_train is not None, changed_rule)
     rule = {
         "alpha": alpha,
         "classes_per_client": classes_per_client,
@@ -417,7 +428,7 @@ def federate(
     }
     result = partition_dataset(dataset, partition, clients, used, partition_seed, rule)
 
-    origin: dict[str, Any] = {
+    origin: SettingsByName = {
         "dataset": dataset if source is None else source,
         "seed": seed,
         "classes_per_client": classes_per_client,
@@ -435,14 +446,13 @@ def federate(
     else:
         origin["alpha"] = alpha
         origin["clients"] = clients
-    edits.check(len(result.shards), dataset.classes)
+    edits.check_and_count_clients(len(result.shards), dataset.classes)
     if edits.sample_edits:
-        partition = "own"
-        result = apply_edits(edits, result, dataset, partition_seed)
+        result = apply_edits_to_partition(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
-    marked_clients = check_spurious(spurious, len(shards))
-    absent = parse_clients("absent", absent, len(shards), client_names)
-    unseen = parse_clients("unseen", unseen, len(shards), client_names)
+    marked_clients = sort_and_check_spurious_clients(spurious, len(shards))
+    absent = parse_client_indices("absent", absent, len(shards), client_names)
+    unseen = parse_client_indices("unseen", unseen, len(shards), client_names)
     origin["spurious"] = marked_clients
     origin["absent"] = absent
     origin["unseen"] = unseen
@@ -453,7 +463,7 @@ def federate(
     everybody = Federation(
         dataset=dataset,
         shards=shards,
-        partition=partition,
+        partition="own" if edits.sample_edits else partition,
         alpha=alpha,
         seed=seed,
         minimum=result.minimum,
@@ -476,46 +486,57 @@ def federate(
 
 # -------------------------------------------------------------------------------- which partition
 def choose_partition(
-    wanted: str | None, name: str, clients_of_data: int, settings: Mapping[str, Any]
-) -> str:
-    """The partition: the `wanted` one, else `natural` where the data set `name` names its clients,
-    else `dirichlet`.
+    chosen_partition: PartitionName | None,
+    dataset_name: str,
+    named_client_count: int,
+    other_settings: Mapping[str, SettingValue],
+) -> PartitionName:
+    """The partition: the `chosen_partition` one, else `natural` where the data set `dataset_name`
+    names its clients, else `dirichlet`.
 
-    clients_of_data: how many clients the data set names, 0 for none
-    settings: other settings of a federation by name, None for one that was not given
+    named_client_count: how many clients the data set names, 0 for none
+    other_settings: other settings of a federation by name, None for one that was not given
 
     Raises UsageError for an unknown partition, and for settings that natural clients cannot have.
     """
-    if wanted is not None:
-        partition = choose("partition", wanted, PARTITIONS)
-    elif clients_of_data:
+    if chosen_partition is not None:
+        choose("partition", chosen_partition, PARTITIONS)
+        partition = chosen_partition
+    elif named_client_count:
         partition = "natural"
     else:
         partition = "dirichlet"
     if partition == "natural":
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
-        ignored = ("clients",) if wanted is None else ("clients", "alpha")
-        check_natural_partition(name, clients_of_data, settings, ignored)
+        ignored = ("clients",) if chosen_partition is None else ("clients", "alpha")
+        check_natural_partition_settings(dataset_name, named_client_count, other_settings, ignored)
     return partition
 
 
-def check_natural_partition(
-    name: str, clients_of_data: int, settings: Mapping[str, Any], ignored: Sequence[str]
+def check_natural_partition_settings(
+    dataset_name: str,
+    named_client_count: int,
+    other_settings: Mapping[str, SettingValue],
+    ignored_setting_names: Sequence[str],
 ) -> None:
-    """UsageError where partition `natural` cannot be had, or not with these settings. ignored: names
-    of settings that are as good as not given."""
-    if not clients_of_data:
+    """UsageError if partition `natural` cannot be had, or not with these settings. ignored_setting_names:
+    settings that are as good as not given."""
+    if not named_client_count:
         raise UsageError(
-            f"The data set {name!r} does not name its clients, so partition 'natural' has none; "
+            f"The data set {dataset_name!r} does not name its clients, so partition 'natural' has none; "
             "give indices or arrays with client_train, or choose another partition: "
             f"{', '.join(RULES)}."
         )
-    reason = f"data set {name!r} has {clients_of_data} clients of its own"
+    reason = f"data set {dataset_name!r} has {named_client_count} clients of its own"
     advice = "leave that out, or set partition='dirichlet' to divide the samples anew"
-    clients = settings.get("clients")
-    if clients not in (None, clients_of_data):
+    clients = other_settings.get("clients")
+    if clients not in (None, named_client_count):
         raise UsageError(f"clients is {clients}, but {reason}; {advice}.")
-    useless = [key for key, value in settings.items() if value is not None and key not in ignored]
+    useless = [
+        key
+        for key, value in other_settings.items()
+        if value is not None and key not in ignored_setting_names
+    ]
     if useless:
         raise UsageError(
             f"{' and '.join(useless)} cannot be set, because {reason}, and says who holds which "
@@ -523,19 +544,21 @@ def check_natural_partition(
         )
 
 
-def check_font_partition(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
-    """UsageError where partition `fonts` cannot be had.
+def check_font_partition_settings(
+    dataset_name: str, data_has_fonts: bool, other_settings: Mapping[str, SettingValue]
+) -> None:
+    """UsageError if partition `fonts` cannot be had.
 
-    has_fonts: whether the data set `name` says which font a sample has
-    settings: by name, those that are of no use where clients get whole fonts; None for one that was
-              not given
+    data_has_fonts: whether the data set `dataset_name` says which font a sample has
+    other_settings: by name, those that are of no use where clients get whole fonts; None for one
+              that was not given
     """
-    if not has_fonts:
+    if not data_has_fonts:
         raise UsageError(
-            f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; set "
+            f"Partition 'fonts' needs samples in fonts, and the data set {dataset_name!r} has none; set "
             f"dataset='glyphs', or another partition: {', '.join(RULES)}."
         )
-    useless = [key for key, value in settings.items() if value is not None]
+    useless = [key for key, value in other_settings.items() if value is not None]
     if useless:
         raise UsageError(
             f"{' and '.join(useless)} cannot be set with partition 'fonts', whose clients get "
@@ -543,51 +566,60 @@ def check_font_partition(name: str, has_fonts: object, settings: Mapping[str, An
         )
 
 
-# ---------------------------------------------------------------------------- who holds which sample
+# ---------------------------------------------------------------------------- who holds which
+# sample
 def partition_dataset(
     dataset: Dataset,
-    partition: str,
-    clients: int,
-    used: np.ndarray | None,
+    partition: PartitionName,
+    client_count: int,
+    used_indices: IndexArray | None,
     seed: int,
-    rule: Mapping[str, Any],
+    rule_settings: Mapping[str, SettingValue],
 ) -> Partition:
-    """Who holds which of the samples `used` (None: of all). rule: the settings of RULES, as
-    `partition_samples` takes them."""
+    """Who holds which of the samples `used_indices` (None: of all). rule_settings: the settings of
+    RULES, as `partition_samples` takes them."""
     if partition == "natural":
-        return partition_by_named_clients(dataset, used)
-    rng = numpy_rng(seed, "partition")
+        return partition_by_named_clients(dataset, used_indices)
+    rng = make_numpy_generator(seed, "partition")
     if partition == "fonts":
-        return partition_used_fonts(dataset, used, clients, rng)
+        return partition_used_fonts(dataset, used_indices, client_count, rng)
     labels = dataset.y_train.numpy()
-    if used is not None:
-        labels = labels[used]
-    dealt = partition_samples(labels, dataset.classes, clients, rng, partition=partition, **rule)
-    if used is None:
+    if used_indices is not None:
+        labels = labels[used_indices]
+    dealt = partition_samples(
+        labels, dataset.classes, client_count, rng, partition=partition, **rule_settings
+    )
+    if used_indices is None:
         return dealt
-    return replace(dealt, shards=[used[shard] for shard in dealt.shards])
+    return replace(dealt, shards=[used_indices[shard] for shard in dealt.shards])
 
 
-def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
-    """Sorted indices of the training samples that are used: round(share N) of them at random; of
-    natural clients round(share n_k) of each, at least 1."""
-    share = check_number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
+def draw_used_sample_indices(
+    dataset: Dataset, partition: PartitionName, share_of_samples: float, seed: int
+) -> IndexArray:
+    """Sorted indices of the training samples that are used: round(share N) of them at random.
+
+    With natural clients it is round(share n_k) of each client, at least 1.
+    """
+    share_of_samples = check_number(
+        "share", share_of_samples, 0, 1, open_low=True, hint="1 uses all training samples"
+    )
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)
-        count = max(1, round(share * samples))
-        return np.sort(numpy_rng(seed, "share").permutation(samples)[:count])
+        count = max(1, round(share_of_samples * samples))
+        return np.sort(make_numpy_generator(seed, "share").permutation(samples)[:count])
     parts = []
     for k, samples_of_client in enumerate(list_client_samples(dataset)):
-        count = max(1, round(share * len(samples_of_client)))
-        parts.append(numpy_rng(seed, "share", k).permutation(samples_of_client)[:count])
+        count = max(1, round(share_of_samples * len(samples_of_client)))
+        parts.append(make_numpy_generator(seed, "share", k).permutation(samples_of_client)[:count])
     return np.sort(np.concatenate(parts))
 
 
-def partition_by_named_clients(dataset: Dataset, used: np.ndarray | None) -> Partition:
-    """What the data's own clients hold, of the samples `used` alone (None: of all)."""
+def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None) -> Partition:
+    """What the data's own clients hold, of the samples `used_indices` alone (None: of all)."""
     shards = list_client_samples(dataset)
-    if used is not None:
-        shards = [np.intersect1d(shard, used) for shard in shards]
+    if used_indices is not None:
+        shards = [np.intersect1d(shard, used_indices) for shard in shards]
     names = ", ".join(dataset.client_names[:SHOWN_NAMES])
     if len(dataset.client_names) > SHOWN_NAMES:
         names += ", …"
@@ -601,54 +633,58 @@ def partition_by_named_clients(dataset: Dataset, used: np.ndarray | None) -> Par
     )
 
 
-def list_client_samples(dataset: Dataset) -> list[np.ndarray]:
+def list_client_samples(dataset: Dataset) -> list[IndexArray]:
     """Sorted indices of the training samples of each of the data set's own clients."""
     if dataset.client_train is None:
         owner = np.empty(0, int)
     else:
         owner = dataset.client_train.numpy()
     # + 1, because nobody is -1; nobody's samples come first and are left out
-    return group_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
+    return group_indices_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
 def partition_used_fonts(
-    dataset: Dataset, used: np.ndarray | None, clients: int, rng: np.random.Generator
+    dataset: Dataset, used_indices: IndexArray | None, client_count: int, rng: np.random.Generator
 ) -> Partition:
-    """Clients with fonts of their own, of the samples `used` alone (None: of all)."""
+    """Clients with fonts of their own, of the samples `used_indices` alone (None: of all)."""
     assert dataset.font_train is not None
     fonts = dataset.font_train.numpy()
-    if used is not None:
-        is_used = np.isin(np.arange(len(fonts)), used)
+    if used_indices is not None:
+        is_used = np.isin(np.arange(len(fonts)), used_indices)
         fonts = np.where(is_used, fonts, -1)
-    return partition_by_fonts(fonts, clients, rng)
+    return partition_by_fonts(fonts, client_count, rng)
 
 
-def apply_edits(edits: Edits, dealt: Partition, dataset: Dataset, seed: int) -> Partition:
+def apply_edits_to_partition(
+    edits: Edits, partition: Partition, dataset: Dataset, seed: int
+) -> Partition:
     """What clients hold after the edits of what `seed` has dealt out."""
-    shards = edits.apply(dealt.shards, dataset.y_train.numpy())
+    shards = edits.apply(partition.shards, dataset.y_train.numpy())
     count = len(edits.sample_edits)
-    note = f"{dealt.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
-    return replace(dealt, shards=shards, minimum=1, note=note)
+    note = f"{partition.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
+    return replace(partition, shards=shards, minimum=1, note=note)
 
 
-def assign_clients(dataset: Dataset, indices: Any) -> Dataset:
-    """The dataset with clients of its own, client k with the training samples of the k-th list of
-    indices, and a digest of its own. UsageError unless the lists are disjoint, in range and not
-    empty."""
+def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Dataset:
+    """The dataset with named clients: client k has the training samples of the k-th list of
+    indices.
+
+    It gets a digest of its own. UsageError unless the lists are disjoint, in range and not empty.
+    """
     import torch
 
-    owner = convert_to_owners(indices, len(dataset.y_train))
+    owner = convert_index_lists_to_owners(index_lists, len(dataset.y_train))
     return replace(
         dataset,
         client_train=torch.from_numpy(owner),
         client_names=tuple(str(k) for k in range(owner.max() + 1)),
         client_test=None,
-        digest=hash_parts(dataset.digest, "clients", owner.tobytes()),
+        digest=hash_to_content_id(dataset.digest, "clients", owner.tobytes()),
     )
 
 
 def add_cue(
-    dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int
+    dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength: float, seed: int
 ) -> Dataset:
     """The dataset with the cue of their labels on these training images, and a digest of its
     own."""
@@ -660,112 +696,138 @@ def add_cue(
     else:
         options = {"generator": generator(seed, "cue", cue)}
         version = (cue, seed)
-    x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **options)
-    sorted_indices = np.sort(indices.numpy())
-    digest = hash_parts(dataset.digest, *version, float(strength), sorted_indices.tobytes())
-    note = CUE_NOTES[cue].format(count=len(indices), strength=strength)
+    x[sample_indices] = CUES[cue](
+        x[sample_indices], y[sample_indices], cue_strength, classes=dataset.classes, **options
+    )
+    sorted_indices = np.sort(sample_indices.numpy())
+    digest = hash_to_content_id(
+        dataset.digest, *version, float(cue_strength), sorted_indices.tobytes()
+    )
+    note = CUE_NOTES[cue].format(count=len(sample_indices), strength=cue_strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())
 
 
 # ------------------------------------------------------------------------------- lists of clients
-def check_spurious(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
+def sort_and_check_spurious_clients(
+    spurious_clients: Iterable[int], client_count: int
+) -> ClientIndices:
     """The clients with a spurious cue, sorted and without repetition."""
-    if isinstance(spurious, int | str) or not isinstance(spurious, Iterable):
+    if isinstance(spurious_clients, int | str) or not isinstance(spurious_clients, Iterable):
         raise UsageError(
-            f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1)."
+            f"spurious is {spurious_clients!r}, but it must be a list of client numbers, such as (0, 1)."
         )
     return tuple(
-        sorted({check_whole_number("A client in spurious", k, 0, clients - 1) for k in spurious})
+        sorted(
+            {
+                check_whole_number("A client in spurious", k, 0, client_count - 1)
+                for k in spurious_clients
+            }
+        )
     )
 
 
 def list_present_clients(
-    count: int, absent: Sequence[int], unseen: Sequence[int]
-) -> tuple[int, ...]:
-    """Those of `count` clients that are neither absent nor unseen; UsageError for nobody, and for a
-    client that is both."""
+    client_count: int, absent: Sequence[int], unseen: Sequence[int]
+) -> ClientIndices:
+    """Those of `client_count` clients that are neither absent nor unseen; UsageError for nobody,
+    and for a client that is both."""
     missing = {*absent, *unseen}
     if len(missing) < len(absent) + len(unseen):
         raise UsageError(
             f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of "
             "both; name other clients."
         )
-    if len(missing) >= count:
-        raise UsageError(f"All {count} clients are absent or unseen; leave at least one.")
-    return tuple(k for k in range(count) if k not in missing)
+    if len(missing) >= client_count:
+        raise UsageError(f"All {client_count} clients are absent or unseen; leave at least one.")
+    return tuple(k for k in range(client_count) if k not in missing)
 
 
-def parse_clients(
-    setting: str, clients: Any, count: int, names: Sequence[str] = ()
-) -> tuple[int, ...]:
-    """Which of `count` clients a setting names, sorted.
+def parse_client_indices(
+    setting_name: str,
+    clients_or_count: ClientsOrCount,
+    client_count: int,
+    client_names: Sequence[str] = (),
+) -> ClientIndices:
+    """Which of `client_count` clients a setting names, sorted.
 
-    setting: its name, for error sentences
-    clients: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
+    setting_name: for error sentences
+    clients_or_count: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
              (0, 3), "0,3", "A,D", "3," (a comma makes one number a list) or "oslo"
-    names:   of the clients, where the data name them
+    client_names: where the data name them
 
-    >>> parse_clients("absent", 2, 10), parse_clients("absent", "3,", 10)
+    >>> parse_client_indices("absent", 2, 10), parse_client_indices("absent", "3,", 10)
     ((8, 9), (3,))
-    >>> parse_clients("unseen", "A,oslo", 2, ("rome", "oslo"))
+    >>> parse_client_indices("unseen", "A,oslo", 2, ("rome", "oslo"))
     (0, 1)
     """
     hint = "give how many clients, or a list of numbers from 0, letters or names, such as 0,3"
-    if isinstance(clients, str):
-        clients = split_clients(clients)
+    clients: Iterable[int | str] | float
+    if isinstance(clients_or_count, str):
+        clients = split_client_list_or_parse_count(clients_or_count)
+    else:
+        clients = clients_or_count
     if not isinstance(clients, Iterable):
-        removed = check_whole_number(setting, clients, 0, count, hint=hint)
-        return tuple(range(count - removed, count))
-    number_of_name = {format_letters(k): k for k in range(count)}
-    for k, name in enumerate(names):
+        removed = check_whole_number(setting_name, clients, 0, client_count, hint=hint)
+        return tuple(range(client_count - removed, client_count))
+    number_of_name = {format_client_letters(k): k for k in range(client_count)}
+    for k, name in enumerate(client_names):
         number_of_name[name] = k
     numbers = set()
     for client in clients:
         if client != "":
-            value = number_of_name[client] if client in number_of_name else parse_number(client)
+            value = number_of_name[client] if client in number_of_name else parse_if_number(client)
             numbers.add(
-                check_whole_number(f"A client in {setting}", value, 0, count - 1, hint=hint)
+                check_whole_number(
+                    f"A client in {setting_name}", value, 0, client_count - 1, hint=hint
+                )
             )
     return tuple(sorted(numbers))
 
 
-def split_clients(text: str) -> Any:
-    """A list of clients where a text has a comma or is no number; else the number that it says, 0
-    for ""."""
+def split_client_list_or_parse_count(text: str) -> list[str] | float:
+    """The clients that a text lists, or how many it says.
+
+    A text with a comma is a list, and so is one that is not a number; "" is 0.
+    """
     if "," in text:
         return [part.strip() for part in text.split(",")]
-    value = parse_number(text.strip() or "0")
-    if isinstance(value, str):
-        return [value]
-    return value
+    value: Any = parse_if_number(text.strip() or "0")
+    return [value] if isinstance(value, str) else value
 
 
-def format_clients(clients: Iterable[int]) -> str:
+def format_client_list(client_indices: Iterable[int]) -> str:
     """The one form of such a list as a setting: "3," or "0,3,"; "" for nobody."""
-    return "".join(f"{k}," for k in clients)
+    return "".join(f"{k}," for k in client_indices)
 
 
 # ----------------------------------------------------------------------------- what a person gives
-def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with `dataset` as text, and with those of its `federation` in its place. Of a list
-    of datasets each becomes text. Raises UsageError.
+def replace_objects_by_names_in_settings(
+    settings: Mapping[str, SettingValue],
+) -> SettingsByName:
+    """`settings` in plain values: `dataset` as its name, `federation` as the settings that make it.
+
+    Each of a list of data sets becomes its name. A data set in memory is registered. Raises
+    UsageError.
     """
     values = dict(settings)
     if "federation" in values:
-        values = unpack_federation(values)
+        values = unpack_federation_in_settings(values)
     if "dataset" not in values:
         return values
     source = values["dataset"]
     if isinstance(source, list | tuple):
-        values["dataset"] = [find_source_name(each) for each in source]
+        values["dataset"] = [get_or_register_source_name(dataset) for dataset in source]
     else:
-        values["dataset"] = find_source_name(source)
+        values["dataset"] = get_or_register_source_name(source)
     return values
 
 
-def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with those of its `federation` in its place; the seed is that of the federation
-    unless it is given. UsageError for a setting beside it that says something else."""
+def unpack_federation_in_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
+    """`settings` with `federation` replaced by the settings that make it.
+
+    The seed is that of the federation unless another one is given. UsageError if any other setting
+    contradicts the federation.
+    """
     values = dict(settings)
     federation = values.pop("federation")
     if federation is None:
@@ -782,10 +844,10 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
         if given_value is None:
             continue
         if name == "dataset" and not isinstance(given_value, list | tuple):
-            given_value = find_source_name(given_value)
+            given_value = get_or_register_source_name(given_value)
         if name not in expected:
             reason = f"is dealt out without {name}"
-        elif parse_number(given_value) != parse_number(expected[name]):
+        elif parse_if_number(given_value) != parse_if_number(expected[name]):
             reason = f"has {name}={expected[name]!r}"
         else:
             continue
@@ -798,9 +860,11 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def find_source_name(source: Any) -> str:
-    """The name or path of a data set, however it is given; one in memory is added to the names.
-    UsageError for a Federation, which has a setting of its own."""
+def get_or_register_source_name(source: DatasetSource) -> str:
+    """The name or path of a data set. One that is only in memory is registered under a name first.
+
+    UsageError for a Federation, which has a setting of its own.
+    """
     if isinstance(source, Federation):
         raise UsageError(
             "dataset is a Federation, but a data set is asked for; write federation= instead, as in "
@@ -808,4 +872,4 @@ def find_source_name(source: Any) -> str:
         )
     if isinstance(source, str | PathLike):
         return fspath(source)
-    return registry.find_or_add_name(registry.load(source))
+    return registry.get_or_register_dataset_name(registry.load(source))

@@ -1,9 +1,9 @@
-"""A table's file as cells of text: endings, compression, encodings, separators, headers, options
-behind a `?`.
+"""Reading a table's file as cells of text: endings, compression, encodings, separators, headers, and
+options behind a `?`.
 
-pandas reads the file, every cell as text; what a column is, `columns.py` decides afterwards. Where
-a file can be read in two ways, it is refused with a sentence that says how to ask for each. What
-was done on the way is said in `notes`.
+pandas reads every cell as text; the kinds of the columns are found afterwards. A file that can be
+read in two ways is refused, with a message that says how to ask for each of them. `notes` tells the
+user what was done to the file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
-from fedlab_nb.data.cells import is_plain_number, to_cells
-from fedlab_nb.data.dataset import shorten_error
+from fedlab_nb.data.cells import convert_columns_to_numbers_or_texts, is_plain_number
+from fedlab_nb.data.columns import ColumnKind
+from fedlab_nb.data.dataset import shorten_error_text
+from fedlab_nb.data.input_types import FileOptions
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.installation import format_install_command
 
@@ -44,15 +46,20 @@ ENDINGS = (
     "a table (.csv, .tsv, .txt, also as .gz, .bz2, .xz or .zip; .xlsx; .parquet), arrays (.npz, "
     ".npy) or a folder of pictures"
 )
-SEPARATORS = "\t;|, "  # comma and blank last: they stand within cells, too
+SEPARATORS = "\t;|, "  # comma and blank last, since they also occur within cells
 SEPARATOR_NAMES = {"tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
 
 # Options behind the ? of a table's path, or arguments of `load`. Those of KINDS name columns.
 ROLES = ("label", "client", "split", "group")
-KINDS = {"number": "number", "category": "category", "words": "words", "leave_out": "left out"}
+KINDS: dict[str, ColumnKind] = {
+    "number": "number",
+    "category": "category",
+    "words": "words",
+    "leave_out": "left out",
+}
 READING = ("missing", "decimal", "case", "header", "sep", "encoding", "sheet", "dates")
 OPTIONS = (*ROLES, *KINDS, *READING)
-SHOWN = 5
+SHOWN_PARTS = 5  # most names or cells that a message lists
 HEAD = 20  # lines that are searched for separators
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 GUESSED_ENCODINGS = ("cp1252", "latin-1")  # of texts that are not UTF-8
@@ -60,10 +67,13 @@ GUESSED_ENCODINGS = ("cp1252", "latin-1")  # of texts that are not UTF-8
 
 @dataclass(frozen=True)
 class RawTable:
-    """cells: columns of texts (None: nothing) or numbers; the index says in which line of the file
-    they stand
-    separator: of a text file, "" of others;   has_header: whether the first line has names
-    notes: sentences on what was done"""
+    """A table as it is in its file, before any column is interpreted.
+
+    cells: columns of texts (None for an empty cell) or numbers; the index is the line in the file
+    separator: that of a text file; "" for other files
+    has_header: whether the first line has names
+    notes: sentences on what was done
+    """
 
     cells: DataFrame
     separator: str = ""
@@ -86,10 +96,10 @@ class SplitText(NamedTuple):
 
 
 # -------------------------------------------------------------------------------- paths and options
-def find_ending(path: str | Path) -> str:
-    """The ending of a path in small letters, that of a compressed file included.
+def get_file_ending(path: str | Path) -> str:
+    """The ending of a path in lower case; for a compressed file both endings.
 
-    >>> find_ending("a/B.CSV.gz"), find_ending("a.b/c.xlsx"), find_ending("photos")
+    >>> get_file_ending("a/B.CSV.gz"), get_file_ending("a.b/c.xlsx"), get_file_ending("photos")
     ('.csv.gz', '.xlsx', '')
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
@@ -98,10 +108,10 @@ def find_ending(path: str | Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a path, with or without options, names a table's file.
+def is_table_path(path: str | Path) -> bool:
+    """True if a path, with or without options, names a table's file.
 
-    >>> is_table("a/b.CSV?label=age"), is_table("a.tsv.gz"), is_table("b.npz")
+    >>> is_table_path("a/b.CSV?label=age"), is_table_path("a.tsv.gz"), is_table_path("b.npz")
     (True, True, False)
     """
     text = str(path)
@@ -109,8 +119,8 @@ def is_table(path: str | Path) -> bool:
 
 
 def has_table_ending(path: str) -> bool:
-    """Whether a path without options ends as a table's file does, compressed or not."""
-    ending = find_ending(path)
+    """True if a path without options has the ending of a table's file, compressed or not."""
+    ending = get_file_ending(path)
     if ending == ".zip":
         return True
     if ending.count(".") > 1:  # of a compressed file: .csv.gz
@@ -118,17 +128,24 @@ def has_table_ending(path: str) -> bool:
     return ending in TABLES
 
 
-def split_options(path: str | PathLike) -> tuple[str, dict[str, Any]]:
-    """The path without its options, and these by name. A plus stays a plus.
+class PathAndOptions(NamedTuple):
+    """A path without its options, and the options by name."""
 
-    >>> split_options("f.csv?label=HER2+&missing=NA,-9")
-    ('f.csv', {'label': 'HER2+', 'missing': 'NA,-9'})
+    path: str
+    options: dict[str, str]
+
+
+def split_path_and_options(path: str | PathLike) -> PathAndOptions:
+    """Split a path into the path itself and its options by name. A plus sign stays a plus sign.
+
+    >>> split_path_and_options("f.csv?label=HER2+&missing=NA,-9")
+    PathAndOptions(path='f.csv', options={'label': 'HER2+', 'missing': 'NA,-9'})
     """
     text = str(path)
     if "?" not in text or Path(text).expanduser().exists():
-        return text, {}
+        return PathAndOptions(text, {})
     name, _, query = text.partition("?")
-    options: dict[str, Any] = {}
+    options: dict[str, str] = {}
     for part in query.split("&"):
         if part:
             key, _, value = part.partition("=")
@@ -137,23 +154,22 @@ def split_options(path: str | PathLike) -> tuple[str, dict[str, Any]]:
             if key in options:
                 value = f"{options[key]},{value}"
             options[key] = value
-    return name, options
+    return PathAndOptions(name, options)
 
 
-def join_options(path: str | Path, options: Mapping[str, Any]) -> str:
-    """The path with its options, which `split_options` takes apart again."""
+def join_path_and_options(path: str | Path, options: FileOptions) -> str:
+    """Append options to a path; `split_path_and_options` splits them again."""
     parts = [f"{key}={quote(str(value), safe=' ,')}" for key, value in sorted(options.items())]
     return f"{path}?{'&'.join(parts)}" if parts else str(path)
 
 
-def check_options(
-    options: Mapping[str, Any], allowed: Sequence[str] = OPTIONS, what: str = "a table"
+def check_file_options(
+    options: FileOptions, allowed: Sequence[str] = OPTIONS, option_owner: str = "a table"
 ) -> dict[str, str]:
-    """The options as texts; lists are joined by commas. Raises UsageError for a name that is
-    none."""
+    """Convert options to texts; lists are joined by commas. Raises UsageError for an unknown option."""
     checked = {}
     for name, value in options.items():
-        choose(f"option of {what}", name, allowed)
+        choose(f"option of {option_owner}", name, allowed)
         if value is None:
             value = ""
         if isinstance(value, list | tuple | set):
@@ -164,22 +180,22 @@ def check_options(
 
 # ----------------------------------------------------------------------------------------- the file
 def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
-    """The cells of a file. Raises UsageError."""
+    """Read the cells of a table's file. Raises UsageError if that is not possible."""
     path = path.expanduser()
     if not path.is_file():
         raise UsageError(f"The data file {str(path)!r} does not exist; give the path of {ENDINGS}.")
     name = path.name
-    ending = find_ending(path)
+    ending = get_file_ending(path)
     try:
         data = path.read_bytes()
-        data, ending, name = decompress(data, ending, name)
+        data, ending, name = decompress_table(data, ending, name)
         if ending in SHEETS:
-            return apply_header(read_sheet(data, name, options), name, options)
+            return use_first_row_as_header(read_spreadsheet(data, name, options), name, options)
         if ending in PARQUETS:
-            return read_parquet(data, name)
+            return read_parquet_table(data, name)
         if ending not in TEXTS:
             raise UsageError(f"{path.name} has the ending {ending!r}; give {ENDINGS}.")
-        return apply_header(read_text(data, name, options), name, options)
+        return use_first_row_as_header(read_text_table(data, name, options), name, options)
     except UsageError:
         raise
     except ImportError as error:
@@ -187,7 +203,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         extra = "excel" if ending in SHEETS else "parquet"
         how = f"{format_install_command(extra)}, or save the table as CSV"
         raise UsageError(
-            f"{name} needs {package} to be read ({shorten_error(error)}); {how}."
+            f"{name} needs {package} to be read ({shorten_error_text(error)}); {how}."
         ) from None
     except (
         ValueError,
@@ -199,26 +215,26 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         zipfile.BadZipFile,
     ) as error:
         raise UsageError(
-            f"{name} cannot be read as a table: {shorten_error(error)}; save it as CSV (UTF-8)."
+            f"{name} cannot be read as a table: {shorten_error_text(error)}; save it as CSV (UTF-8)."
         ) from None
 
 
 class TableBytes(NamedTuple):
-    """The bytes of a table's file that is not compressed (any more), its ending, and its name."""
+    """The uncompressed bytes of a table's file, its ending, and its name."""
 
     data: bytes
     ending: str
     name: str
 
 
-def decompress(data: bytes, ending: str, name: str) -> TableBytes:
-    """The table of a file that may be compressed. Raises UsageError for an archive of several."""
+def decompress_table(data: bytes, ending: str, file_name: str) -> TableBytes:
+    """Decompress a file if needed. Raises UsageError for an archive of several files."""
     inner, _, outer = ending.rpartition(".")
     outer = f".{outer}"
     if outer in COMPRESSIONS:
-        return TableBytes(COMPRESSIONS[outer](data), inner or ".csv", name)
+        return TableBytes(COMPRESSIONS[outer](data), inner or ".csv", file_name)
     if outer != ".zip":
-        return TableBytes(data, ending, name)
+        return TableBytes(data, ending, file_name)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = []
         for member in archive.namelist():
@@ -227,49 +243,51 @@ def decompress(data: bytes, ending: str, name: str) -> TableBytes:
             if not is_folder and not is_hidden:
                 members.append(member)
         if len(members) != 1:
-            listed = ", ".join(members[:SHOWN]) or "nothing"
-            raise UsageError(f"{name} holds {len(members)} files ({listed}); pack the table alone.")
+            listed = ", ".join(members[:SHOWN_PARTS]) or "nothing"
+            raise UsageError(
+                f"{file_name} holds {len(members)} files ({listed}); pack the table alone."
+            )
         content = archive.read(members[0])
-        return TableBytes(content, find_ending(members[0]), f"{members[0]} in {name}")
+        return TableBytes(content, get_file_ending(members[0]), f"{members[0]} in {file_name}")
 
 
-def read_parquet(data: bytes, name: str) -> RawTable:
-    """The cells of a Parquet file."""
+def read_parquet_table(data: bytes, file_name: str) -> RawTable:
+    """Read the cells of a Parquet file."""
     import pandas
 
     table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
-    return read_data_frame(table, name)
+    return make_raw_table(table, file_name)
 
 
-def read_data_frame(table: DataFrame, name: str) -> RawTable:
-    """The cells of a DataFrame. Its index is no column; names that are a plain count are no
-    names."""
+def make_raw_table(table: DataFrame, file_name: str) -> RawTable:
+    """Make a RawTable of a DataFrame. Its index is not a column, and a plain count of the columns is
+    not a header."""
     import pandas
 
     has_header = not isinstance(table.columns, pandas.RangeIndex)
     if isinstance(table.columns, pandas.MultiIndex):
         raise UsageError(
-            f"{name} has columns with names of several levels; join them to one name a column."
+            f"{file_name} has columns with names of several levels; join them to one name a column."
         )
     notes: tuple[str, ...] = ()
     is_counted = isinstance(table.index, pandas.RangeIndex)
-    cells = to_cells(table.reset_index(drop=True))
+    cells = convert_columns_to_numbers_or_texts(table.reset_index(drop=True))
     if not is_counted and table.index.name:
         notes = (f"The index {table.index.name!r} is no column; reset_index() makes it one.",)
     names = [str(column) for column in table.columns]
     if not has_header:
-        names = [f"column {place}" for place in range(1, len(names) + 1)]
+        names = [f"column {number}" for number in range(1, len(names) + 1)]
     cells.index = cells.index + 1
-    cells = cells.set_axis(check_column_names(names, name), axis=1)
+    cells = cells.set_axis(check_column_names_are_unique(names, file_name), axis=1)
     return RawTable(cells.dropna(how="all"), "", has_header, notes)
 
 
-def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
-    """The cells of a spreadsheet, its first line among them, as texts. `sheet` names one of
-    several."""
+def read_spreadsheet(data: bytes, file_name: str, options: Mapping[str, str]) -> RawTable:
+    """Read the cells of a spreadsheet, including its first line. The option `sheet` names one of
+    several sheets."""
     import pandas
 
-    wanted = options.get("sheet") or None
+    sheet_name = options.get("sheet") or None
     sheets = pandas.read_excel(
         io.BytesIO(data),
         sheet_name=None,
@@ -279,31 +297,31 @@ def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
         na_values=[],
         engine="openpyxl",
     )
-    if wanted is not None and wanted not in sheets:
-        raise UsageError(f"{name} has no sheet {wanted!r}; it has {', '.join(sheets)}.")
+    if sheet_name is not None and sheet_name not in sheets:
+        raise UsageError(f"{file_name} has no sheet {sheet_name!r}; it has {', '.join(sheets)}.")
     full = [title for title, table in sheets.items() if table.size]
-    if wanted is None and len(full) > 1:
+    if sheet_name is None and len(full) > 1:
         raise UsageError(
-            f"{name} has the sheets {', '.join(full)}; say which, as in {name}?sheet={full[0]}."
+            f"{file_name} has the sheets {', '.join(full)}; say which, as in {file_name}?sheet={full[0]}."
         )
-    if wanted is None and not full:
-        raise make_empty_error(name)
-    table = to_cells(sheets[wanted or full[0]].astype(object))
+    if sheet_name is None and not full:
+        raise make_empty_table_error(file_name)
+    table = convert_columns_to_numbers_or_texts(sheets[sheet_name or full[0]].astype(object))
     table.index = table.index + 1
     table = table.dropna(how="all").dropna(how="all", axis=1)
     return RawTable(table.set_axis(range(table.shape[1]), axis=1))
 
 
-def make_empty_error(name: str) -> UsageError:
-    """The error for a table without a row."""
+def make_empty_table_error(file_name: str) -> UsageError:
+    """Make the error for a table without rows."""
     return UsageError(
-        f"{name} is empty; give a table with the names of its columns in the first line."
+        f"{file_name} is empty; give a table with the names of its columns in the first line."
     )
 
 
-def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
-    """The cells of a text file, its first line among them."""
-    text, notes = decode_text(data, name, options.get("encoding", ""))
+def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> RawTable:
+    """Read the cells of a text file, including its first line."""
+    text, notes = decode_text(data, file_name, options.get("encoding", ""))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     separator = options.get("sep", "")
     separator = SEPARATOR_NAMES.get(separator, separator)
@@ -315,37 +333,41 @@ def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
         if separator_line:
             separator = separator or separator_line[1]
             start += 1
-    first_row = find_line_after_comments(lines, start)
-    if first_row > start and is_header_behind_hash(lines, first_row):
+    first_row = find_first_index_after_comments(lines, start)
+    if first_row > start and is_last_comment_line_header(lines, first_row):
         first_row -= 1
         lines[first_row] = lines[first_row].removeprefix("#")
     comments = sum(line.startswith("#") for line in lines[start:first_row])
     body = "\n".join(lines[first_row:])
     if not body.strip():
-        raise make_empty_error(name)
+        raise make_empty_table_error(file_name)
     if comments:
         notes = (*notes, f"{comments} lines that begin with # are left out.")
-    rows, separator = split_text_into_rows(body, separator, name, first_row)
-    cells = read_cells(body, separator, rows, name)
+    rows, separator = split_text_into_rows(body, separator, file_name, first_row)
+    cells = parse_table_cells(body, separator, rows, file_name)
     return RawTable(cells, separator, True, notes)
 
 
-def find_line_after_comments(lines: Sequence[str], start: int) -> int:
-    """The first line from `start` on that is neither blank nor begins with #."""
-    for place in range(start, len(lines)):
-        if lines[place].strip() and not lines[place].startswith("#"):
-            return place
+def find_first_index_after_comments(lines: Sequence[str], start_index: int) -> int:
+    """Find the first line, from `start_index` on, that is neither blank nor begins with #."""
+    for line_index in range(start_index, len(lines)):
+        if lines[line_index].strip() and not lines[line_index].startswith("#"):
+            return line_index
     return len(lines)
 
 
-def read_cells(body: str, separator: str, rows: Sequence[Row], name: str) -> DataFrame:
-    """The cells of a text as pandas reads them, as many rows as `rows`; the index has their
-    lines."""
+def parse_table_cells(
+    text: str, separator: str, expected_rows: Sequence[Row], file_name: str
+) -> DataFrame:
+    """Read the cells of a text by pandas.
+
+    There must be as many rows as `expected_rows`, from which the index takes their lines.
+    """
     import pandas
 
-    width = max(len(row.cells) for row in rows)
+    width = max(len(row.cells) for row in expected_rows)
     table = pandas.read_csv(
-        io.StringIO(strip_blanks_of_lines(body, separator)),
+        io.StringIO(strip_blank_separated_lines(text, separator)),
         sep=separator,
         header=None,
         names=list(range(width)),
@@ -356,26 +378,30 @@ def read_cells(body: str, separator: str, rows: Sequence[Row], name: str) -> Dat
         skip_blank_lines=False,
         skipinitialspace=True,
     )
-    surplus = table.iloc[len(rows) :]
-    if len(surplus) and not surplus.astype(bool).any(axis=None):  # blank lines at the end
-        table = table.iloc[: len(rows)]
-    if len(table) != len(rows):
+    surplus = table.iloc[len(expected_rows) :]
+    has_surplus_values = surplus.astype(bool).any(axis=None)
+    if len(surplus) and not has_surplus_values:  # blank lines at the end
+        table = table.iloc[: len(expected_rows)]
+    if len(table) != len(expected_rows):
         raise UsageError(
-            f"{name} has a quotation mark that is never closed, or a broken line; correct it."
+            f"{file_name} has a quotation mark that is never closed, or a broken line; correct it."
         )
-    table.index = [row.line for row in rows]
-    return to_cells(table).dropna(how="all")
+    table.index = [row.line for row in expected_rows]
+    return convert_columns_to_numbers_or_texts(table).dropna(how="all")
 
 
-def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
-    """Whether the last line before `end`, with #, is the header: as many separators as the next
-    line, which has numbers."""
-    last_line = lines[end - 1]
-    if end >= len(lines) or not last_line.startswith("#"):
+def is_last_comment_line_header(lines: Sequence[str], end_index: int) -> bool:
+    """True if the last comment before `end_index` is the header.
+
+    It is if it has as many separators as the next line, and at least half of that line's cells are
+    numbers.
+    """
+    last_line = lines[end_index - 1]
+    if end_index >= len(lines) or not last_line.startswith("#"):
         return False
     for separator in SEPARATORS:
         count = last_line.count(separator)
-        cells = lines[end].split(separator)
+        cells = lines[end_index].split(separator)
         numbers = [cell for cell in cells if is_plain_number(cell.strip())]
         if count and count == len(cells) - 1 and len(numbers) * 2 >= len(cells):
             return True
@@ -383,61 +409,66 @@ def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
 
 
 class DecodedText(NamedTuple):
-    """The text of a file;   notes: a sentence where its encoding was guessed."""
+    """The text of a file.
+
+    notes: a sentence where its encoding was guessed
+    """
 
     text: str
     notes: tuple[str, ...]
 
 
-def decode_text(data: bytes, name: str, encoding: str) -> DecodedText:
-    """The text of a file. encoding: "" guesses it. Raises UsageError for bytes that are no text."""
+def decode_text(data: bytes, file_name: str, encoding: str) -> DecodedText:
+    """Decode the text of a file; the encoding "" is guessed. Raises UsageError if the bytes are not
+    text."""
     notes: tuple[str, ...] = ()
     try:
         if encoding:
             text = data.decode(encoding)
         else:
-            encoding = find_encoding(data)
+            encoding = guess_encoding(data)
             text = data.decode(encoding)
             if encoding in GUESSED_ENCODINGS:
                 notes = (
-                    f"{name} is not UTF-8 and is read as Windows-1252; ?encoding= names another.",
+                    f"{file_name} is not UTF-8 and is read as Windows-1252; ?encoding= names another.",
                 )
     except LookupError:
         raise UsageError(
-            f"{encoding!r} is no encoding; give one such as utf-8, cp1252 or shift_jis."
+            f"{encoding!r} is not an encoding; give one such as utf-8, cp1252 or shift_jis."
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{name} is not {error.encoding} text (byte {error.start}); save it as CSV (UTF-8)."
+            f"{file_name} is not {error.encoding} text (byte {error.start}); save it as CSV (UTF-8)."
         ) from None
     text = text.removeprefix("\ufeff")
     if "\0" in text:
-        raise UsageError(f"{name} is not text; save the table as CSV (UTF-8).")
+        raise UsageError(f"{file_name} is not text; save the table as CSV (UTF-8).")
     return DecodedText(text, notes)
 
 
-def find_encoding(data: bytes) -> str:
-    """The encoding by the mark at the beginning, by the zeros of UTF-16, or by what can be read."""
+def guess_encoding(data: bytes) -> str:
+    """Guess the encoding: by a byte order mark, by the zeros of UTF-16, or by trying to decode."""
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
             return encoding
-    wide_encoding = find_wide_encoding(data)
+    wide_encoding = guess_utf16_encoding(data)
     if wide_encoding is not None:
         return wide_encoding
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return "cp1252" if is_cp1252(data) else "latin-1"
+        return "cp1252" if may_be_cp1252(data) else "latin-1"
     return "utf-8"
 
 
-def is_cp1252(data: bytes) -> bool:
-    """Whether bytes may be text in Windows-1252: none of them is undefined there."""
+def may_be_cp1252(data: bytes) -> bool:
+    """True if bytes may be text in Windows-1252, because none of them is undefined there."""
     return not any(byte in data for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D))
 
 
-def find_wide_encoding(data: bytes) -> str | None:
-    """UTF-16 without a mark, or None: every second byte of plain letters is 0."""
+def guess_utf16_encoding(data: bytes) -> str | None:
+    """Recognise UTF-16 without a byte order mark, in which every second byte of plain letters is 0;
+    None for other encodings."""
     head = data[:4000]
     if len(head) < 4 or len(data) % 2:
         return None
@@ -450,19 +481,20 @@ def find_wide_encoding(data: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- separators
-def strip_blanks_of_lines(text: str, separator: str) -> str:
-    """The text without blanks around its lines, where blanks separate cells."""
+def strip_blank_separated_lines(text: str, separator: str) -> str:
+    """Strip the blanks around each line if blanks separate the cells; otherwise return `text`."""
     if separator != " ":
         return text
     return "\n".join(line.strip() for line in text.split("\n"))
 
 
 def parse_rows(text: str, separator: str, first_line: int) -> list[Row]:
-    """The rows of a text; a blank line is a row of no cells. Blank rows at the end are left out.
+    """Parse the rows of a text. A blank line is a row without cells; blank rows at the end are
+    dropped.
 
-    first_line: how many lines of the file stand above the text
+    first_line: the number of lines above the text in its file
     """
-    lines = io.StringIO(strip_blanks_of_lines(text, separator))
+    lines = io.StringIO(strip_blank_separated_lines(text, separator))
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     rows = []
     for cells in reader:
@@ -474,11 +506,10 @@ def parse_rows(text: str, separator: str, first_line: int) -> list[Row]:
 
 
 def find_first_uneven_row(rows: Sequence[Row]) -> Row | None:
-    """The first row that has another number of cells than the header; None if all have as many.
+    """Find the first row with more or fewer cells than the header; None if there is none.
 
-    The header is the first row that is not blank. Where no row has anything behind the header's
-    last name, empty cells there do not count, and a row may be longer than the header. Blank rows
-    are passed over.
+    The header is the first row that is not blank. Blank rows are skipped. If all cells to the right of
+    the header's last name are empty, in every row, they are not counted.
     """
     full_rows = [row for row in rows if any(row.cells)]
     header = full_rows[0].cells
@@ -496,12 +527,14 @@ def find_first_uneven_row(rows: Sequence[Row]) -> Row | None:
     return None
 
 
-def split_text_into_rows(text: str, separator: str, name: str, first_line: int) -> SplitText:
-    """Split a text at `separator`; if that is "", at the one that gives the same number of cells,
-    more than one, in every row.
+def split_text_into_rows(text: str, separator: str, file_name: str, first_line: int) -> SplitText:
+    """Split a text into rows of cells at `separator`.
 
-    name: what sentences call the file;   first_line: how many of its lines stand above the text.
-    Raises UsageError where no separator does.
+    If that is "", the separator is the first one that gives the same number of cells in every row, and
+    more than one. Raises UsageError if there is none.
+
+    file_name: the file's name in messages
+    first_line: the number of lines above the text in its file
     """
     csv.field_size_limit(10**9)
     if len(separator) > 1:
@@ -509,128 +542,129 @@ def split_text_into_rows(text: str, separator: str, name: str, first_line: int) 
             f"sep is {separator!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    candidates = [separator] if separator else list_possible_separators(text)
+    candidates = [separator] if separator else list_separators_in_first_lines(text)
     most_even_rows = 0
-    problem = ""  # of the separator with which most rows have as many cells as the header
+    problem = ""  # that of the separator with which the most rows have as many cells as the header
     for candidate in candidates:
         try:
             rows = parse_rows(text, candidate, first_line)
         except csv.Error as error:
             raise UsageError(
-                f"{name} cannot be read as a table: {shorten_error(error)}; save it as CSV (UTF-8)."
+                f"{file_name} cannot be read as a table: {shorten_error_text(error)}; save it as CSV (UTF-8)."
             ) from None
         uneven_row = find_first_uneven_row(rows)
-        width = len(find_header_cells(rows))
+        width = len(find_first_nonblank_row(rows))
         if uneven_row is None and width > 1:
             return SplitText(rows, candidate)
         if candidate == " " and not separator:
-            continue  # sentences have blanks: they are no reason to call a line too long
+            continue  # blanks occur in every sentence, so they do not show that a line is too long
         even_rows = sum(len(row.cells) == width for row in rows)
         if uneven_row is not None and even_rows > most_even_rows:
             most_even_rows = even_rows
-            problem = describe_uneven_row(uneven_row, width, name)
+            problem = describe_uneven_row(uneven_row, width, file_name)
     if problem:
         raise UsageError(problem)
     first_text = next(line for line in text.split("\n") if line.strip())
     raise UsageError(
-        f"{name} has one column, {first_text.strip()[:60]!r}; give a table with commas, semicolons "
-        "or tabs, one column is the label."
+        f"{file_name} has one column, {first_text.strip()[:60]!r}; give a table with commas, semicolons "
+        "or tabs, in which one column is the label."
     )
 
 
-def list_possible_separators(text: str) -> list[str]:
-    """The usual separators that stand in the first HEAD lines."""
-    first_lines = text.split("\n", HEAD)[:HEAD]
-    return [mark for mark in SEPARATORS if any(mark in line for line in first_lines)]
+def list_separators_in_first_lines(text: str) -> list[str]:
+    """List the usual separators that occur in the first HEAD lines."""
+    first_lines = "\n".join(text.split("\n", HEAD)[:HEAD])
+    return [separator for separator in SEPARATORS if separator in first_lines]
 
 
-def describe_uneven_row(row: Row, header_width: int, name: str) -> str:
-    """A sentence on a row that has another number of cells than the header."""
+def describe_uneven_row(row: Row, header_width: int, file_name: str) -> str:
+    """Describe a row with more or fewer cells than the header, for an error message."""
     cells = len(row.cells)
     problem = "too few" if cells < header_width else "too many"
     return (
-        f"Line {row.line} of {name} has {problem} cells ({cells}, and the first line "
-        f"{header_width}); correct it, remove lines that are no rows, or name the separator with "
+        f"Line {row.line} of {file_name} has {problem} cells ({cells}, and the first line "
+        f"{header_width}); correct it, remove lines that are not rows, or name the separator with "
         "?sep=."
     )
 
 
-def find_header_cells(rows: Sequence[Row]) -> list[str]:
+def find_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
     """The cells of the first row that is not blank."""
     return next(row.cells for row in rows if any(row.cells))
 
 
 # ------------------------------------------------------------------------------------------- header
-def apply_header(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTable:
-    """The table with its columns called as its first row says, which is then no sample.
+def use_first_row_as_header(raw: RawTable, file_name: str, options: Mapping[str, str]) -> RawTable:
+    """Take the names of a table's columns from its first row.
 
-    name: what sentences call the file. The option `header` says yes or no; without it, a first row
-    that may be a sample is refused with a UsageError.
+    file_name: the file's name in messages
+    options: `header` says whether the first row has names; without this option, a first row that
+        may be a sample raises UsageError
     """
     if not len(raw.cells):
-        raise make_empty_error(name)
+        raise make_empty_table_error(file_name)
     header_option = options.get("header", "").lower()
     if header_option not in ("", "yes", "no"):
         raise UsageError(f"header is {header_option!r}, but it must be yes or no.")
     if header_option == "no":
-        return number_columns(raw)
+        return name_columns_by_number(raw)
     header = [cell or "" for cell in raw.cells.iloc[0]]
     samples = raw.cells.iloc[1:]
     notes = raw.notes
     if not header_option:
         repeats_header = (samples == [cell or None for cell in header]).all(axis=1)
         samples = samples[~repeats_header]
-        check_header(header, samples, name)
+        check_first_row_is_header(header, samples, file_name)
         if repeats_header.any():
             count = int(repeats_header.sum())
             notes = (*notes, f"{count} lines that repeat the names are left out.")
     samples = samples.set_axis(range(samples.shape[1]), axis=1)
     used_columns = []
-    for place, cell in enumerate(header):
-        if cell or samples[place].notna().any():
-            used_columns.append(place)
-    check_nameless_columns(header, used_columns, name)
-    names = [header[place] or f"column {place + 1}" for place in used_columns]
-    cells = samples[used_columns].set_axis(check_column_names(names, name), axis=1)
+    for index, cell in enumerate(header):
+        if cell or samples[index].notna().any():
+            used_columns.append(index)
+    check_nameless_columns(header, used_columns, file_name)
+    names = [header[index] or f"column {index + 1}" for index in used_columns]
+    cells = samples[used_columns].set_axis(check_column_names_are_unique(names, file_name), axis=1)
     return replace(raw, cells=cells, notes=notes)
 
 
-def number_columns(raw: RawTable) -> RawTable:
-    """A table without a header: its columns are called column 1, column 2, …"""
+def name_columns_by_number(raw: RawTable) -> RawTable:
+    """Name the columns of a table without a header: column 1, column 2, …"""
     cells = raw.cells.dropna(how="all", axis=1)
-    names = [f"column {place}" for place in range(1, cells.shape[1] + 1)]
+    names = [f"column {number}" for number in range(1, cells.shape[1] + 1)]
     return replace(raw, cells=cells.set_axis(names, axis=1), has_header=False)
 
 
-def check_header(header: list[str], samples: DataFrame, name: str) -> None:
-    """UsageError where the first row may be a sample and no header."""
-    if not may_be_sample(header, samples):
+def check_first_row_is_header(header: list[str], samples: DataFrame, file_name: str) -> None:
+    """Raise UsageError if the first row may be a sample instead of the header."""
+    if not may_first_row_be_sample_not_header(header, samples):
         return
     has_numbers = any(is_plain_number(cell) for cell in header)
     content = "numbers" if has_numbers else "values that stand below, too"
-    first_cells = ", ".join(header[:SHOWN])
+    first_cells = ", ".join(header[:SHOWN_PARTS])
     raise UsageError(
-        f"The first line of {name} holds {content} ({first_cells}), so that it may be a sample and "
-        "no names; say ?header=no if it is one, or ?header=yes if these are the names."
+        f"The first line of {file_name} holds {content} ({first_cells}), so it may be a sample and not "
+        "the names; say ?header=no if it is one, or ?header=yes if these are the names."
     )
 
 
-def check_nameless_columns(header: list[str], used_columns: Sequence[int], name: str) -> None:
-    """UsageError where several columns with values have no name: the header is another row."""
-    nameless = [place + 1 for place in used_columns if not header[place]]
+def check_nameless_columns(header: list[str], used_columns: Sequence[int], file_name: str) -> None:
+    """Raise UsageError if several columns with values have no name; the header is then another row."""
+    nameless = [index + 1 for index in used_columns if not header[index]]
     if len(nameless) > 1:
-        places = ", ".join(map(str, nameless[:SHOWN]))
+        column_numbers = ", ".join(map(str, nameless[:SHOWN_PARTS]))
         raise UsageError(
-            f"The columns {places} of {name} have no name in the first line; name each of them "
+            f"The columns {column_numbers} of {file_name} have no name in the first line; name each of them "
             "there, remove lines above the names, and undo merged cells."
         )
 
 
-def may_be_sample(first_row: list[str], rows_below: DataFrame) -> bool:
-    """Whether a table's first row may be a sample instead of names.
+def may_first_row_be_sample_not_header(first_row: list[str], rows_below: DataFrame) -> bool:
+    """True if a table's first row may be a sample instead of names.
 
-    It may if half of its cells or more are numbers, or if each of them is a number above numbers,
-    or a text that stands again below.
+    It may if at least half of its cells are numbers, or if every cell is either a number above numbers
+    or a text that occurs again below.
     """
     filled = [cell for cell in first_row if cell]
     numbers = [cell for cell in filled if is_plain_number(cell.replace(",", "."))]
@@ -638,21 +672,23 @@ def may_be_sample(first_row: list[str], rows_below: DataFrame) -> bool:
         return True
     if len(rows_below) < 2 or len(filled) < 2:
         return False
-    for place, cell in enumerate(first_row):
-        values_below = set(rows_below.iloc[:, place].dropna())
+    for index, cell in enumerate(first_row):
+        values_below = set(rows_below.iloc[:, index].dropna())
         is_number_above_numbers = cell in numbers and all(map(is_plain_number, values_below))
         if cell and cell not in values_below and not is_number_above_numbers:
             return False
     return True
 
 
-def check_column_names(header: Iterable[str], file: str) -> list[str]:
-    """The names, each once; UsageError for one that is there twice."""
+def check_column_names_are_unique(header: Iterable[str], file_name: str) -> list[str]:
+    """Return the names with blanks normalised; UsageError for a name that occurs twice."""
     names = []
-    for place, name in enumerate(header, start=1):
-        names.append(" ".join(str(name).split()) or f"column {place}")
+    for number, name in enumerate(header, start=1):
+        names.append(" ".join(str(name).split()) or f"column {number}")
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:
-            raise UsageError(f"{file} has two columns with the name {name!r}; rename one of them.")
+            raise UsageError(
+                f"{file_name} has two columns with the name {name!r}; rename one of them."
+            )
     return names

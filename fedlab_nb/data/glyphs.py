@@ -24,17 +24,35 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, Description, hash_parts
+from fedlab_nb.data.array_types import (
+    Colours,
+    Coordinates,
+    Coverage,
+    FontIndices,
+    GreyValues,
+    ImageArray,
+    LetterMasks,
+    NumberPerImage,
+    PixelMasks,
+    PointPerImage,
+    SignedDistances,
+    SquaredDistances,
+)
+from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
 from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.errors import UsageError, check_whole_number, choose
-from fedlab_nb.rng import seed_for
+from fedlab_nb.rng import derive_stream_seed
 
 if TYPE_CHECKING:
     import torch
+
+    from fedlab_nb.tensor_types import Images
+
+GlyphsOptions = dict[str, int]  # n_train, n_test, n_public, seed, size, channels
 
 LETTERS = "BDEFGHKPRS"
 FONTS = (
@@ -75,8 +93,11 @@ NAMES = (
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
 
 
+GlyphsPart = Literal["train", "test", "public"]
+
+
 # ------------------------------------------------------------------------------------- the data set
-def load(name: str = "glyphs", **options: Any) -> Dataset:
+def load(name: str = "glyphs", **options: int) -> Dataset:
     """x [N, channels, size, size] in steps of 1/255; sample i shows letter i mod 10.
 
     name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16,
@@ -85,7 +106,7 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
     """
     import torch
 
-    checked = check_options(options, name)
+    checked = check_glyphs_options(options, name)
     seed = checked["seed"]
     size = checked["size"]
     channels = checked["channels"]
@@ -104,15 +125,15 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
         y_test=torch.arange(len(x_test)) % len(LETTERS),
         x_public=x_public,
         class_names=tuple(LETTERS),
-        digest=hash_options(checked),
+        digest=hash_glyphs_options(checked),
         y_public=y_public,
-        font_train=draw_fonts(checked["n_train"], "train", seed),
+        font_train=draw_font_indices(checked["n_train"], "train", seed),
         schema=make_image_schema((channels, size, size), LETTERS, 1, "float32"),
     )
 
 
-def describe(name: str = "glyphs", **options: Any) -> Description:
-    checked = check_options(options, name)
+def describe(name: str = "glyphs", **options: int) -> Description:
+    checked = check_glyphs_options(options, name)
     return Description(
         name=name,
         input_shape=(checked["channels"], checked["size"], checked["size"]),
@@ -120,20 +141,20 @@ def describe(name: str = "glyphs", **options: Any) -> Description:
         n_train=checked["n_train"],
         n_test=checked["n_test"],
         n_public=checked["n_public"],
-        digest=hash_options(checked),
+        digest=hash_glyphs_options(checked),
         n_fonts=len(FONTS),
     )
 
 
-def hash_options(options: Mapping[str, Any]) -> str:
+def hash_glyphs_options(options: Mapping[str, int]) -> str:
     """Id of the content that these options, all of them, give."""
-    return hash_parts("glyphs", VERSION, sorted(options.items()))
+    return hash_to_content_id("glyphs", VERSION, sorted(options.items()))
 
 
-def parse_name(name: str) -> dict[str, int]:
+def parse_glyphs_name(name: str) -> GlyphsOptions:
     """The options that a short name means.
 
-    >>> parse_name("glyphs:28"), parse_name("glyphs:16g"), parse_name("glyphs")
+    >>> parse_glyphs_name("glyphs:28"), parse_glyphs_name("glyphs:16g"), parse_glyphs_name("glyphs")
     ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
     """
     short_name = choose("name of glyphs", name, NAMES).partition(":")[2]
@@ -144,10 +165,10 @@ def parse_name(name: str) -> dict[str, int]:
     return {"size": int(short_name), "channels": 3}
 
 
-def check_options(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
+def check_glyphs_options(options: Mapping[str, int], name: str = "glyphs") -> GlyphsOptions:
     """All options, with defaults for those left out; UsageError for unknown ones, values out of
     range, and a size or channels beside a `name` that says them."""
-    options_of_name = parse_name(name)
+    options_of_name = parse_glyphs_name(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
         if option in options_of_name:
@@ -170,48 +191,50 @@ class RandomStream:
     """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees this
     stream; it does not guarantee what `numpy.random.Generator` makes of it."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self._bits = np.random.PCG64(seed)
 
-    def draw_words(self, *shape: int) -> np.ndarray:
+    def draw_uint64(self, *shape: int) -> np.ndarray:
         """uint64, all values alike."""
         return self._bits.random_raw(math.prod(shape)).reshape(shape)
 
     def draw_integers(self, stop: int, *shape: int) -> np.ndarray:
         """int64 from 0 to stop - 1. One value is likelier than another by less than stop / 2^64."""
-        return (self.draw_words(*shape) % np.uint64(stop)).astype(np.int64)
+        return (self.draw_uint64(*shape) % np.uint64(stop)).astype(np.int64)
 
     def draw_uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
         """float64 from `low` to `high`: 53 bits of each word."""
-        share = (self.draw_words(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
+        share = (self.draw_uint64(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
         return low + (high - low) * share
 
     def draw_nearly_normal(self, *shape: int) -> np.ndarray:
         """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the
         four 16-bit parts of each word, whole numbers all, less its mean, over its standard
         deviation."""
-        words = self.draw_words(*shape)
+        random_bits = self.draw_uint64(*shape)
         total = np.zeros(shape, np.int64)
         for part in range(4):
-            total += ((words >> np.uint64(16 * part)) & np.uint64(0xFFFF)).astype(np.int64)
+            total += ((random_bits >> np.uint64(16 * part)) & np.uint64(0xFFFF)).astype(np.int64)
         mean = 4 * (2**16 - 1) / 2
         deviation = math.sqrt(4 * (2**32 - 1) / 12)
         return (total - mean) / deviation
 
 
-def make_stream(part: str, seed: int, block: int) -> RandomStream:
+def make_random_stream_of_block(part: GlyphsPart, seed: int, block_index: int) -> RandomStream:
     """The random stream of a block of a part's samples."""
-    return RandomStream(seed_for(seed, "glyphs", part, block))
+    return RandomStream(derive_stream_seed(seed, "glyphs", part, block_index))
 
 
 # ------------------------------------------------------------------------------------------- images
-def draw_images(count: int, part: str, seed: int, size: int, channels: int) -> torch.Tensor:
-    """The first `count` images of one part, float32 [count, channels, size, size], whole 255ths."""
+def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: int) -> Images:
+    """The first `count` images of one part, float32 [count, channels, side, side], whole 255ths."""
     import torch
 
-    images = np.empty((count, channels, size, size), np.float32)
+    images = np.empty((count, channels, side, side), np.float32)
     for start in range(0, count, BLOCK):
-        block = draw_block(start, make_stream(part, seed, start // BLOCK), size)
+        block = draw_image_block(
+            start, make_random_stream_of_block(part, seed, start // BLOCK), side
+        )
         if channels == 1:
             block = compute_luminance(block)
         levels = np.rint(255 * block).astype(np.float32)
@@ -219,124 +242,135 @@ def draw_images(count: int, part: str, seed: int, size: int, channels: int) -> t
     return torch.from_numpy(images)
 
 
-def draw_fonts(count: int, part: str, seed: int) -> torch.Tensor:
+def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> torch.Tensor:
     """Which of FONTS the first `count` letters of a part are in, int64 [count]."""
     import torch
 
     blocks = math.ceil(count / BLOCK)
-    drawn = [draw_block_fonts(make_stream(part, seed, block)) for block in range(blocks)]
-    return torch.from_numpy(np.concatenate(drawn)[:count])
+    fonts_by_block = [
+        draw_fonts_of_block(make_random_stream_of_block(part, seed, block))
+        for block in range(blocks)
+    ]
+    return torch.from_numpy(np.concatenate(fonts_by_block)[:count])
 
 
-def draw_block_fonts(random: RandomStream) -> np.ndarray:
+def draw_fonts_of_block(stream: RandomStream) -> FontIndices:
     """The fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
-    return random.draw_integers(len(FONTS), BLOCK)
+    return stream.draw_integers(len(FONTS), BLOCK)
 
 
-def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
-    """Images start..start+255, float64 [256, 3, size, size] from 0 to 1: background, clutter,
-    letter, a thin stroke across, noise."""
-    fields = load_distance_fields()
-    letter = (start + np.arange(BLOCK)) % len(LETTERS)
-    font = draw_block_fonts(random)
-    other_font = random.draw_integers(len(FONTS), BLOCK)
-    other_letter = random.draw_integers(len(LETTERS), BLOCK)
+def draw_image_block(first_index: int, stream: RandomStream, side: int) -> ImageArray:
+    """Images first_index … first_index + 255, float64 [256, 3, side, side] from 0 to 1: background,
+    clutter, letter, a thin stroke across, noise."""
+    fields = load_signed_distances_of_letters()
+    letter = (first_index + np.arange(BLOCK)) % len(LETTERS)
+    font = draw_fonts_of_block(stream)
+    other_font = stream.draw_integers(len(FONTS), BLOCK)
+    other_letter = stream.draw_integers(len(LETTERS), BLOCK)
 
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
-    paper = random.draw_uniform(0, 0.65, BLOCK, 3)
-    ink = choose_brightest(random.draw_uniform(0.25, 1, BLOCK, 3, 3))
-    ink = lighten(ink, paper)  # light on dark: two polarities need far more samples
-    faint = paper + random.draw_uniform(0.2, 0.6, BLOCK, 1) * (
-        random.draw_uniform(0, 1, BLOCK, 3) - paper
+    paper = stream.draw_uniform(0, 0.65, BLOCK, 3)
+    ink = choose_brightest_colours(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
+    ink = lighten_ink_against_paper(
+        ink, paper
+    )  # light on dark: two polarities need far more samples
+    faint = paper + stream.draw_uniform(0.2, 0.6, BLOCK, 1) * (
+        stream.draw_uniform(0, 1, BLOCK, 3) - paper
     )
-    line = random.draw_uniform(0, 1, BLOCK, 3)
+    line = stream.draw_uniform(0, 1, BLOCK, 3)
 
-    axis = make_axis(size)
-    down = random.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
-    across = random.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
+    axis = make_even_coordinates(side)
+    down = stream.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
+    across = stream.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
     image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a piece of another letter, faint, around the rim, under the letter
-    angle = random.draw_integers(TURN, BLOCK)
-    radius = random.draw_uniform(0.75, 1.1, BLOCK)
-    rim = np.stack([radius * compute_cosine(angle), radius * compute_sine(angle)], axis=1)
-    clutter = draw_letter(
-        fields[other_letter, other_font],
-        size,
-        scale=random.draw_uniform(0.7, 1.2, BLOCK),
-        turn=random.draw_integers(TURN, BLOCK),
-        shear=random.draw_uniform(-0.2, 0.2, BLOCK),
-        stretch=random.draw_uniform(0.9, 1.1, BLOCK),
-        shift=rim,
-        bolder=random.draw_uniform(-0.5, 1.0, BLOCK),
+    angle = stream.draw_integers(TURN, BLOCK)
+    radius = stream.draw_uniform(0.75, 1.1, BLOCK)
+    rim = np.stack(
+        [radius * compute_rounded_cosine(angle), radius * compute_rounded_sine(angle)], axis=1
     )
-    image = blend(image, faint, clutter)
+    clutter = draw_letter_coverage(
+        fields[other_letter, other_font],
+        side,
+        scale=stream.draw_uniform(0.7, 1.2, BLOCK),
+        turn=stream.draw_integers(TURN, BLOCK),
+        shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
+        stretch=stream.draw_uniform(0.9, 1.1, BLOCK),
+        shift=rim,
+        boldness=stream.draw_uniform(-0.5, 1.0, BLOCK),
+    )
+    image = blend_colour_into_images(image, faint, clutter)
 
     most_steps = round(0.35 * TURN / math.tau)  # to either side
-    mask = draw_letter(
+    mask = draw_letter_coverage(
         fields[letter, font],
-        size,
-        scale=random.draw_uniform(0.9, 1.35, BLOCK),
-        turn=random.draw_integers(2 * most_steps + 1, BLOCK) - most_steps,
-        shear=random.draw_uniform(-0.2, 0.2, BLOCK),
-        stretch=random.draw_uniform(0.8, 1.25, BLOCK),
-        shift=random.draw_uniform(-0.16, 0.16, BLOCK, 2),
-        bolder=random.draw_uniform(-0.6, 2.0, BLOCK),
+        side,
+        scale=stream.draw_uniform(0.9, 1.35, BLOCK),
+        turn=stream.draw_integers(2 * most_steps + 1, BLOCK) - most_steps,
+        shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
+        stretch=stream.draw_uniform(0.8, 1.25, BLOCK),
+        shift=stream.draw_uniform(-0.16, 0.16, BLOCK, 2),
+        boldness=stream.draw_uniform(-0.6, 2.0, BLOCK),
     )
-    image = blend(image, ink, mask)
+    image = blend_colour_into_images(image, ink, mask)
 
-    is_crossed = random.draw_integers(2, BLOCK) == 1
-    ends = random.draw_uniform(-1, 1, 2, BLOCK, 2)
-    crossing = draw_stroke(ends[0], ends[1], random.draw_uniform(0.02, 0.05, BLOCK), size)
-    image = blend(image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0))
+    is_crossed = stream.draw_integers(2, BLOCK) == 1
+    ends = stream.draw_uniform(-1, 1, 2, BLOCK, 2)
+    crossing = draw_stroke_coverage(ends[0], ends[1], stream.draw_uniform(0.02, 0.05, BLOCK), side)
+    image = blend_colour_into_images(
+        image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0)
+    )
 
-    strength = random.draw_uniform(0.0, 0.08, BLOCK, 1, 1, 1)
-    image = image + strength * random.draw_nearly_normal(BLOCK, 3, size, size)
+    strength = stream.draw_uniform(0.0, 0.08, BLOCK, 1, 1, 1)
+    image = image + strength * stream.draw_nearly_normal(BLOCK, 3, side, side)
     return np.clip(image, 0.0, 1.0)
 
 
-def make_axis(size: int) -> np.ndarray:
-    """`size` numbers, evenly spaced, from -1 to 1."""
-    return (2.0 * np.arange(size) - (size - 1)) / (size - 1)
+def make_even_coordinates(count: int) -> Coordinates:
+    """`count` numbers, evenly spaced, from -1 to 1."""
+    return (2.0 * np.arange(count) - (count - 1)) / (count - 1)
 
 
-def draw_letter(
-    field: np.ndarray,
-    size: int,
+def draw_letter_coverage(
+    distance_fields: SignedDistances,
+    image_side: int,
     *,
-    scale: np.ndarray,
-    turn: np.ndarray,
-    shear: np.ndarray,
-    stretch: np.ndarray,
-    shift: np.ndarray,
-    bolder: np.ndarray,
-) -> np.ndarray:
-    """Share of each pixel that the letters cover, float64 [N, size, size], from distance fields [N,
+    scale: NumberPerImage,
+    turn: NumberPerImage,
+    shear: NumberPerImage,
+    stretch: NumberPerImage,
+    shift: PointPerImage,
+    boldness: NumberPerImage,
+) -> Coverage:
+    """Share of each pixel that the letters cover, float64 [N, side, side], from distance fields [N,
     64, 64].
 
     The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half
     image widths). All of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is
-    inside where the field lies below `bolder` (in cells); the edge is one pixel wide.
+    inside where the field lies below `boldness` (in cells); the edge is one pixel wide.
     """
     scale = scale[:, None, None]
     shear = shear[:, None, None]
     stretch = stretch[:, None, None]
-    bolder = bolder[:, None, None]
-    c = compute_cosine(turn)[:, None, None]
-    s = compute_sine(turn)[:, None, None]
-    pixel = (2.0 * np.arange(size) + 1) / size - 1  # the pixels' middles, from -1 to 1
+    boldness = boldness[:, None, None]
+    c = compute_rounded_cosine(turn)[:, None, None]
+    s = compute_rounded_sine(turn)[:, None, None]
+    pixel = (2.0 * np.arange(image_side) + 1) / image_side - 1  # the pixels' middles, from -1 to 1
     x = pixel[None, None, :] - shift[:, 0, None, None]
     y = pixel[None, :, None] - shift[:, 1, None, None]
     # back: first the turn, then shear and stretch, (x, y) -> ((x - shear y) / stretch, y)
     turned_x = (c * x + s * y) / scale
     turned_y = (c * y - s * x) / scale
     straight_x = (turned_x - shear * turned_y) / stretch
-    distance = sample_field(field, straight_x, turned_y)
-    cells_per_pixel = CELL / size / scale
-    return np.clip(0.5 + (bolder - distance) / cells_per_pixel, 0.0, 1.0)
+    distance = interpolate_distance_fields(distance_fields, straight_x, turned_y)
+    cells_per_pixel = CELL / image_side / scale
+    return np.clip(0.5 + (boldness - distance) / cells_per_pixel, 0.0, 1.0)
 
 
-def sample_field(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def interpolate_distance_fields(
+    distance_fields: SignedDistances, x: Coordinates, y: Coordinates
+) -> SignedDistances:
     """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four
     cells around each; beyond the border as on it."""
     column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
@@ -345,9 +379,9 @@ def sample_field(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     top = np.minimum(np.floor(row), CELL - 2.0)
     right_share = column - left
     low_share = row - top
-    first = np.arange(len(field))[:, None, None] * CELL**2
+    first = np.arange(len(distance_fields))[:, None, None] * CELL**2
     corner = first + top.astype(np.int64) * CELL + left.astype(np.int64)  # the upper left cell
-    flat = field.reshape(-1)
+    flat = distance_fields.reshape(-1)
     upper_left = flat[corner]
     upper_right = flat[corner + 1]
     lower_left = flat[corner + CELL]
@@ -357,10 +391,12 @@ def sample_field(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return upper + low_share * (lower - upper)
 
 
-def draw_stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int) -> np.ndarray:
-    """Share of each pixel that a straight stroke covers, [N, size, size]; ends [N, 2] in -1..1,
+def draw_stroke_coverage(
+    start: PointPerImage, end: PointPerImage, half_width: NumberPerImage, image_side: int
+) -> Coverage:
+    """Share of each pixel that a straight stroke covers, [N, side, side]; ends [N, 2] in -1..1,
     half width [N]."""
-    axis = make_axis(size)
+    axis = make_even_coordinates(image_side)
     along_x = (end - start)[:, 0, None, None]
     along_y = (end - start)[:, 1, None, None]
     offset_x = axis[None, None, :] - start[:, 0, None, None]
@@ -371,41 +407,47 @@ def draw_stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int
     distance_x = offset_x - t * along_x
     distance_y = offset_y - t * along_y
     distance = np.sqrt(distance_x * distance_x + distance_y * distance_y)
-    return np.clip(0.5 + (width[:, None, None] - distance) * size / 2, 0.0, 1.0)
+    return np.clip(0.5 + (half_width[:, None, None] - distance) * image_side / 2, 0.0, 1.0)
 
 
-def blend(image: np.ndarray, colour: np.ndarray, cover: np.ndarray) -> np.ndarray:
-    """Paint `colour` [N, 3] over `image` where `cover` [N, H, W] says so."""
-    return image + cover[:, None] * (colour[:, :, None, None] - image)
+def blend_colour_into_images(
+    images: ImageArray, colours: Colours, coverage_of_colour: Coverage
+) -> ImageArray:
+    """Paint `colours` [N, 3] over `images` where `coverage_of_colour` [N, H, W] says so."""
+    return images + coverage_of_colour[:, None] * (colours[:, :, None, None] - images)
 
 
-def choose_brightest(candidates: np.ndarray) -> np.ndarray:
+def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
-    light = compute_luminance(candidates, axis=2)[:, :, 0]
-    return candidates[np.arange(len(candidates)), light.argmax(axis=1)]
+    light = compute_luminance(candidate_colours, axis=2)[:, :, 0]
+    return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
 
-def lighten(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
-    """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of
-    `paper` [N, 3]."""
-    light = compute_luminance(ink)
-    white = np.clip((compute_luminance(paper) + gap - light) / (1 - light), 0.0, 1.0)
-    return ink + white * (1 - ink)
+def lighten_ink_against_paper(
+    ink_colours: Colours, paper_colours: Colours, luminance_gap: float = 0.25
+) -> Colours:
+    """`ink_colours` [N, 3], mixed with just enough white for its luminance to lie `luminance_gap`
+    above that of `paper_colours` [N, 3]."""
+    light = compute_luminance(ink_colours)
+    white = np.clip(
+        (compute_luminance(paper_colours) + luminance_gap - light) / (1 - light), 0.0, 1.0
+    )
+    return ink_colours + white * (1 - ink_colours)
 
 
-def compute_luminance(images: np.ndarray, axis: int = 1) -> np.ndarray:
+def compute_luminance(images: ImageArray, axis: int = 1) -> GreyValues:
     """Grey value of RGB along `axis`, which is kept with length 1."""
     red, green, blue = np.split(images, 3, axis=axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
-def compute_cosine(steps: np.ndarray) -> np.ndarray:
+def compute_rounded_cosine(angle_in_steps_of_table: np.ndarray) -> np.ndarray:
     """Cosines of whole steps of an angle, each a multiple of 2^-20."""
-    return make_cosine_table()[steps % TURN]
+    return make_cosine_table()[angle_in_steps_of_table % TURN]
 
 
-def compute_sine(steps: np.ndarray) -> np.ndarray:
-    return compute_cosine(steps - TURN // 4)
+def compute_rounded_sine(angle_in_steps_of_table: np.ndarray) -> np.ndarray:
+    return compute_rounded_cosine(angle_in_steps_of_table - TURN // 4)
 
 
 @lru_cache(maxsize=1)
@@ -418,40 +460,44 @@ def make_cosine_table() -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------ letters
 @lru_cache(maxsize=1)
-def load_distance_fields() -> np.ndarray:
+def load_signed_distances_of_letters() -> SignedDistances:
     """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in
     cells.
     """
-    return compute_signed_distance(load_letter_shapes())
+    return compute_signed_distance_to_outline(load_letter_shapes())
 
 
-def load_letter_shapes() -> np.ndarray:
+def load_letter_shapes() -> LetterMasks:
     """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high."""
     with np.load(SHAPES_FILE, allow_pickle=False) as file:
         packed = file["shapes"]
     return np.unpackbits(packed, axis=-1).astype(bool)
 
 
-def compute_signed_distance(inside: np.ndarray) -> np.ndarray:
+def compute_signed_distance_to_outline(is_inside_shape: PixelMasks) -> SignedDistances:
     """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other
     kind, half a cell less, negative inside. Each picture has cells of both kinds."""
-    to_outside = np.sqrt(compute_squared_distance(~inside).astype(np.float64))
-    to_inside = np.sqrt(compute_squared_distance(inside).astype(np.float64))
-    return np.where(inside, 0.5 - to_outside, to_inside - 0.5)
+    to_outside = np.sqrt(
+        compute_squared_distance_to_nearest_cell(~is_inside_shape).astype(np.float64)
+    )
+    to_inside = np.sqrt(
+        compute_squared_distance_to_nearest_cell(is_inside_shape).astype(np.float64)
+    )
+    return np.where(is_inside_shape, 0.5 - to_outside, to_inside - 0.5)
 
 
-def compute_squared_distance(goal: np.ndarray) -> np.ndarray:
-    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of `goal`, in
-    whole numbers: first along each column, then over the columns."""
-    n = goal.shape[-1]
+def compute_squared_distance_to_nearest_cell(is_target_cell: PixelMasks) -> SquaredDistances:
+    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of
+    `is_target_cell`, in whole numbers: first along each column, then over the columns."""
+    n = is_target_cell.shape[-1]
     steps = np.arange(n)
     apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n], of two rows or two columns
     far = 4 * n * n  # more than any distance
-    nearest = np.full(goal.shape, far, np.int32)
+    nearest = np.full(is_target_cell.shape, far, np.int32)
     for row in range(n):
-        distance = np.where(goal[..., row, None, :], apart[:, row, None], far)
+        distance = np.where(is_target_cell[..., row, None, :], apart[:, row, None], far)
         nearest = np.minimum(nearest, distance)
-    result = np.full(goal.shape, 2 * far, np.int32)
+    result = np.full(is_target_cell.shape, 2 * far, np.int32)
     for column in range(n):
         result = np.minimum(result, nearest[..., :, column, None] + apart[column])
     return result

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
+from fedlab_nb.data.array_types import BooleanPerSample
 from fedlab_nb.data.cells import (
     NO_NUMBER,
     NO_VALUE,
+    convert_column_to_texts,
     is_numeric,
-    mask_missing,
-    to_texts,
+    replace_missing_texts_by_none,
 )
 from fedlab_nb.data.columns import (
     BODIES,
@@ -29,12 +30,14 @@ from fedlab_nb.data.columns import (
     NUMBER,
     WORDS,
     Column,
+    ColumnKind,
+    DecimalMark,
     NumberCell,
-    make_category_key,
-    normalise_unit,
-    parse_number_body,
-    parse_times,
-    split_number_text,
+    convert_times_to_days_or_seconds,
+    normalise_category_text,
+    normalise_unit_spelling,
+    parse_number_with_decimal_mark,
+    split_number_and_unit,
 )
 from fedlab_nb.errors import UsageError
 
@@ -42,9 +45,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 MOST_CATEGORIES = 20  # values that get a feature each; more different texts are hashed as words
-FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are no categories
+FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are not categories
 MOSTLY = 0.9  # from this share of numbers on, what is none is a slip, and the table is refused
-ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are no units
+ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are not units
 DATE_FORMATS = (
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -100,34 +103,35 @@ GROUP_STEMS = "patient|subject|person|participant|user|family|household|case|ani
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How a person wants a table to be read, and what is known of its file.
 
     missing: texts that count as no value, in small letters; none: the usual ones
-    decimal: "." or ",", "" where nothing was said;   dates: "day-first", "month-first" or ""
-    ignore_case: whether texts that differ in case alone are one, None where nothing was said
-    forced:  kind by the name of the column, in small letters
+    decimal: "." or ",", "" where nothing was said
+    dates: "day-first", "month-first" or ""
+    ignore_case: whether texts that differ in case alone are one, None if nothing was said
+    forced: kind by the name of the column, in small letters
     left_out_reasons: why a column is left out unless the person says otherwise, by its name in
-             small letters
+        small letters
     """
 
     file: str
     separator: str = ""
     has_header: bool = True
     missing: tuple[str, ...] = ()
-    decimal: str = ""
-    dates: str = ""
+    decimal: DecimalMark | Literal[""] = ""
+    dates: Literal["day-first", "month-first", ""] = ""
     ignore_case: bool | None = None
-    forced: dict[str, str] = field(default_factory=dict)
+    forced: dict[str, ColumnKind] = field(default_factory=dict)
     left_out_reasons: dict[str, str] = field(default_factory=dict)
 
     @property
-    def missing_numbers(self) -> tuple[str, ...]:
+    def texts_for_missing_numbers(self) -> tuple[str, ...]:
         """The texts that count as no value in a column of numbers."""
         return ("", *self.missing) if self.missing else NO_NUMBER
 
     @property
-    def missing_texts(self) -> tuple[str, ...]:
+    def texts_for_missing_categories(self) -> tuple[str, ...]:
         """The texts that count as no value in a column of categories."""
         return ("", *self.missing) if self.missing else NO_VALUE
 
@@ -136,7 +140,7 @@ class Reading:
 class NumberTraits:
     """What the cells of a column say about numbers.
 
-    cells:    the parts of each different text, None for one that is no number
+    cells:    the parts of each different text, None for one that is not a number
     texts:    the texts of all rows that have a value
     share:    of these rows, how many hold a number
     decimals: the decimal marks with which all numbers can be read
@@ -146,95 +150,129 @@ class NumberTraits:
     cells: dict[str, NumberCell | None]
     texts: Series
     share: float
-    decimals: tuple[str, ...]
+    decimals: tuple[DecimalMark, ...]
     marks: str
 
     @property
-    def is_number(self) -> bool:
+    def are_all_numbers(self) -> bool:
         return bool(self.cells) and self.share == 1
 
     @property
-    def is_two_way(self) -> bool:
+    def has_two_decimal_readings(self) -> bool:
         """Whether the cells are numbers with a point as well as with a comma, and not the same
         ones."""
-        return self.is_number and len(self.decimals) == 2 and bool(self.marks)
+        return self.are_all_numbers and len(self.decimals) == 2 and bool(self.marks)
 
 
 # -------------------------------------------------------------------------------------- all columns
 def infer_columns(
-    table: DataFrame, others: DataFrame, train: np.ndarray, reading: Reading
+    table: DataFrame,
+    other_columns: DataFrame,
+    is_training_row: BooleanPerSample,
+    reading: ReadingOptions,
 ) -> list[Column]:
     """What each column of `table` is taken for; means and scales are still missing.
 
-    others: the columns of label, clients and the like, whose numbers show the decimal mark, too
-    train:  bool [N], the rows that lists of categories are made from
+    other_columns: the columns of label, clients and the like, whose numbers show the decimal mark,
+    too
+    is_training_row:  bool [N], the rows that lists of categories are made from
     """
-    traits = find_traits_of_texts(table, reading)
-    other_traits = find_traits_of_texts(others, reading)
-    evidence = find_decimal_evidence([*traits.values(), *other_traits.values()])
+    traits = find_number_traits_by_column(table, reading)
+    other_traits = find_number_traits_by_column(other_columns, reading)
+    evidence = find_certain_decimal_marks([*traits.values(), *other_traits.values()])
     columns = []
-    for place, name in enumerate(table.columns):
-        forced = reading.forced.get(name.casefold(), "")
-        is_saved_index = place == 0 and name == "column 1" and reading.has_header
+    for index, name in enumerate(table.columns):
+        forced = reading.forced.get(name.casefold())
+        is_saved_index = index == 0 and name == "column 1" and reading.has_header
         column = infer_column(
-            name, table[name], traits.get(name), is_saved_index, train, evidence, reading, forced
+            name,
+            table[name],
+            traits.get(name),
+            is_saved_index,
+            is_training_row,
+            evidence,
+            reading,
+            forced,
         )
         columns.append(column)
     return columns
 
 
 def infer_column(
-    name: str,
+    column_name: str,
     cells: Series,
-    traits: NumberTraits | None,
+    number_traits: NumberTraits | None,
     is_saved_index: bool,
-    train: np.ndarray,
-    evidence: set[str],
-    reading: Reading,
-    forced: str,
+    is_training_row: BooleanPerSample,
+    certain_decimal_marks: set[DecimalMark],
+    reading: ReadingOptions,
+    forced_kind: ColumnKind | None,
 ) -> Column:
     """What one column is taken for. Raises UsageError for a column that can be read in several
     ways."""
-    if forced == LEFT_OUT:
-        return Column(name, LEFT_OUT, "You left it out.")
-    if forced == CATEGORY:
-        return make_category_column(name, cells, train, reading, "You said so.")
-    if forced == WORDS:
-        return Column(name, WORDS, "You said so.", missing=reading.missing_numbers)
-    if not forced and name.casefold() in reading.left_out_reasons:
-        return Column(name, LEFT_OUT, reading.left_out_reasons[name.casefold()])
+    if forced_kind == LEFT_OUT:
+        return Column(column_name, LEFT_OUT, "You left it out.")
+    if forced_kind == CATEGORY:
+        return make_category_column(column_name, cells, is_training_row, reading, "You said so.")
+    if forced_kind == WORDS:
+        return Column(column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers)
+    if not forced_kind and column_name.casefold() in reading.left_out_reasons:
+        return Column(column_name, LEFT_OUT, reading.left_out_reasons[column_name.casefold()])
     if cells.isna().all():
-        return Column(name, LEFT_OUT, "It has no values.")
-    if traits is None:
-        reason = "" if forced else explain_row_number(name, cells.dropna(), is_saved_index)
+        return Column(column_name, LEFT_OUT, "It has no values.")
+    if number_traits is None:
+        reason = (
+            ""
+            if forced_kind
+            else explain_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
+        )
         if reason:
-            return Column(name, LEFT_OUT, reason)
-        return Column(name, NUMBER, "Its values are numbers.", missing=reading.missing_numbers)
-    if not len(traits.texts):
-        return Column(name, LEFT_OUT, "It has no values.", missing=reading.missing_numbers)
-    time_format = find_time_format(name, traits.texts, reading)
+            return Column(column_name, LEFT_OUT, reason)
+        return Column(
+            column_name,
+            NUMBER,
+            "Its values are numbers.",
+            missing=reading.texts_for_missing_numbers,
+        )
+    if not len(number_traits.texts):
+        return Column(
+            column_name, LEFT_OUT, "It has no values.", missing=reading.texts_for_missing_numbers
+        )
+    time_format = find_time_format(column_name, number_traits.texts, reading)
     if time_format:
-        return make_time_column(name, time_format, reading)
-    if traits.is_number:
-        column = make_number_column(name, traits, evidence, is_saved_index, reading, forced)
+        return make_time_column(column_name, time_format, reading)
+    if number_traits.are_all_numbers:
+        column = make_number_column(
+            column_name, number_traits, certain_decimal_marks, is_saved_index, reading, forced_kind
+        )
         if column is not None:
             return column
-    elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
-        refuse_text_among_numbers(name, traits, reading)
-    return make_text_column(name, cells, traits, train, is_saved_index, reading)
+    elif number_traits.share >= MOSTLY or forced_kind == NUMBER or is_mostly_numbers(number_traits):
+        raise_text_among_numbers_error(column_name, number_traits, reading)
+    return make_text_column(
+        column_name, cells, number_traits, is_training_row, is_saved_index, reading
+    )
 
 
-def make_time_column(name: str, time_format: str, reading: Reading) -> Column:
+def make_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
     """A column of dates, or of times of day."""
     what = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
         what = "times of day, as seconds"
     reason = f"Its values are {what} ({time_format})."
-    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.missing_numbers)
+    return Column(
+        column_name,
+        NUMBER,
+        reason,
+        time_format=time_format,
+        missing=reading.texts_for_missing_numbers,
+    )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, NumberTraits]:
+def find_number_traits_by_column(
+    table: DataFrame, reading: ReadingOptions
+) -> dict[str, NumberTraits]:
     """What the columns of texts say about numbers, by the name of the column."""
     traits = {}
     for name in table.columns:
@@ -243,125 +281,135 @@ def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, Number
     return traits
 
 
-def find_number_traits(cells: Series, reading: Reading) -> NumberTraits:
+def find_number_traits(cells: Series, reading: ReadingOptions) -> NumberTraits:
     """What a column's texts say about numbers."""
-    texts = mask_missing(to_texts(cells), reading.missing_numbers).dropna()
-    cells_of_texts = {text: split_valid_number(text) for text in texts.unique()}
+    texts = replace_missing_texts_by_none(
+        convert_column_to_texts(cells), reading.texts_for_missing_numbers
+    ).dropna()
+    cells_of_texts = {text: split_if_valid_number(text) for text in texts.unique()}
     numbers = [cell for cell in cells_of_texts.values() if cell is not None]
     share = 0.0
     if len(texts):
         share = float(texts.map(lambda text: cells_of_texts[text] is not None).mean())
     decimals = []
     for decimal in BODIES:
-        if numbers and all(parse_number_body(cell, decimal, True) is not None for cell in numbers):
+        if numbers and all(
+            parse_number_with_decimal_mark(cell, decimal, True) is not None for cell in numbers
+        ):
             decimals.append(decimal)
     marks = "".join(mark for mark in ".," if any(mark in cell.body for cell in numbers))
     return NumberTraits(cells_of_texts, texts, share, tuple(decimals), marks)
 
 
-def split_valid_number(text: str) -> NumberCell | None:
-    """The parts of a number in either convention; None for a text that is no number."""
-    cell = split_number_text(text)
+def split_if_valid_number(text: str) -> NumberCell | None:
+    """The parts of a number in either convention; None for a text that is not a number."""
+    cell = split_number_and_unit(text)
     if cell is None:
         return None
-    if all(parse_number_body(cell, decimal, True) is None for decimal in BODIES):
+    if all(parse_number_with_decimal_mark(cell, decimal, True) is None for decimal in BODIES):
         return None
     return cell
 
 
-def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading: Reading) -> str:
-    """The decimal mark of a column of numbers. Raises UsageError where it can be read in two
+def choose_decimal_mark(
+    column_name: str,
+    number_traits: NumberTraits,
+    certain_decimal_marks: set[DecimalMark],
+    reading: ReadingOptions,
+) -> DecimalMark:
+    """The decimal mark of a column of numbers. Raises UsageError if it can be read in two
     ways."""
     if reading.decimal:
-        if reading.decimal not in traits.decimals:
-            wrong = find_unreadable(traits, reading.decimal)
+        if reading.decimal not in number_traits.decimals:
+            wrong = find_first_unreadable_number(number_traits, reading.decimal)
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds {wrong!r}, which is no number with "
+                f"Column {column_name!r} of {reading.file} holds {wrong!r}, which is no number with "
                 f"decimal={reading.decimal}; correct it, or leave decimal out."
             )
         return reading.decimal
-    if not traits.decimals:
-        with_point = find_unreadable(traits, ",")
-        with_comma = find_unreadable(traits, ".")
+    if not number_traits.decimals:
+        with_point = find_first_unreadable_number(number_traits, ",")
+        with_comma = find_first_unreadable_number(number_traits, ".")
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds {with_point!r} and {with_comma!r}, a point "
+            f"Column {column_name!r} of {reading.file} holds {with_point!r} and {with_comma!r}, a point "
             "and a comma as decimal marks; write all cells alike."
         )
-    if not traits.is_two_way:
-        return traits.decimals[0]
-    if len(evidence) == 1:
-        return next(iter(evidence))
-    if traits.marks == "." and not evidence and reading.separator != ";":
+    if not number_traits.has_two_decimal_readings:
+        return number_traits.decimals[0]
+    if len(certain_decimal_marks) == 1:
+        return next(iter(certain_decimal_marks))
+    if number_traits.marks == "." and not certain_decimal_marks and reading.separator != ";":
         return "."
     example = next(
-        text for text, cell in traits.cells.items() if cell and re.search("[.,]", cell.body)
+        text for text, cell in number_traits.cells.items() if cell and re.search("[.,]", cell.body)
     )
     raise UsageError(
-        f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
+        f"Column {column_name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
         "?decimal=point or ?decimal=comma, whichever is its decimal mark."
     )
 
 
-def find_unreadable(traits: NumberTraits, decimal: str) -> str:
+def find_first_unreadable_number(traits: NumberTraits, decimal_mark: DecimalMark) -> str:
     """The first number of a column that cannot be read with a decimal mark."""
     for text, cell in traits.cells.items():
-        if cell and parse_number_body(cell, decimal, True) is None:
+        if cell and parse_number_with_decimal_mark(cell, decimal_mark, True) is None:
             return text
-    raise AssertionError(f"all numbers can be read with {decimal!r}")
+    raise AssertionError(f"all numbers can be read with {decimal_mark!r}")
 
 
-def find_decimal_evidence(columns: Iterable[NumberTraits]) -> set[str]:
+def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
     """The decimal marks of the columns that can be read in one way alone."""
-    evidence = set()
-    for traits in columns:
-        if traits.is_number and traits.marks and len(traits.decimals) == 1:
+    evidence: set[DecimalMark] = set()
+    for traits in traits_of_columns:
+        if traits.are_all_numbers and traits.marks and len(traits.decimals) == 1:
             evidence.add(traits.decimals[0])
     return evidence
 
 
 def make_number_column(
-    name: str,
-    traits: NumberTraits,
-    evidence: set[str],
+    column_name: str,
+    number_traits: NumberTraits,
+    certain_decimal_marks: set[DecimalMark],
     is_saved_index: bool,
-    reading: Reading,
-    forced: str,
+    reading: ReadingOptions,
+    forced_kind: ColumnKind | None,
 ) -> Column | None:
-    """A column all of whose cells are numbers; None where they are names of categories, such as 1a,
-    2b."""
-    numbers = {text: cell for text, cell in traits.cells.items() if cell is not None}
-    units = {normalise_unit(cell.unit): cell.unit for cell in numbers.values()}
+    """A column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
+    numbers = {text: cell for text, cell in number_traits.cells.items() if cell is not None}
+    units = {normalise_unit_spelling(cell.unit): cell.unit for cell in numbers.values()}
     if len(units) > 1:
-        if forced != NUMBER and not any(is_plausible_unit(unit) for unit in units):
+        if forced_kind != NUMBER and not any(is_plausible_unit(unit) for unit in units):
             return None
-        refuse_mixed_units(name, numbers, sorted(units), reading)
+        raise_mixed_units_error(column_name, numbers, sorted(units), reading)
     unit = next(iter(units.values()))
     compared = [text for text, cell in numbers.items() if cell.compare]
-    if len(compared) == len(numbers) and forced != NUMBER:
+    if len(compared) == len(numbers) and forced_kind != NUMBER:
         return None
     is_whole = all(re.fullmatch(r"\d+(\.0+)?", cell.body) for cell in numbers.values())
-    has_digits_alone = all(is_digits_alone(cell) for cell in numbers.values())
+    has_digits_alone = all(is_written_in_digits_alone(cell) for cell in numbers.values())
     is_integer = has_digits_alone and not unit and not compared
     # Numbers of rows and of people become 1.0 where some of them were missing.
-    may_number_rows = is_integer or is_whole and not unit and is_row_or_group_name(name)
-    if may_number_rows and not forced:
-        reason = explain_row_number(name, traits.texts, is_saved_index)
+    may_number_rows = (
+        is_integer or is_whole and not unit and is_row_number_or_person_id_name(column_name)
+    )
+    if may_number_rows and not forced_kind:
+        reason = explain_row_number_or_person_id(column_name, number_traits.texts, is_saved_index)
         if reason:
-            return Column(name, LEFT_OUT, reason)
-    if is_integer and not forced and is_code(traits.texts):
-        if traits.texts.nunique() <= MOST_CATEGORIES:
+            return Column(column_name, LEFT_OUT, reason)
+    if is_integer and not forced_kind and are_fixed_length_codes(number_traits.texts):
+        if number_traits.texts.nunique() <= MOST_CATEGORIES:
             return None
-        example = traits.texts.iloc[0]
+        example = number_traits.texts.iloc[0]
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds codes with leading zeros, such as "
-            f"{example!r}; say what it is: ?number={name}, ?words={name} or ?leave_out={name}."
+            f"Column {column_name!r} of {reading.file} holds codes with leading zeros, such as "
+            f"{example!r}; say what it is: ?number={column_name}, ?words={column_name} or ?leave_out={column_name}."
         )
-    decimal = choose_decimal(name, traits, evidence, reading)
-    grouped = any(is_grouped(cell, decimal) for cell in numbers.values())
+    decimal = choose_decimal_mark(column_name, number_traits, certain_decimal_marks, reading)
+    grouped = any(has_grouped_thousands(cell, decimal) for cell in numbers.values())
     details = []
     if unit:
         details.append(f"in {unit}")
-    if decimal == "," and "," in traits.marks:
+    if decimal == "," and "," in number_traits.marks:
         details.append("with a decimal comma")
     if grouped:
         details.append("with grouped thousands")
@@ -370,13 +418,13 @@ def make_number_column(
         details.append(f"where {compared[0]!r} counts as {value}")
     reason = f"Its values are numbers {', '.join(details)}".strip() + "."
     return Column(
-        name,
+        column_name,
         NUMBER,
         reason,
         decimal=decimal,
         grouped=grouped,
         unit=unit,
-        missing=reading.missing_numbers,
+        missing=reading.texts_for_missing_numbers,
     )
 
 
@@ -387,34 +435,34 @@ def is_plausible_unit(unit: str) -> bool:
     return len(unit) > 1 or not unit.isalpha()
 
 
-def refuse_mixed_units(
-    name: str, numbers: dict[str, NumberCell], units: list[str], reading: Reading
-) -> None:
+def raise_mixed_units_error(
+    column_name: str, cells: dict[str, NumberCell], units: list[str], reading: ReadingOptions
+) -> NoReturn:
     """Raises UsageError, which names a cell of each of the first two units."""
     examples = []
     for unit in units[:2]:
         examples.append(
-            next(text for text, cell in numbers.items() if normalise_unit(cell.unit) == unit)
+            next(text for text, cell in cells.items() if normalise_unit_spelling(cell.unit) == unit)
         )
     first_example, second_example = examples
     raise UsageError(
-        f"Column {name!r} of {reading.file} holds {first_example!r} and {second_example!r}; write all numbers with "
-        f"the same unit, or with none, or say ?category={name}."
+        f"Column {column_name!r} of {reading.file} holds {first_example!r} and {second_example!r}; "
+        f"write all numbers with the same unit, or with none, or say ?category={column_name}."
     )
 
 
-def is_digits_alone(cell: NumberCell) -> bool:
+def is_written_in_digits_alone(cell: NumberCell) -> bool:
     """Whether a number is written in digits alone, without a point, a comma or an exponent."""
     return cell.body.isdecimal() and not cell.exponent
 
 
-def is_grouped(cell: NumberCell, decimal: str) -> bool:
+def has_grouped_thousands(cell: NumberCell, decimal_mark: DecimalMark) -> bool:
     """Whether the thousands of a number are grouped."""
     has_several_groups = len(re.findall(r"\d+", cell.body)) > 1
-    return has_several_groups and parse_number_body(cell, decimal, False) is None
+    return has_several_groups and parse_number_with_decimal_mark(cell, decimal_mark, False) is None
 
 
-def is_code(texts: Series) -> bool:
+def are_fixed_length_codes(texts: Series) -> bool:
     """Whether whole numbers are codes: all of three or more digits, as many in each, and some begin
     with 0."""
     lengths = texts.str.len()
@@ -430,81 +478,95 @@ def is_mostly_numbers(traits: NumberTraits) -> bool:
     return traits.share >= 0.5 and len(numbers) > FEW_CATEGORIES and len(bands) * 2 < len(numbers)
 
 
-def refuse_text_among_numbers(name: str, traits: NumberTraits, reading: Reading) -> None:
-    """Raises UsageError, which names the first cell that is no number."""
+def raise_text_among_numbers_error(
+    column_name: str, traits: NumberTraits, reading: ReadingOptions
+) -> None:
+    """Raises UsageError, which names the first cell that is not a number."""
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
             as_missing = f"?missing={text[:40]} or " if text.isprintable() else ""
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds numbers, but {text[:40]!r} in line "
+                f"Column {column_name!r} of {reading.file} holds numbers, but {text[:40]!r} in line "
                 f"{line}; correct that cell, leave it empty for a missing value, or say "
-                f"{as_missing}?category={name}."
+                f"{as_missing}?category={column_name}."
             )
 
 
 # -------------------------------------------------------------------------------------------- texts
 def make_text_column(
-    name: str,
+    column_name: str,
     cells: Series,
-    traits: NumberTraits,
-    train: np.ndarray,
+    number_traits: NumberTraits,
+    is_training_row: BooleanPerSample,
     is_saved_index: bool,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> Column:
     """A column of texts: a category, words, or names of the rows."""
-    texts = mask_missing(to_texts(cells), reading.missing_texts)
+    texts = replace_missing_texts_by_none(
+        convert_column_to_texts(cells), reading.texts_for_missing_categories
+    )
     present = texts.dropna()
     is_unique = present.is_unique and len(present) > 1
     has_blanks = bool(present.str.contains(r"\s").any())
-    has_row_names = is_row_name(name) or is_counted_text(present)
-    names_rows = Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
+    has_row_names = is_row_number_name(column_name) or are_numbered_with_one_prefix(present)
+    names_rows = Column(
+        column_name, LEFT_OUT, "Every row has a value of its own: it names the rows."
+    )
     if is_unique and (is_saved_index or not has_blanks and has_row_names):
         return names_rows
-    has_many = present.nunique() > MOST_CATEGORIES or len(split_into_words(name)) > 1
-    if is_group_name(name) and not is_unique and has_many:
+    has_many = present.nunique() > MOST_CATEGORIES or len(split_name_into_words(column_name)) > 1
+    if is_person_id_name(column_name) and not is_unique and has_many:
         return Column(
-            name, LEFT_OUT, f"It names whose rows these are; ?group={name} keeps them in one part."
+            column_name,
+            LEFT_OUT,
+            f"It names whose rows these are; ?group={column_name} keeps them in one part.",
         )
     share_of_bands = present.map(is_number_range).mean() if len(present) else 0
-    most = MOST_CATEGORIES
-    if share_of_bands < 0.5 and traits.share >= 0.5:
-        most = FEW_CATEGORIES
-    if texts[train].nunique() <= most:
-        return make_category_column(name, cells, train, reading, "")
-    is_nearly_number = present.map(looks_numeric)
+    most_categories = MOST_CATEGORIES
+    if share_of_bands < 0.5 and number_traits.share >= 0.5:
+        most_categories = FEW_CATEGORIES
+    if texts[is_training_row].nunique() <= most_categories:
+        return make_category_column(column_name, cells, is_training_row, reading, "")
+    is_nearly_number = present.map(looks_like_number_with_short_suffix)
     if len(present) and is_nearly_number.mean() >= 0.5:
         example = present[is_nearly_number].iloc[0]
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds {example[:40]!r} and other values that are "
-            f"nearly numbers; write plain numbers, or say what it is: ?category={name}, "
-            f"?words={name} or ?leave_out={name}."
+            f"Column {column_name!r} of {reading.file} holds {example[:40]!r} and other values that are "
+            f"nearly numbers; write plain numbers, or say what it is: ?category={column_name}, "
+            f"?words={column_name} or ?leave_out={column_name}."
         )
     if is_unique and not has_blanks and texts.notna().all():
         return names_rows
     reason = f"It has more than {MOST_CATEGORIES} different texts: their words are hashed."
-    return Column(name, WORDS, reason, missing=reading.missing_numbers)
+    return Column(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
 def make_category_column(
-    name: str, cells: Series, train: np.ndarray, reading: Reading, reason: str
+    column_name: str,
+    cells: Series,
+    is_training_row: BooleanPerSample,
+    reading: ReadingOptions,
+    reason: str,
 ) -> Column:
     """A column of a few texts; those of the training rows get a feature each."""
-    texts = mask_missing(to_texts(cells), reading.missing_texts)
+    texts = replace_missing_texts_by_none(
+        convert_column_to_texts(cells), reading.texts_for_missing_categories
+    )
     ignore_case = bool(reading.ignore_case)
-    categories = list_distinct_texts(texts[train].dropna().unique(), ignore_case)
-    known_keys = {make_category_key(text, ignore_case) for text in categories}
+    categories = list_distinct_texts(texts[is_training_row].dropna().unique(), ignore_case)
+    known_keys = {normalise_category_text(text, ignore_case) for text in categories}
     other_categories = []
     for text in list_distinct_texts(texts.dropna().unique(), ignore_case):
-        if make_category_key(text, ignore_case) not in known_keys:
+        if normalise_category_text(text, ignore_case) not in known_keys:
             other_categories.append(text)
     return Column(
-        name,
+        column_name,
         CATEGORY,
         reason or f"It has {len(categories)} different values.",
         categories=tuple(categories),
         other_categories=tuple(other_categories),
         ignore_case=ignore_case,
-        missing=reading.missing_texts,
+        missing=reading.texts_for_missing_categories,
     )
 
 
@@ -512,7 +574,7 @@ def list_distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
     """The texts in alphabetical order, each category once: 1 and 1.0 are one."""
     by_key: dict = {}
     for text in sorted(texts):
-        by_key.setdefault(make_category_key(text, ignore_case), text)
+        by_key.setdefault(normalise_category_text(text, ignore_case), text)
     return sorted(by_key.values())
 
 
@@ -526,12 +588,12 @@ def is_number_range(text: str) -> bool:
     return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-def looks_numeric(text: str) -> bool:
+def looks_like_number_with_short_suffix(text: str) -> bool:
     """Whether a text is nearly a number: it begins with digits, and hardly a letter follows.
 
-    >>> looks_numeric("120/80"), looks_numeric("12 mg")
+    >>> looks_like_number_with_short_suffix("120/80"), looks_like_number_with_short_suffix("12 mg")
     (True, True)
-    >>> looks_numeric("E11.9"), looks_numeric("3 weeks of pain")
+    >>> looks_like_number_with_short_suffix("E11.9"), looks_like_number_with_short_suffix("3 weeks of pain")
     (False, False)
     """
     letters = sum(character.isalpha() for character in text)
@@ -539,22 +601,25 @@ def looks_numeric(text: str) -> bool:
     return begins_with_number is not None and letters <= 6
 
 
-def find_time_format(name: str, texts: Series, reading: Reading) -> str:
+def find_time_format(column_name: str, texts: Series, reading: ReadingOptions) -> str:
     """The form of a column of dates or times of day, "" for others. Raises UsageError for dates
     that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
-        if re.fullmatch(pattern, sample, re.ASCII) and parse_times(texts, clock).notna().all():
+        if (
+            re.fullmatch(pattern, sample, re.ASCII)
+            and convert_times_to_days_or_seconds(texts, clock).notna().all()
+        ):
             return clock
     if not DATE_LIKE.fullmatch(sample):
         return ""
     distinct = texts.drop_duplicates()
     for time_format in DATE_FORMATS:
-        if parse_times(distinct, time_format).notna().all():
+        if convert_times_to_days_or_seconds(distinct, time_format).notna().all():
             return time_format
     for day_first, month_first in TWO_WAY_DATES:
-        days = parse_times(distinct, day_first)
-        months = parse_times(distinct, month_first)
+        days = convert_times_to_days_or_seconds(distinct, day_first)
+        months = convert_times_to_days_or_seconds(distinct, month_first)
         fits_day_first = days.notna().all()
         fits_month_first = months.notna().all()
         if fits_day_first and not fits_month_first:
@@ -568,36 +633,36 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
         if reading.dates == MONTH_FIRST:
             return month_first
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be read "
+            f"Column {column_name!r} of {reading.file} holds dates such as {sample!r}, which can be read "
             f"in two ways; say ?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
         )
     return ""
 
 
 # ------------------------------------------------------------------------------------ names of rows
-def split_into_words(name: str) -> list[str]:
+def split_name_into_words(column_name: str) -> list[str]:
     """The words of a column's name.
 
-    >>> split_into_words("PatientID"), split_into_words("row_nr"), split_into_words("Unnamed: 0")
+    >>> split_name_into_words("PatientID"), split_name_into_words("row_nr"), split_name_into_words("Unnamed: 0")
     (['patient', 'id'], ['row', 'nr'], ['unnamed', '0'])
     """
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", name)
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", column_name)
     return [word.lower() for word in words]
 
 
-def is_row_name(name: str) -> bool:
+def is_row_number_name(column_name: str) -> bool:
     """Whether a column's name says that it numbers the rows."""
-    parts = split_into_words(name)
-    text = name.lower().strip()
+    parts = split_name_into_words(column_name)
+    text = column_name.lower().strip()
     if re.fullmatch(rf"({ROW_STEMS})s?[ _.-]?({NUMBER_WORDS})", text) or text in WHOLE_NAMES:
         return True
     return bool(parts) and (parts[-1] in ROW_NAMES or parts[0] in ("id", "unnamed"))
 
 
-def is_group_name(name: str) -> bool:
+def is_person_id_name(column_name: str) -> bool:
     """Whether a column's name says that it numbers people, who may have several rows."""
-    parts = split_into_words(name)
-    text = name.lower().strip()
+    parts = split_name_into_words(column_name)
+    text = column_name.lower().strip()
     if re.fullmatch(rf"({GROUP_STEMS})s?[ _.-]?({NUMBER_WORDS})", text):
         return True
     if text in ("mrn", "pid", "patient", "subject", "participant"):
@@ -605,13 +670,13 @@ def is_group_name(name: str) -> bool:
     return bool(parts) and parts[0] in GROUP_NAMES and parts[-1] in ROW_NAMES
 
 
-def is_row_or_group_name(name: str) -> bool:
+def is_row_number_or_person_id_name(column_name: str) -> bool:
     """Whether a column's name says that it numbers rows or people."""
-    return is_row_name(name) or is_group_name(name)
+    return is_row_number_name(column_name) or is_person_id_name(column_name)
 
 
-def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
-    """Why a column of whole numbers is no feature, "" where it is one.
+def explain_row_number_or_person_id(column_name: str, values: Series, is_saved_index: bool) -> str:
+    """Why a column of whole numbers is not a feature, "" if it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or
     have such a name, or where they are the first column and have no name, as an index has that was
@@ -623,23 +688,21 @@ def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         is_whole = (numbers == np.floor(numbers)).all()
         is_integer = values.dtype.kind in "iu"
-        if not is_integer and not (is_whole and is_row_or_group_name(name)):
+        if not is_integer and not (is_whole and is_row_number_or_person_id_name(column_name)):
             return ""
     else:
         number_of_text = {}
         for text in values.unique():
-            cell = split_valid_number(text)
-            number_of_text[text] = parse_number_body(cell, ".", True) if cell else None
+            cell = split_if_valid_number(text)
+            number_of_text[text] = parse_number_with_decimal_mark(cell, ".", True) if cell else None
         numbers = values.map(number_of_text).to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):
-        if is_group_name(name):
-            return (
-                f"It names whose rows these are; ?group={name} keeps the rows of each in one part."
-            )
+        if is_person_id_name(column_name):
+            return f"It names whose rows these are; ?group={column_name} keeps the rows of each in one part."
         return ""
     if is_saved_index:
         return "It is an index that was saved with the table: it names the rows."
-    if is_row_name(name):
+    if is_row_number_name(column_name):
         return "Every row has a number of its own, and its name says that it names the rows."
     steps = np.diff(numbers)
     sorted_steps = np.diff(np.sort(numbers))
@@ -648,7 +711,7 @@ def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     return ""
 
 
-def is_counted_text(texts: Series) -> bool:
+def are_numbered_with_one_prefix(texts: Series) -> bool:
     """Whether texts are one prefix and a count, as P001, P002."""
     parts = texts.str.extract(r"^(?P<prefix>\D*)(?P<count>\d+)(?P<suffix>\D*)$")
     if len(texts) < 3 or parts.isna().any(axis=None):

@@ -19,7 +19,7 @@ cholesterol or a blood pressure of 0, which nobody can have.
     Long Beach       200        75 %
 
 It is a table like a person's own (`tables.py`): numbers are standardised and a missing one becomes
-the mean; words are a column for each value, all 0 where there is none. What is missing betrays the
+the mean; words are a column for each value, all 0 if there is none. What is missing betrays the
 hospital: `ca` and `thal` are nearly complete in Cleveland alone, `slope` is missing for two
 patients of three in Hungary, and Switzerland measured no cholesterol. A model can read the hospital
 off the gaps. A fifth of each hospital's patients, with and without disease, is for testing.
@@ -62,8 +62,14 @@ from pathlib import Path
 import numpy as np
 
 from fedlab_nb.data import tables
+from fedlab_nb.data.array_types import BooleanPerSample, ClientOfSample, GroupOfSample, LabelArray
 from fedlab_nb.data.arrays import scale_samples
-from fedlab_nb.data.dataset import Dataset, Description, hash_parts, make_dataset
+from fedlab_nb.data.dataset import (
+    Dataset,
+    Description,
+    hash_to_content_id,
+    make_dataset_from_ready_arrays,
+)
 from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.declared import read_toml
 
@@ -78,7 +84,7 @@ HEART_VERSION = 2  # raise it whenever `heart` has other numbers: it is part of 
 DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
-def list_left_out_clients() -> dict[str, str]:
+def list_left_out_clients_by_dataset_name() -> dict[str, str]:
     """Which client is left out, by the name of the data set: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
@@ -88,7 +94,7 @@ def list_left_out_clients() -> dict[str, str]:
     return left_out
 
 
-LEFT_OUT = list_left_out_clients()
+LEFT_OUT = list_left_out_clients_by_dataset_name()
 NAMES = (*CLIENTS, *LEFT_OUT)
 
 
@@ -96,7 +102,7 @@ NAMES = (*CLIENTS, *LEFT_OUT)
 def load(name: str) -> Dataset:
     """`heart`: x [N, 25], y 1 for disease; `watch`: x [N, 6, 100], y the exercise; `mails`: x
     [N, 512], y 1: spam."""
-    kind = find_kind(name)
+    kind = find_base_dataset_name(name)
     card = read_toml("data/datasets.toml")["menu"][kind]["card"]
     if kind == "heart":
         return load_heart(name, card)
@@ -109,119 +115,133 @@ def describe(name: str) -> Description:
     return load(name).describe()
 
 
-def find_kind(name: str) -> str:
+def find_base_dataset_name(name: str) -> str:
     """The data set of CLIENTS that a name such as "watch:3" belongs to."""
     return name.partition(":")[0]
 
 
 # ------------------------------------------------------------------------------ the three data sets
-def load_heart(name: str, card: str) -> Dataset:
-    def split(y: np.ndarray, owner: np.ndarray) -> np.ndarray:
+def load_heart(dataset_name: str, source_note: str) -> Dataset:
+    def split(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
+        assert owner is not None  # the hospitals are named
         class_of_hospital = len(HOSPITALS) * y + owner
-        drawn = tables.draw_test_rows(class_of_hospital, owner)
-        return choose_test_samples(name, owner, drawn)
+        default_test = tables.draw_test_rows(class_of_hospital, owner)
+        return choose_test_samples(dataset_name, owner, default_test)
 
-    digest = hash_parts(name, HEART_VERSION, HEART.read_bytes())
-    dataset = tables.load(HEART, {}, digest, split, name=name)
-    return replace(dataset, note=f"{card} {dataset.note}")
+    digest = hash_to_content_id(dataset_name, HEART_VERSION, HEART.read_bytes())
+    dataset = tables.load_table(HEART, {}, digest, split, dataset_name=dataset_name)
+    return replace(dataset, note=f"{source_note} {dataset.note}")
 
 
-def load_watch(name: str, card: str) -> Dataset:
+def load_watch(dataset_name: str, source_note: str) -> Dataset:
     with np.load(WATCH, allow_pickle=False) as file:
         x = file["x"]
         y = file["label"]
         person = file["person"]
         recording = file["recording"]
         class_names = tuple(map(str, file["exercises"]))
-    test = choose_test_samples(name, person, mark_last_fifth(recording))
+    test = choose_test_samples(dataset_name, person, mark_last_fifth_of_each_recording(recording))
     scaled, schema, scale_note = scale_samples({"x_train": x[~test], "x_test": x[test]})
-    bytes_up, bytes_down = tables.count_sums_bytes(x.shape[1])
+    bytes_up, bytes_down = tables.count_bytes_to_standardise_columns(x.shape[1])
     note = (
-        f"{card} {scale_note} Each client sends count, sum and sum of squares of each channel once "
+        f"{source_note} {scale_note} Each client sends count, sum and sum of squares of each channel once "
         f"({bytes_up} bytes), and gets {bytes_down} bytes back; a run's bytes do not count these."
     )
-    dataset = make_split_dataset(name, WATCH, scaled, y, person, test, class_names, note)
+    dataset = make_split_dataset(dataset_name, WATCH, scaled, y, person, test, class_names, note)
     schema = replace(schema, class_names=class_names, client_names=dataset.client_names)
     return replace(dataset, schema=schema)
 
 
-def load_mails(name: str, card: str) -> Dataset:
+def load_mails(dataset_name: str, source_note: str) -> Dataset:
     with np.load(MAILS, allow_pickle=False) as file:
         counts = file["counts"].astype(np.int64)
         y = file["spam"].astype(np.int64)
         mailing_list = file["source"].astype(np.int64)
-    logarithms = compute_logarithms(counts)
+    logarithms = compute_rounded_log1p(counts)
     length = np.sqrt(sum_in_fixed_order((logarithms * logarithms).T))[:, None]
     length[length == 0] = 1  # a mail without words stays 0
     x = (logarithms * np.sqrt(counts.shape[1]) / length).astype(np.float32)
     class_of_list = len(LISTS) * y + mailing_list
-    drawn = tables.draw_test_rows(class_of_list, mailing_list)
-    test = choose_test_samples(name, mailing_list, drawn)
+    default_test = tables.draw_test_rows(class_of_list, mailing_list)
+    test = choose_test_samples(dataset_name, mailing_list, default_test)
     parts = {"x_train": x[~test], "x_test": x[test]}
-    return make_split_dataset(name, MAILS, parts, y, mailing_list, test, ("ham", "spam"), card)
+    return make_split_dataset(
+        dataset_name, MAILS, parts, y, mailing_list, test, ("ham", "spam"), source_note
+    )
 
 
-def compute_logarithms(counts: np.ndarray) -> np.ndarray:
+def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
     """log(1 + count) of counts 0..7, each a multiple of 2^-44: the last bits of a library's
     logarithm depend on the processor, and none of these eight lies near the middle between two
     multiples."""
     exact = np.array([math.log1p(count) for count in range(8)])
-    return (np.rint(exact * 2.0**44) / 2.0**44)[counts]
+    return (np.rint(exact * 2.0**44) / 2.0**44)[small_counts]
 
 
-# --------------------------------------------------------------------------------------- test samples
-def choose_test_samples(name: str, owner: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """bool [N], the test samples: all of the client that `name` leaves out, else the `usual`
-    ones."""
-    if name not in LEFT_OUT:
-        return usual
-    clients = CLIENTS[find_kind(name)]
-    return owner == clients.index(LEFT_OUT[name])
+# --------------------------------------------------------------------------------------- test
+# samples
+def choose_test_samples(
+    dataset_name: str, client_of_sample: ClientOfSample, is_default_test_sample: BooleanPerSample
+) -> BooleanPerSample:
+    """bool [N], the test samples: all of the client that `dataset_name` leaves out, else the
+    `is_default_test_sample` ones."""
+    if dataset_name not in LEFT_OUT:
+        return is_default_test_sample
+    clients = CLIENTS[find_base_dataset_name(dataset_name)]
+    return client_of_sample == clients.index(LEFT_OUT[dataset_name])
 
 
-def mark_last_fifth(recording: np.ndarray) -> np.ndarray:
+def mark_last_fifth_of_each_recording(recording_of_window: GroupOfSample) -> BooleanPerSample:
     """bool [N]: the last fifth of the windows of each recording, rounded down, which stand in the
     order of time.
 
-    >>> mark_last_fifth(np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])).nonzero()[0].tolist()
+    >>> mark_last_fifth_of_each_recording(np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])).nonzero()[0].tolist()
     [9]
     """
-    is_last_fifth = np.zeros(len(recording), dtype=bool)
-    for number in np.unique(recording):
-        rows = np.flatnonzero(recording == number)
+    is_last_fifth = np.zeros(len(recording_of_window), dtype=bool)
+    for number in np.unique(recording_of_window):
+        rows = np.flatnonzero(recording_of_window == number)
         first_of_fifth = len(rows) - len(rows) // 5
         is_last_fifth[rows[first_of_fifth:]] = True
     return is_last_fifth
 
 
 def make_split_dataset(
-    name: str,
+    dataset_name: str,
     file: Path,
-    x: dict[str, np.ndarray],
-    y: np.ndarray,
-    owner: np.ndarray,
-    test: np.ndarray,
+    samples_by_part: dict[str, np.ndarray],
+    labels: LabelArray,
+    client_of_sample: ClientOfSample,
+    is_test_sample: BooleanPerSample,
     class_names: tuple[str, ...],
-    note: str,
+    dataset_note: str,
 ) -> Dataset:
     """The Dataset of the parts `x_train` and `x_test`, float32.
 
-    y, owner: int [N], the labels and the clients of all samples;   test: bool [N], the test samples
+    y, owner: int [N], the labels and the clients of all samples
+    test: bool [N], the test samples
     """
-    clients, client_train = np.unique(owner[~test], return_inverse=True)
+    clients, client_train = np.unique(client_of_sample[~is_test_sample], return_inverse=True)
     arrays = {
-        **x,
-        "y_train": y[~test].astype(np.int64),
-        "y_test": y[test].astype(np.int64),
+        **samples_by_part,
+        "y_train": labels[~is_test_sample].astype(np.int64),
+        "y_test": labels[is_test_sample].astype(np.int64),
         "client_train": client_train.astype(np.int64),
     }
-    if name not in LEFT_OUT:
-        arrays["client_test"] = owner[test].astype(np.int64)
-    all_names = CLIENTS[find_kind(name)]
+    if dataset_name not in LEFT_OUT:
+        arrays["client_test"] = client_of_sample[is_test_sample].astype(np.int64)
+    all_names = CLIENTS[find_base_dataset_name(dataset_name)]
     client_names = tuple(all_names[k] for k in clients)
-    return make_dataset(name, hash_source(name, file), arrays, class_names, note, client_names)
+    return make_dataset_from_ready_arrays(
+        dataset_name,
+        hash_dataset_file(dataset_name, file),
+        arrays,
+        class_names,
+        dataset_note,
+        client_names,
+    )
 
 
 @cache
-def hash_source(name: str, file: Path) -> str:
-    return hash_parts(name, DIGEST_VERSION, file.read_bytes())
+def hash_dataset_file(name: str, file: Path) -> str:
+    return hash_to_content_id(name, DIGEST_VERSION, file.read_bytes())

@@ -27,10 +27,22 @@ classes.
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fedlab_nb.data.array_types import (
+    BooleanPerClass,
+    ClientClassCountArray,
+    ClientClassShares,
+    CountPerClass,
+    CountPerClient,
+    FontOfSample,
+    IndexArray,
+    LabelArray,
+    SharePerClient,
+    Shares,
+)
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError, check_number, check_whole_number, choose
 
@@ -38,7 +50,13 @@ PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
+Owners = np.ndarray  # int64 [N], the client that holds each sample
 REPAIRS = ("move", "redraw")
+PartitionName = Literal[
+    "dirichlet", "client_dirichlet", "classes", "quantity", "iid", "fonts", "natural"
+]
+SkewRule = Literal["dirichlet", "client_dirichlet", "classes", "quantity", "iid"]
+Repair = Literal["move", "redraw"]
 MOST_DRAWS = 1000  # of a redraw
 
 
@@ -46,10 +64,11 @@ MOST_DRAWS = 1000  # of a redraw
 class Partition:
     """Who holds which sample.
 
-    shards:  M sorted arrays of sample indices
+    shards: M sorted arrays of sample indices
     minimum: samples that every client has at least
-    moved:   how many samples were moved to keep it;   draws: how often owners were drawn
-    note:    for the reader, "" for none
+    moved: how many samples were moved to keep it
+    draws: how often owners were drawn
+    note: for the reader, "" for none
     """
 
     shards: list[np.ndarray]
@@ -60,9 +79,13 @@ class Partition:
 
 
 class OwnersAndNote(NamedTuple):
-    """owners: int64 [N], the client that holds each sample;   note: for the reader, "" for none."""
+    """Who holds each sample.
 
-    owners: np.ndarray
+    owners: int64 [N], the client that holds each sample
+    note: for the reader, "" for none
+    """
+
+    owners: Owners
     note: str
 
 
@@ -70,13 +93,13 @@ class OwnersAndNote(NamedTuple):
 class Rule:
     """A rule of RULES with its checked settings, as `partition_samples` takes them."""
 
-    name: str
+    name: SkewRule
     alpha: float
     classes_per_client: int
     size_sigma: float
 
     def draw_owners(
-        self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator
+        self, labels: LabelArray, classes: int, clients: int, rng: np.random.Generator
     ) -> OwnersAndNote:
         """Deal out the samples of a data set by this rule."""
         samples = len(labels)
@@ -90,35 +113,36 @@ class Rule:
             sizes = split_evenly(samples, clients)
             if self.size_sigma:
                 shares = draw_lognormal_shares(clients, rng, self.size_sigma)
-                sizes = count_pieces(shares, samples)
+                sizes = convert_shares_to_sizes(shares, samples)
             owners = assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha)
             return OwnersAndNote(owners, "")
         if self.name == "classes":
-            return assign_by_classes(labels, clients, rng, self.classes_per_client)
+            return assign_fixed_number_of_classes(labels, clients, rng, self.classes_per_client)
         if self.name == "quantity":
             return OwnersAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
         return OwnersAndNote(assign_iid(samples, clients, rng), "")
 
 
 def partition_samples(
-    labels: np.ndarray,
+    labels: LabelArray,
     classes: int,
     clients: int,
     rng: np.random.Generator,
     *,
-    partition: str = "dirichlet",
+    partition: SkewRule = "dirichlet",
     alpha: float = 0.1,
     classes_per_client: int = 2,
     size_sigma: float = 0.0,
     minimum: int | None = None,
-    repair: str = "move",
+    repair: Repair = "move",
 ) -> Partition:
     """Partition samples with `labels` [N] (0..C-1) among M clients by one of RULES.
 
-    alpha: Dirichlet concentration;   classes_per_client: of the rule `classes`
+    alpha: Dirichlet concentration
+    classes_per_client: of the rule `classes`
     size_sigma: of the logarithm of the clients' wished sizes, in the rules SIZED
-    minimum: samples that each client gets at least; None: `choose_minimum`
-    repair:  how they get it, one of REPAIRS
+    minimum: samples that each client gets at least; None: `choose_minimum_samples`
+    repair: how they get it, one of REPAIRS
 
     Raises UsageError for a value out of range, and RunError when MOST_DRAWS redraws did not reach
     the minimum.
@@ -143,7 +167,7 @@ def partition_samples(
             f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²."
         )
     if minimum is None:
-        minimum = choose_minimum(n, clients)
+        minimum = choose_minimum_samples(n, clients)
     hint = f"{clients} clients share {n} training samples"
     minimum = check_whole_number("minimum", minimum, 1, n // clients, hint=hint)
 
@@ -153,128 +177,148 @@ def partition_samples(
         owner, note = rule.draw_owners(labels, classes, clients, rng)
         sizes = np.bincount(owner, minlength=clients)
         if sizes.min() >= minimum:
-            return Partition(group_by_owner(owner, clients), minimum, 0, draws, note)
+            return Partition(group_indices_by_owner(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
         raise RunError(
             f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {clients} "
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
-    shards, moved = move_to_minimum(group_by_owner(owner, clients), minimum, rng)
+    shards, moved = move_samples_to_reach_minimum(
+        group_indices_by_owner(owner, clients), minimum, rng
+    )
     note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
     return Partition(shards, minimum, moved, 1, note.strip())
 
 
-def choose_minimum(samples: int, clients: int) -> int:
+def choose_minimum_samples(sample_count: int, client_count: int) -> int:
     """The promised minimum where none is asked for: the papers' 10, or half the mean size where
     that is less."""
-    return min(10, max(1, samples // (2 * clients)))
+    return min(10, max(1, sample_count // (2 * client_count)))
 
 
 # ------------------------------------------------------------------------------- the papers' rules
 def assign_by_dirichlet(
-    labels: np.ndarray,
-    clients: int,
+    labels: LabelArray,
+    client_count: int,
     rng: np.random.Generator,
     alpha: float,
-    shares: np.ndarray | None = None,
-) -> np.ndarray:
+    client_shares: SharePerClient | None = None,
+) -> Owners:
     """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k
     already holds N/M samples or more, renormalised; the shuffled samples of c are cut at the
     cumulative sums of p (procedure of NIID-Bench, used by FENS, FedLPA, FuseFL).
 
-    shares: [M], summing to 1: client k's wished part of all samples. Its p_k is then multiplied by
-    M shares_k, and it is full at N shares_k instead of N/M.
+    client_shares: [M], summing to 1: client k's wished part of all samples. Its p_k is then
+    multiplied by M shares_k, and it is full at N shares_k instead of N/M.
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
-    sizes = np.zeros(clients, dtype=np.int64)
-    for members in shuffle_by_class(labels, rng):
-        p = draw_dirichlet(rng, alpha, clients)
+    sizes = np.zeros(client_count, dtype=np.int64)
+    for members in shuffle_indices_by_class(labels, rng):
+        p = draw_symmetric_dirichlet(rng, alpha, client_count)
         # Never all False here: while samples are left, the sum of `sizes` is below N, which is the
         # sum of the wished sizes.
-        if shares is None:
-            has_room = sizes * clients < n
+        if client_shares is None:
+            has_room = sizes * client_count < n
         else:
-            has_room = sizes < n * shares
+            has_room = sizes < n * client_shares
             if not has_room.any():  # by rounding
                 has_room[:] = True
-            p = p * shares
+            p = p * client_shares
         p = np.where(has_room, p, 0.0)
         if p.sum() > 0:
             p = p / p.sum()
         else:
             # At tiny alpha the whole mass can lie on clients that are full: draw among the others.
-            p[has_room] = draw_dirichlet(rng, alpha, int(has_room.sum()))
-        counts = count_pieces(p, len(members))
-        owner[members] = np.repeat(np.arange(clients), counts)
+            p[has_room] = draw_symmetric_dirichlet(rng, alpha, int(has_room.sum()))
+        counts = convert_shares_to_sizes(p, len(members))
+        owner[members] = np.repeat(np.arange(client_count), counts)
         sizes += counts
     return owner
 
 
 def assign_by_client_dirichlet(
-    labels: np.ndarray, classes: int, sizes: np.ndarray, rng: np.random.Generator, alpha: float
-) -> np.ndarray:
-    """Owner [N] of each sample; client k gets exactly sizes_k of them. Client k draws its mix of
-    classes q_k ~ Dir(alpha 1_C). Then, in random order, a client with room asks for one sample of a
-    class drawn from its mix; a class that has run out counts no more, and the mixes are
-    renormalised (Co-Boosting's code draws again instead, and under strong skew it never ends).
+    labels: LabelArray,
+    classes: int,
+    client_sample_counts: CountPerClient,
+    rng: np.random.Generator,
+    alpha: float,
+) -> Owners:
+    """Owner [N] of each sample; client k gets exactly sizes_k of them.
+
+    Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then, in random order, a client with
+    room asks for one sample of a class drawn from its mix. A class that has run out is left out,
+    and the mixes are renormalised. (Co-Boosting's code draws again instead; under strong skew it
+    never ends.)
     """
-    clients = len(sizes)
+    clients = len(client_sample_counts)
     pools = [np.empty(0, dtype=np.int64)] * classes
-    for members in shuffle_by_class(labels, rng):
+    for members in shuffle_indices_by_class(labels, rng):
         pools[labels[members[0]]] = members
-    left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
-    mixes = np.stack([draw_dirichlet(rng, alpha, classes) for _ in range(clients)])
-    queue = rng.permutation(np.repeat(np.arange(clients), sizes))  # who asks, one sample each
+    samples_left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
+    mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, classes) for _ in range(clients)])
+    queue = rng.permutation(
+        np.repeat(np.arange(clients), client_sample_counts)
+    )  # who asks, one sample each
     owner = np.empty(len(labels), dtype=np.int64)
     while len(queue):  # until the first class runs out, once for each class at most
-        drawn = draw_classes(mixes, left > 0, queue, rng, alpha)
-        served = count_until_a_class_runs_out(drawn, left)
-        for c in np.flatnonzero(left):
-            askers = queue[:served][drawn[:served] == c]
-            owner[pools[c][left[c] - len(askers) : left[c]]] = askers
-            left[c] -= len(askers)
+        drawn_classes = draw_class_for_each_client(mixes, samples_left > 0, queue, rng, alpha)
+        served = count_draws_until_class_runs_out(drawn_classes, samples_left)
+        for c in np.flatnonzero(samples_left):
+            askers = queue[:served][drawn_classes[:served] == c]
+            owner[pools[c][samples_left[c] - len(askers) : samples_left[c]]] = askers
+            samples_left[c] -= len(askers)
         queue = queue[served:]
     return owner
 
 
-def count_until_a_class_runs_out(drawn: np.ndarray, left: np.ndarray) -> int:
-    """How many of the classes `drawn` [n] are served, in order, until of one of them all samples
-    `left` [C] are given; all n where that is none."""
-    served = len(drawn)
-    for c in np.flatnonzero(left):
-        positions = np.flatnonzero(drawn == c)
-        if len(positions) >= left[c]:
-            served = min(served, positions[left[c] - 1] + 1)
+def count_draws_until_class_runs_out(
+    drawn_classes: LabelArray, samples_left_by_class: CountPerClass
+) -> int:
+    """How many of `drawn_classes` [n] can be served, in order, until a class has no sample left.
+
+    samples_left_by_class: [C], samples of each class that nobody has yet
+
+    All n if no class runs out."""
+    served = len(drawn_classes)
+    for c in np.flatnonzero(samples_left_by_class):
+        positions = np.flatnonzero(drawn_classes == c)
+        if len(positions) >= samples_left_by_class[c]:
+            served = min(served, positions[samples_left_by_class[c] - 1] + 1)
     return served
 
 
-def draw_classes(
-    mixes: np.ndarray,
-    is_left: np.ndarray,
-    queue: np.ndarray,
+def draw_class_for_each_client(
+    class_shares_of_clients: ClientClassShares,
+    classes_with_samples_left: BooleanPerClass,
+    client_queue: IndexArray,
     rng: np.random.Generator,
     alpha: float,
-) -> np.ndarray:
-    """A class [n] for each client of `queue` [n], from its row of `mixes` [M, C] among the classes
-    where `is_left` [C]. A client whose mix has nothing of these draws another mix of them."""
-    clients, classes = mixes.shape
-    p = np.where(is_left, mixes, 0.0)
+) -> LabelArray:
+    """Draw a class [n] for each client of `client_queue` [n], from its row of
+    `class_shares_of_clients` [M, C].
+
+    Only classes with `classes_with_samples_left` [C] are drawn. A client whose mix has none of
+    these draws another mix of them."""
+    clients, classes = class_shares_of_clients.shape
+    p = np.where(classes_with_samples_left, class_shares_of_clients, 0.0)
     for k in np.flatnonzero(p.sum(axis=1) < 1e-100):
-        p[k, is_left] = draw_dirichlet(rng, alpha, int(is_left.sum()))
+        p[k, classes_with_samples_left] = draw_symmetric_dirichlet(
+            rng, alpha, int(classes_with_samples_left.sum())
+        )
     # One search for all clients: the cumulative sums of client k lie in k..k+1.
     ends = np.cumsum(p, axis=1)
     ends = np.minimum(ends / ends[:, -1:], 1.0) + np.arange(clients)[:, None]
-    points = queue + rng.random(len(queue))
-    drawn = np.searchsorted(ends.ravel(), points, side="right") - queue * classes
+    points = client_queue + rng.random(len(client_queue))
+    drawn_classes = np.searchsorted(ends.ravel(), points, side="right") - client_queue * classes
     # A point that is rounded up to the end of the row stays in it: at its last class with p > 0.
     last_class = classes - 1 - (p[:, ::-1] > 0).argmax(axis=1)
-    return np.minimum(drawn, last_class[queue])
+    return np.minimum(drawn_classes, last_class[client_queue])
 
 
-def assign_by_classes(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, classes_per_client: int
+def assign_fixed_number_of_classes(
+    labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
 ) -> OwnersAndNote:
     """Client i gets class i mod C, then other classes at random until it has
     `classes_per_client`, classes that nobody holds first; each class is cut evenly among its
@@ -283,10 +327,10 @@ def assign_by_classes(
     """
     present = np.unique(labels)
     count = min(classes_per_client, len(present))
-    holds = np.zeros((clients, len(present)), dtype=bool)
-    holds[np.arange(clients), np.arange(clients) % len(present)] = True
+    holds = np.zeros((client_count, len(present)), dtype=bool)
+    holds[np.arange(client_count), np.arange(client_count) % len(present)] = True
     is_held = holds.sum(axis=0) > 0
-    for k in range(clients):
+    for k in range(client_count):
         for _ in range(count - 1):
             if is_held.all():
                 candidates = np.flatnonzero(~holds[k])
@@ -295,16 +339,17 @@ def assign_by_classes(
             c = rng.choice(candidates)
             holds[k, c] = True
             is_held[c] = True
-    left = np.flatnonzero(~is_held)
-    holds[np.arange(len(left)) % clients, left] = True
+    slots_left = np.flatnonzero(~is_held)
+    holds[np.arange(len(slots_left)) % client_count, slots_left] = True
     note = ""
-    if len(left):
+    if len(slots_left):
         note = (
-            f"{clients} clients with {count} classes each cover {len(present) - len(left)} of "
-            f"{len(present)} classes; the other {len(left)} were dealt out in turn."
+            f"{client_count} clients with {count} classes each cover "
+            f"{len(present) - len(slots_left)} of {len(present)} classes; "
+            f"the other {len(slots_left)} were dealt out in turn."
         )
     owner = np.empty(len(labels), dtype=np.int64)
-    for c, members in enumerate(shuffle_by_class(labels, rng)):
+    for c, members in enumerate(shuffle_indices_by_class(labels, rng)):
         holders = np.flatnonzero(holds[:, c])
         for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
             owner[part] = holder
@@ -312,31 +357,35 @@ def assign_by_classes(
 
 
 def assign_by_quantity(
-    samples: int, clients: int, rng: np.random.Generator, alpha: float
-) -> np.ndarray:
+    sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
+) -> Owners:
     """Owner [N]: random samples, sizes in proportion to exp(z / sqrt(alpha)) with z standard
     normal."""
-    sizes = count_pieces(draw_lognormal_shares(clients, rng, alpha**-0.5), samples)
-    return rng.permutation(np.repeat(np.arange(clients), sizes))
+    sizes = convert_shares_to_sizes(
+        draw_lognormal_shares(client_count, rng, alpha**-0.5), sample_count
+    )
+    return rng.permutation(np.repeat(np.arange(client_count), sizes))
 
 
-def assign_iid(samples: int, clients: int, rng: np.random.Generator) -> np.ndarray:
+def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> Owners:
     """Owner [N]: random samples, sizes equal to within one."""
-    return rng.permutation(np.arange(samples) % clients)
+    return rng.permutation(np.arange(sample_count) % client_count)
 
 
-def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator) -> Partition:
+def partition_by_fonts(
+    font_of_sample: FontOfSample, client_count: int, rng: np.random.Generator
+) -> Partition:
     """Each client gets all samples of fonts of its own: the fonts that occur, shuffled and cut
-    evenly. `fonts` [N]: of each sample, -1 for one that becomes nobody's.
+    evenly. `font_of_sample` [N]: of each sample, -1 for one that becomes nobody's.
 
     >>> partition_by_fonts(np.array([7, 3, 7, -1]), 2, np.random.default_rng(0)).shards
     [array([1]), array([0, 2])]
     """
-    present = rng.permutation(np.unique(fonts[fonts >= 0]))
+    present = rng.permutation(np.unique(font_of_sample[font_of_sample >= 0]))
     hint = f"the samples are in {len(present)} fonts, and each client needs one of its own"
-    clients = check_whole_number("clients", clients, 1, len(present), hint=hint)
-    fonts_of_clients = np.array_split(present, clients)
-    shards = [np.flatnonzero(np.isin(fonts, chosen)) for chosen in fonts_of_clients]
+    client_count = check_whole_number("clients", client_count, 1, len(present), hint=hint)
+    fonts_of_clients = np.array_split(present, client_count)
+    shards = [np.flatnonzero(np.isin(font_of_sample, chosen)) for chosen in fonts_of_clients]
     counts = sorted({len(chosen) for chosen in fonts_of_clients})
     listed = " to ".join(map(str, counts))
     return Partition(
@@ -356,21 +405,21 @@ class MovedShards(NamedTuple):
     moved: int
 
 
-def move_to_minimum(
-    shards: list[np.ndarray], minimum: int, rng: np.random.Generator
+def move_samples_to_reach_minimum(
+    shards: list[IndexArray], minimum_samples: int, rng: np.random.Generator
 ) -> MovedShards:
-    """Bring every client to `minimum` with as few moves as possible: each one in need takes random
-    samples of the client that is the largest at that moment. Taking them from one client, not one
-    from each, keeps the skew: it receives that client's labels.
+    """Bring every client to `minimum_samples` with as few moves as possible: each one in need
+    takes random samples of the client that is the largest at that moment. Taking them from one
+    client, not one from each, keeps the skew: it receives that client's labels.
     """
     shards = list(shards)
     sizes = [len(shard) for shard in shards]
-    donors = [(-size, k) for k, size in enumerate(sizes) if size > minimum]
+    donors = [(-size, k) for k, size in enumerate(sizes) if size > minimum_samples]
     heapq.heapify(donors)  # the largest first
     shuffled: set[int] = set()
     moved = 0
     for k, size in enumerate(sizes):
-        need = minimum - size
+        need = minimum_samples - size
         gifts = [shards[k]]
         while need > 0:
             negative_size, donor = donors[0]
@@ -378,14 +427,14 @@ def move_to_minimum(
             if donor not in shuffled:
                 shards[donor] = rng.permutation(shards[donor])
                 shuffled.add(donor)
-            count = min(need, donor_size - minimum)
-            rest = donor_size - count
-            gifts.append(shards[donor][rest:])
-            shards[donor] = shards[donor][:rest]
+            count = min(need, donor_size - minimum_samples)
+            remaining_size = donor_size - count
+            gifts.append(shards[donor][remaining_size:])
+            shards[donor] = shards[donor][:remaining_size]
             need -= count
             moved += count
-            if rest > minimum:
-                heapq.heapreplace(donors, (-rest, donor))
+            if remaining_size > minimum_samples:
+                heapq.heapreplace(donors, (-remaining_size, donor))
             else:
                 heapq.heappop(donors)
         if len(gifts) > 1:
@@ -393,14 +442,14 @@ def move_to_minimum(
     return MovedShards([np.sort(shard) for shard in shards], moved)
 
 
-def group_by_owner(owner: np.ndarray, clients: int) -> list[np.ndarray]:
+def group_indices_by_owner(owners: Owners, client_count: int) -> list[IndexArray]:
     """Sorted sample indices of each client from the owner of each sample."""
-    order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(np.bincount(owner, minlength=clients))
+    order = np.argsort(owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=client_count))
     return np.split(order, ends[:-1])
 
 
-def shuffle_by_class(labels: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+def shuffle_indices_by_class(labels: LabelArray, rng: np.random.Generator) -> list[IndexArray]:
     """The sample indices of each class that occurs, shuffled; classes in rising order."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
@@ -409,58 +458,61 @@ def shuffle_by_class(labels: np.ndarray, rng: np.random.Generator) -> list[np.nd
     return np.split(order, ends[:-1])
 
 
-def draw_dirichlet(rng: np.random.Generator, alpha: float, size: int) -> np.ndarray:
+def draw_symmetric_dirichlet(rng: np.random.Generator, alpha: float, dimension: int) -> Shares:
     """p ~ Dir(alpha 1_size), or its limit (one-hot, uniform) where alpha is so extreme that numpy's
     draw is NaN."""
     with np.errstate(all="ignore"):
-        p = rng.dirichlet(np.full(size, alpha))
+        p = rng.dirichlet(np.full(dimension, alpha))
     if np.isfinite(p).all() and 0.5 < p.sum() < 1.5:
         return p
     if alpha > 1:
-        return np.full(size, 1.0 / size)
-    return np.eye(size)[rng.integers(size)]
+        return np.full(dimension, 1.0 / dimension)
+    return np.eye(dimension)[rng.integers(dimension)]
 
 
-def draw_lognormal_shares(clients: int, rng: np.random.Generator, sigma: float) -> np.ndarray:
+def draw_lognormal_shares(
+    client_count: int, rng: np.random.Generator, log_size_sigma: float
+) -> SharePerClient:
     """Shares [M] of all samples in proportion to exp(sigma z), z standard normal; they sum to 1."""
-    z = sigma * rng.standard_normal(clients)
+    z = log_size_sigma * rng.standard_normal(client_count)
     weights = np.exp(z - z.max())
     return weights / weights.sum()
 
 
-def count_pieces(shares: np.ndarray, samples: int) -> np.ndarray:
-    """Sizes of the pieces when `samples` are cut at the (rounded down) cumulative sums of `shares`;
-    they sum to `samples`.
+def convert_shares_to_sizes(shares: SharePerClient, sample_count: int) -> CountPerClient:
+    """Sizes of the pieces when `sample_count` are cut at the (rounded down) cumulative sums of
+    `shares`; they sum to `sample_count`.
 
-    >>> count_pieces(np.array([0.5, 0.0, 0.25, 0.25]), 10).tolist()
+    >>> convert_shares_to_sizes(np.array([0.5, 0.0, 0.25, 0.25]), 10).tolist()
     [5, 0, 2, 3]
     """
     # 1e-9: a sum that should be whole is not rounded down to the number below, which would feed a
     # client with share 0
-    ends = np.minimum((np.cumsum(shares) * samples + 1e-9).astype(np.int64), samples)
-    ends[-1] = samples
+    ends = np.minimum((np.cumsum(shares) * sample_count + 1e-9).astype(np.int64), sample_count)
+    ends[-1] = sample_count
     return np.diff(ends, prepend=0)
 
 
-def split_evenly(samples: int, clients: int) -> np.ndarray:
-    """M sizes that sum to `samples` and differ by one at most.
+def split_evenly(sample_count: int, client_count: int) -> CountPerClient:
+    """M sizes that sum to `sample_count` and differ by one at most.
 
     >>> split_evenly(8, 3).tolist()
     [3, 3, 2]
     """
-    return np.bincount(np.arange(samples) % clients, minlength=clients)
+    return np.bincount(np.arange(sample_count) % client_count, minlength=client_count)
 
 
-def apportion(counts: np.ndarray, total: int) -> np.ndarray:
-    """`total` dealt out in proportion to `counts` by largest remainders; sums to `total` exactly.
+def apportion_total_by_counts(counts: np.ndarray, total: int) -> np.ndarray:
+    """`total` dealt out in proportion to `counts` by largest remainders; sums to `total`
+    exactly.
 
-    >>> apportion(np.array([50, 30, 20]), 7).tolist()
+    >>> apportion_total_by_counts(np.array([50, 30, 20]), 7).tolist()
     [4, 2, 1]
     """
     exact = counts * total / counts.sum()
     parts = np.floor(exact).astype(int)
-    rest = total - parts.sum()
-    largest_remainders = np.argsort(parts - exact, kind="stable")[:rest]
+    remainder = total - parts.sum()
+    largest_remainders = np.argsort(parts - exact, kind="stable")[:remainder]
     parts[largest_remainders] += 1
     return parts
 
@@ -468,14 +520,16 @@ def apportion(counts: np.ndarray, total: int) -> np.ndarray:
 # -------------------------------------------------------------------------------------------- skew
 @dataclass(frozen=True)
 class Skew:
-    """jensen_shannon: 0 (all clients alike) to 1 (one class a client). effective_classes: 1 to C,
+    """How unequal the clients' labels are.
+
+    jensen_shannon: 0 (all clients alike) to 1 (one class a client). effective_classes: 1 to C,
     mean over clients."""
 
     jensen_shannon: float
     effective_classes: float
 
 
-def measure_skew(label_counts: np.ndarray) -> Skew:
+def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     """Skew of a [M, C] table of label counts; clients without samples count in neither number.
 
     >>> measure_skew(np.array([[5, 0], [0, 5]]))
@@ -497,6 +551,6 @@ def measure_skew(label_counts: np.ndarray) -> Skew:
     return Skew(explained, float(np.exp(entropies).mean()))
 
 
-def compute_entropy(shares: np.ndarray) -> np.ndarray:
+def compute_entropy(shares: Shares) -> np.ndarray:
     """Entropy in nats along the last axis, with 0 log 0 = 0."""
     return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=-1)

@@ -7,17 +7,26 @@ images were.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fedlab_nb.data.array_types import ImageArray, SampleArray
+from fedlab_nb.data.input_types import PictureOrPath
 from fedlab_nb.errors import UsageError
+from fedlab_nb.value_types import HeightAndWidth
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ColourMode = Literal["L", "RGB"]  # grey, or colour, as Pillow calls them
 
 EIGHT_BITS = 255
 SIXTEEN_BITS = 65535
-FAR_BELOW = 128  # a greatest value under this is no 8-bit photograph: its own range is used
+FAR_BELOW = 128  # a greatest value under this is not an 8-bit photograph: its own range is used
 
 
 @dataclass(frozen=True)
@@ -34,10 +43,10 @@ class PixelScale:
     low: float
     high: float
     number_type: str
-    mode: str = ""
+    mode: ColourMode | Literal[""] = ""
     resized: bool = False
 
-    def apply(self, pixels: np.ndarray) -> np.ndarray:
+    def apply(self, pixels: SampleArray) -> SampleArray:
         """float32 of the same shape, in [0, 1]."""
         if (self.low, self.high) == (0.0, 1.0):
             ready = np.ascontiguousarray(pixels, dtype=np.float32)
@@ -59,7 +68,7 @@ class PixelScale:
             return "Pixels are divided by 255."
         return f"Pixels are scaled by the training set's range {self.low:g} to {self.high:g}."
 
-    def check(self, pixels: np.ndarray) -> None:
+    def check_pixel_range(self, pixels: SampleArray) -> None:
         """Raises UsageError for pixels that come from quite another range than the training
         images."""
         low = float(pixels.min())
@@ -83,44 +92,52 @@ class PixelScale:
             )
 
 
-def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
+def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) -> PixelScale:
     """The scale of images of one number type, by name: the whole range of the training images
-    (`train`), or what their number type holds."""
-    images = arrays[train]
+    (`training_part`), or what their number type holds."""
+    images = images_by_part[training_part]
     number_type = str(images.dtype)
     low = float(images.min())
     high = float(images.max())
-    least = min(float(part.min()) for part in arrays.values())
-    most = max(float(part.max()) for part in arrays.values())
-    if images.dtype.kind == "b" or (least >= 0 and most <= 1):
+    least = min(float(part.min()) for part in images_by_part.values())
+    largest_pixel = max(float(part.max()) for part in images_by_part.values())
+    if images.dtype.kind == "b" or (least >= 0 and largest_pixel <= 1):
         return PixelScale(0.0, 1.0, number_type)
     if images.dtype == np.uint8:
-        if most >= FAR_BELOW:
+        if largest_pixel >= FAR_BELOW:
             return PixelScale(0.0, float(EIGHT_BITS), number_type)
-        return PixelScale(0.0, most, number_type)
+        return PixelScale(0.0, largest_pixel, number_type)
     if high == low:
         high = low + 1.0
     return PixelScale(low, high, number_type)
 
 
 # -------------------------------------------------------------------------------- files of pictures
-def are_pictures(rows: Any) -> bool:
+def are_pictures(samples: object) -> bool:
     """Whether these are paths of picture files, or pictures of Pillow, and no array."""
-    if isinstance(rows, list | tuple):
-        return len(rows) > 0 and all(is_picture(row) for row in rows)
-    return is_picture(rows)
+    if isinstance(samples, list | tuple):
+        return len(samples) > 0 and all(is_picture(sample) for sample in samples)
+    return is_picture(samples)
 
 
-def is_picture(row: Any) -> bool:
+def is_picture(sample: object) -> bool:
     """Whether this is the path of a picture file, or a picture of Pillow."""
-    return isinstance(row, str | Path) or hasattr(row, "getbands")
+    return isinstance(sample, str | Path) or hasattr(sample, "getbands")
 
 
-def read_pictures(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
+def read_pictures(
+    pictures_or_paths: PictureOrPath | Sequence[PictureOrPath],
+    mode: ColourMode,
+    size: HeightAndWidth,
+    should_resize: bool,
+) -> ImageArray:
     """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
     bits)."""
-    sources = rows if isinstance(rows, list | tuple) else [rows]
-    pictures = [read_picture(source, mode, size if resized else None) for source in sources]
+    if isinstance(pictures_or_paths, list | tuple):
+        sources = list(pictures_or_paths)
+    else:
+        sources = [pictures_or_paths]
+    pictures = [read_picture(source, mode, size if should_resize else None) for source in sources]
     shapes = {picture.shape for picture in pictures}
     if len(shapes) > 1:
         raise UsageError(
@@ -129,23 +146,31 @@ def read_pictures(rows: Any, mode: str, size: tuple[int, int], resized: bool) ->
     return np.stack(pictures)
 
 
-def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) -> np.ndarray:
+def read_picture(
+    picture_or_path: PictureOrPath, mode: ColourMode, size: HeightAndWidth | None = None
+) -> np.ndarray:
     """[C, H, W] of one picture, upright (EXIF), with transparent parts on white.
 
-    mode: "L" for grey, "RGB" for colour;   size: (H, W) that it is cropped (the middle) and resized
-    to, None: as it is. uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file
-    that cannot be read.
+    mode: "L" for grey, "RGB" for colour
+    size: (H, W) to which the middle of the picture is cropped and resized; None: as it is
+
+    The numbers are uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file that
+    cannot be read.
     """
     from PIL import Image, ImageOps
 
-    name = source.name if isinstance(source, Path) else str(source)
+    name = picture_or_path.name if isinstance(picture_or_path, Path) else str(picture_or_path)
     try:
-        picture = source if hasattr(source, "getbands") else Image.open(source)
+        picture: Image.Image
+        if isinstance(picture_or_path, str | Path):
+            picture = Image.open(picture_or_path)
+        else:
+            picture = picture_or_path
         picture.load()
         picture = ImageOps.exif_transpose(picture)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise make_picture_error(name, error) from None
-    if has_16_bits(picture):
+    if has_16_bits_per_pixel(picture):
         if mode != "L":
             raise UsageError(f"The picture {name!r} has 16 bits, and the others 8; save all alike.")
         picture = picture.convert("I")
@@ -168,31 +193,36 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
     return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
 
 
-def has_16_bits(picture: Any) -> bool:
+def has_16_bits_per_pixel(picture: Image) -> bool:
     """Whether a grey picture has 16 bits a pixel; Pillow would cut these off at 255."""
     return picture.mode == "I" or picture.mode.startswith("I;16")
 
 
-def fill_transparent_with_white(picture: Any) -> Any:
+def fill_transparent_with_white(picture: Image) -> Image:
     """The picture with its transparent parts on white."""
     from PIL import Image
 
-    if not find_mode(picture).startswith("transparent"):
+    if not find_picture_mode(picture).startswith("transparent"):
         return picture
     transparent = picture.convert("RGBA")
     white = Image.new("RGBA", transparent.size, (255, 255, 255, 255))
     opaque = Image.alpha_composite(white, transparent)
-    is_grey = find_mode(picture).endswith("grey")
+    is_grey = find_picture_mode(picture).endswith("grey")
     return opaque.convert("L" if is_grey else "RGB")
+
+
+PictureMode = Literal["grey", "colour", "transparent", "transparent grey", "16 bits"]
 
 
 @dataclass(frozen=True)
 class PictureFacts:
-    """What a picture's file says before its pixels are read. size: (height, width), upright;
-    mode: "grey", "colour", "transparent", "transparent grey" or "16 bits" """
+    """What a picture's file says before its pixels are read.
+
+    size: (height, width) in pixels, upright
+    """
 
     size: tuple[int, int]
-    mode: str
+    mode: PictureMode
 
 
 def read_picture_facts(path: Path) -> PictureFacts:
@@ -205,7 +235,7 @@ def read_picture_facts(path: Path) -> PictureFacts:
             is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
             if is_turned:
                 width, height = height, width
-            return PictureFacts((height, width), find_mode(picture))
+            return PictureFacts((height, width), find_picture_mode(picture))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise make_picture_error(path.name, error) from None
 
@@ -218,7 +248,7 @@ def make_picture_error(name: str, error: Exception) -> UsageError:
     return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
 
 
-def has_grey_palette(picture: Any) -> bool:
+def has_grey_palette(picture: Image) -> bool:
     """Whether a picture has a list of colours, all of which are greys."""
     if picture.mode != "P":
         return False
@@ -226,9 +256,9 @@ def has_grey_palette(picture: Any) -> bool:
     return bool((colours == colours[:, :1]).all())
 
 
-def find_mode(picture: Any) -> str:
-    """One of the modes of `PictureFacts`."""
-    if has_16_bits(picture):
+def find_picture_mode(picture: Image) -> PictureMode:
+    """The colours of a picture of Pillow, and whether it is transparent or has 16 bits a pixel."""
+    if has_16_bits_per_pixel(picture):
         return "16 bits"
     is_grey = picture.mode in ("1", "L", "LA", "La") or has_grey_palette(picture)
     has_alpha = "A" in picture.getbands() or "a" in picture.getbands()

@@ -7,8 +7,8 @@
   full size. The own set is then shared out whole.
 
 In the last two, an own public part whose labels are known goes back to the training set first. An
-own part without labels is left out. `describe_with_public_part` says the same of a description, without
-loading a sample.
+own part without labels is left out. `describe_dataset_with_public_part` says the same of a
+description, without loading a sample.
 """
 
 from __future__ import annotations
@@ -20,25 +20,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.dataset import Dataset, Description, hash_parts
-from fedlab_nb.errors import UsageError, check_number, choose, parse_number
-from fedlab_nb.rng import numpy_rng
+from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
+from fedlab_nb.errors import UsageError, check_number, choose, parse_if_number
+from fedlab_nb.rng import make_numpy_generator
 
 if TYPE_CHECKING:
-    import torch
+    from fedlab_nb.tensor_types import ClientIndexPerSample, Labels, Samples
 
 OWN = "own"
 LARGEST_SHARE = 0.9
 SOURCES_OF_FEDET = ("noise", "held-out", "other-mix")
 ADVICE = "give a share of the training set, such as public=0.1"
 
-Choice = str | float
+# "own", the name or path of a data set, or a share of the training samples.
+PublicChoice = str | float
 
 
 # ------------------------------------------------------------------------------------------ choice
-def check_public_choice(choice: object, about: Description) -> Choice:
-    """`choice` for the data set `about`, a share as a number; UsageError if it cannot be had."""
-    value = str(choice) if isinstance(choice, PathLike) else parse_number(choice)
+def check_public_choice(
+    public_choice: str | float | PathLike, description: Description
+) -> PublicChoice:
+    """`public_choice` for the data set `description`, a share as a number; UsageError if it cannot
+    be had."""
+    value = (
+        str(public_choice)
+        if isinstance(public_choice, PathLike)
+        else parse_if_number(public_choice)
+    )
     if not isinstance(value, str):
         hint = "it is a share of the training set, or a data set's name"
         return check_number("public", value, 0, LARGEST_SHARE, hint=hint)
@@ -48,60 +56,64 @@ def check_public_choice(choice: object, about: Description) -> Choice:
         raise UsageError(
             f"public={value} is a source of Fed-ET alone; set it as fedet.public={value}."
         )
-    if not registry.is_path(value):
+    if not registry.is_dataset_path(value):
         allowed = (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz")
         choose("public data", value, allowed)
-    check_other_dataset(value, about)
+    check_can_be_public_dataset(value, description)
     return value
 
 
-def check_other_dataset(name: str, about: Description) -> None:
-    """UsageError unless the data set `name` is another one than `about`, with samples of its
-    shape."""
-    public_dataset = registry.describe(name)
-    has_same_name = public_dataset.name == about.name and not registry.is_path(name)
-    has_same_content = bool(about.digest) and public_dataset.digest == about.digest
+def check_can_be_public_dataset(other_name: str, description: Description) -> None:
+    """UsageError unless the data set `other_name` is another one than `description`, with samples
+    of its shape."""
+    public_dataset = registry.describe(other_name)
+    has_same_name = public_dataset.name == description.name and not registry.is_dataset_path(
+        other_name
+    )
+    has_same_content = bool(description.digest) and public_dataset.digest == description.digest
     if has_same_name or has_same_content:
         raise UsageError(
-            f"public names the data set {about.name} itself, whose samples are the clients'; "
-            f"{ADVICE}."
+            f"public names the data set {description.name} itself, whose samples are the clients'; {ADVICE}."
         )
-    if public_dataset.input_shape != about.input_shape:
+    if public_dataset.input_shape != description.input_shape:
         raise UsageError(
-            f"public={public_dataset.name} has samples of shape {public_dataset.input_shape}, but those of "
-            f"{about.name} have {about.input_shape}; choose like samples, or {ADVICE}."
+            f"public={public_dataset.name} has samples of shape "
+            f"{public_dataset.input_shape}, but those of {description.name} have "
+            f"{description.input_shape}; choose like samples, or {ADVICE}."
         )
 
 
-def count_public_samples(share: float, samples: int) -> int:
-    """How many of `samples` a share means: at least 1 where it is above 0."""
+def count_public_samples(share: float, training_samples: int) -> int:
+    """How many of `training_samples` a share means: at least 1 where it is above 0."""
     if share == 0:
         return 0
-    return max(1, round(share * samples))
+    return max(1, round(share * training_samples))
 
 
 # ------------------------------------------------------------------------------------- description
-def describe_with_public_part(about: Description, choice: Choice) -> Description:
+def describe_dataset_with_public_part(
+    description: Description, choice: PublicChoice
+) -> Description:
     """The description of `add_public_part(dataset, choice)`, from that of the data set."""
     if choice == OWN:
-        return about
-    samples = about.n_train
-    if about.public_labelled:
-        samples += about.n_public
+        return description
+    samples = description.n_train
+    if description.public_labelled:
+        samples += description.n_public
     digest = None
     if isinstance(choice, str):
         other = registry.describe(choice)
-        if about.digest and other.digest:
-            digest = hash_parts(about.digest, "public", other.digest)
+        if description.digest and other.digest:
+            digest = hash_to_content_id(description.digest, "public", other.digest)
         n_train = samples
         n_public = other.n_train + other.n_public
     else:
-        if about.digest:
-            digest = hash_parts(about.digest, "public", choice)
+        if description.digest:
+            digest = hash_to_content_id(description.digest, "public", choice)
         n_public = count_public_samples(choice, samples)
         n_train = samples - n_public
     return replace(
-        about,
+        description,
         n_train=n_train,
         n_public=n_public,
         digest=digest,
@@ -110,31 +122,31 @@ def describe_with_public_part(about: Description, choice: Choice) -> Description
 
 
 # ----------------------------------------------------------------------------------------- samples
-def add_public_part(dataset: Dataset, choice: Choice) -> Dataset:
+def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
     """`dataset` with the public samples that `choice`, already checked, means, and a digest of its
     own.
 
     Samples that come from its public part belong to none of the clients that the data name.
-    UsageError where one of these loses all of its samples to a share.
+    UsageError if one of these loses all of its samples to a share.
 
     A share keeps its labels for choosing settings (`y_public`); of another data set no label is
     kept.
     """
     if choice == OWN:
         return dataset
-    dataset = return_public_part(dataset)
+    dataset = move_public_part_to_training(dataset)
     if isinstance(choice, str):
-        return add_other_dataset(dataset, choice)
-    digest = hash_parts(dataset.digest, "public", choice)
+        return use_other_dataset_as_public(dataset, choice)
+    digest = hash_to_content_id(dataset.digest, "public", choice)
     size = count_public_samples(choice, len(dataset.y_train))
     if size == 0:
         samples = len(dataset.y_train)
         note = f"All {samples:,} training samples are the clients'; there is no public data."
-        return replace_public_part(dataset, None, None, digest, note)
+        return set_public_samples(dataset, None, None, digest, note)
     return hold_back_public_share(dataset, choice, size, digest)
 
 
-def return_public_part(dataset: Dataset) -> Dataset:
+def move_public_part_to_training(dataset: Dataset) -> Dataset:
     """`dataset` with its labelled public samples among the training samples, where they are
     nobody's and in no known font; the public part itself is left as it is."""
     import torch
@@ -153,7 +165,7 @@ def return_public_part(dataset: Dataset) -> Dataset:
     return replace(dataset, **changes)
 
 
-def add_other_dataset(dataset: Dataset, name: str) -> Dataset:
+def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
     """`dataset` with all training and public samples of another data set as its public ones."""
     import torch
 
@@ -163,57 +175,65 @@ def add_other_dataset(dataset: Dataset, name: str) -> Dataset:
         parts.append(other.x_public)
     x_public = torch.cat(parts)
     note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
-    digest = hash_parts(dataset.digest, "public", other.digest)
-    return replace_public_part(dataset, x_public, None, digest, note)
+    digest = hash_to_content_id(dataset.digest, "public", other.digest)
+    return set_public_samples(dataset, x_public, None, digest, note)
 
 
-def hold_back_public_share(dataset: Dataset, share: float, size: int, digest: str) -> Dataset:
-    """`dataset` with `size` training samples, drawn at random, as its public ones."""
+def hold_back_public_share(
+    dataset: Dataset, share: float, public_sample_count: int, new_digest: str
+) -> Dataset:
+    """`dataset` with `public_sample_count` training samples, drawn at random, as its public
+    ones."""
     import torch
 
     samples = len(dataset.y_train)
-    order = numpy_rng(0, "public part").permutation(samples)
-    public = torch.from_numpy(np.sort(order[:size]))
-    private = torch.from_numpy(np.sort(order[size:]))
+    order = make_numpy_generator(0, "public part").permutation(samples)
+    public = torch.from_numpy(np.sort(order[:public_sample_count]))
+    private = torch.from_numpy(np.sort(order[public_sample_count:]))
     changes: dict[str, Any] = {
         "x_train": dataset.x_train[private],
         "y_train": dataset.y_train[private],
     }
     if dataset.client_train is not None:
         changes["client_train"] = dataset.client_train[private]
-        check_clients_left(changes["client_train"], dataset.client_names, share)
+        check_every_client_keeps_samples(changes["client_train"], dataset.client_names, share)
     if dataset.font_train is not None:
         changes["font_train"] = dataset.font_train[private]
-    note = f"{size:,} of {samples:,} training samples are held back as unlabelled public data."
-    return replace_public_part(
+    note = (
+        f"{public_sample_count:,} of {samples:,} training samples are held back as unlabelled "
+        "public data."
+    )
+    return set_public_samples(
         replace(dataset, **changes),
         dataset.x_train[public],
         dataset.y_train[public],
-        digest,
+        new_digest,
         note,
     )
 
 
-def check_clients_left(client_train: torch.Tensor, names: tuple[str, ...], share: float) -> None:
-    """UsageError where a client has no training sample any more."""
-    present = set(client_train.tolist())
-    for k, name in enumerate(names):
+def check_every_client_keeps_samples(
+    client_of_training_sample: ClientIndexPerSample, client_names: tuple[str, ...], share: float
+) -> None:
+    """UsageError if a client has no training sample any more."""
+    present = set(client_of_training_sample.tolist())
+    for k, name in enumerate(client_names):
         if k not in present:
             raise UsageError(
-                f"public is {share}, which leaves client {name!r} without a training sample; set a "
-                "smaller share, or another partition."
+                f"public is {share}, which leaves client {name!r} without a training "
+                "sample; set a smaller share, or another partition."
             )
 
 
-def replace_public_part(
+def set_public_samples(
     dataset: Dataset,
-    x_public: torch.Tensor | None,
-    y_public: torch.Tensor | None,
-    digest: str,
-    note: str,
+    x_public: Samples | None,
+    y_public: Labels | None,
+    new_digest: str,
+    new_note: str,
 ) -> Dataset:
     """`dataset` with these public samples; its own note stays, unless that is of its public
     part."""
     if "held back" not in dataset.note:
-        note = f"{dataset.note} {note}".strip()
-    return replace(dataset, x_public=x_public, y_public=y_public, digest=digest, note=note)
+        new_note = f"{dataset.note} {new_note}".strip()
+    return replace(dataset, x_public=x_public, y_public=y_public, digest=new_digest, note=new_note)

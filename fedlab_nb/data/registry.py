@@ -1,5 +1,5 @@
-"""The datasets by name, and `load`, which caches what it has loaded; `add_dataset` gives a
-person's own a name."""
+"""The datasets by name; `load`, which caches the last few; and `add_dataset`, which gives a name to
+data of your own."""
 
 import re
 import threading
@@ -7,12 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from fedlab_nb.data import arrays, digits, glyphs, natural, vision
-from fedlab_nb.data.arrays import from_arrays, from_table, hash_content
+from fedlab_nb.data.arrays import (
+    hash_dataset_content,
+    make_dataset_from_arrays,
+    make_dataset_from_data_frame,
+)
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.files import ENDINGS, find_ending, is_table, join_options, split_options
+from fedlab_nb.data.files import (
+    ENDINGS,
+    get_file_ending,
+    is_table_path,
+    join_path_and_options,
+    split_path_and_options,
+)
+from fedlab_nb.data.input_types import DatasetOptions, DatasetOptionValue, DatasetSource
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.torch_switches import use_default_switches
@@ -20,8 +32,12 @@ from fedlab_nb.torch_switches import use_default_switches
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One line of a menu. offline: needs no download;   images: has images, nothing else;   card:
-    origin and licence, what a sample is, how it was split, what it is not for."""
+    """One line of a menu.
+
+    offline: needs no download
+    images: has images, nothing else
+    card: origin and licence, what a sample is, how it was split, what it is not for
+    """
 
     title: str
     help: str
@@ -33,8 +49,8 @@ class DatasetInfo:
 DATASETS = {
     name: DatasetInfo(**fields) for name, fields in read_toml("data/datasets.toml")["menu"].items()
 }
-# The module that knows each data set of the package: it has `load(name)` and `describe(name)`.
-HOMES: dict[str, Any] = {
+# {data set of the package: its module, which has `load(name)` and `describe(name)`}
+HOMES: dict[str, ModuleType] = {
     **dict.fromkeys(digits.NAMES, digits),
     **dict.fromkeys(glyphs.NAMES, glyphs),
     **dict.fromkeys(natural.NAMES, natural),
@@ -44,28 +60,29 @@ ALLOWED = (
     f"give a name, the path of {ENDINGS}, a DataFrame, a Dataset, or a dict of "
     "arrays (x_train, y_train, x_test, y_test, or x and y)"
 )
-# Endings that people try and that are not read: such a text is a path, and no name with a slip in
-# it.
+# Endings of files that cannot be read. A text with one of them is a path too, not a misspelt name.
 OTHER_ENDINGS = (
     *".xls .ods .mat .json .jsonl .h5 .hdf5 .feather .arrow .arff .sav .dta .sas7bdat .xpt .pkl".split(),
     *".pickle .pt .pth .rds .rda .dat .data .zip .tar .7z .xml .html .db .sqlite .nii .dcm".split(),
 )
 CACHE_SIZE = 4  # datasets that are cached; a large one takes gigabytes
-_cache: dict[tuple, Dataset] = {}  # the one that was used last stands last
-_load_locks: dict[tuple, threading.Lock] = {}  # one thread loads a data set, the others wait
-_lock = threading.Lock()  # of the two dicts above
-_added: dict[str, Dataset | Path] = {}  # what `add_dataset` was given, by name
+# The name of a data set and its options, or the stamp of a file.
+CacheKey = tuple[Any, ...]
+_cache: dict[CacheKey, Dataset] = {}  # in order of use: the last one was used last
+_load_locks: dict[CacheKey, threading.Lock] = {}  # one thread loads a data set, the others wait
+_lock = threading.Lock()  # protects the two dicts above
+_added: dict[str, Dataset | Path] = {}  # by the name that `add_dataset` gave it
 
 
 @use_default_switches()
-def load(source: Any, **options: Any) -> Dataset:
+def load(source: DatasetSource, **options: DatasetOptionValue) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.
 
     `glyphs` takes the options n_train, n_test, n_public, seed, size, channels; a short name such
     as "glyphs:16g" gives the size, and `g` means grey. A table takes label, client, split, group
     and more, as behind the ? of its path (see the guide). Raises UsageError for an unknown name, a
-    wrong option or an unusable file, RunError where a download failed.
+    wrong option or an unusable file, RunError if a download failed.
 
     >>> load("digits")
     Dataset('digits', 1x8x8, 10 classes, train 1237, test 360, public 200)
@@ -75,13 +92,13 @@ def load(source: Any, **options: Any) -> Dataset:
     if isinstance(source, Dataset) and not options:
         return source
     if isinstance(source, Mapping):
-        return from_arrays(source, **options)
+        return make_dataset_from_arrays(source, **options)
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
-        return from_table(source, options)
-    if isinstance(source, str | PathLike) and options and is_file(source):
-        source = add_options_to_path(source, options)
+        return make_dataset_from_data_frame(source, options)
+    if isinstance(source, str | PathLike) and options and is_file_path(source):
+        source = add_options_to_data_path(source, options)
         options = {}
-    name, module = resolve_source(source, options)
+    name, module = resolve_data_source(source, options)
     if isinstance(name, Dataset):
         return name
     key = make_cache_key(name, options)
@@ -92,12 +109,12 @@ def load(source: Any, **options: Any) -> Dataset:
         if dataset is None:
             dataset = module.load(name, **options)
         with _lock:
-            cache_dataset(key, dataset)
+            put_dataset_in_cache(key, dataset)
     return dataset
 
 
-def cache_dataset(key: tuple, dataset: Dataset) -> None:
-    """Put a dataset at the end of the cache; the ones that were not used for longest leave it."""
+def put_dataset_in_cache(key: CacheKey, dataset: Dataset) -> None:
+    """Put a dataset at the end of the cache, and drop the least recently used ones."""
     _cache.pop(key, None)
     _cache[key] = dataset
     while len(_cache) > CACHE_SIZE:
@@ -105,24 +122,24 @@ def cache_dataset(key: tuple, dataset: Dataset) -> None:
         del _cache[oldest]
 
 
-def is_file(source: str | PathLike) -> bool:
-    """Whether this is the path of a file or a folder, and no data set of the package."""
+def is_file_path(source: str | PathLike) -> bool:
+    """True if `source` is the path of a file or a folder and not the name of a data set."""
     if not isinstance(source, str):
         return True
-    return source not in HOMES and is_path(source)
+    return source not in HOMES and is_dataset_path(source)
 
 
-def add_options_to_path(source: str | PathLike, options: Mapping[str, Any]) -> Path:
-    """The path with options behind a ?, those that it has already among them. Raises UsageError for
-    unknown ones."""
-    name, options_of_path = split_options(source)
-    texts = to_option_texts({**options_of_path, **options})
-    _, checked = arrays.find_file_and_options(join_options(name, texts))
-    return Path(join_options(name, checked))
+def add_options_to_data_path(source: str | PathLike, options: DatasetOptions) -> Path:
+    """Add `options` behind the ? of a path; they replace those that it already has. Raises
+    UsageError for unknown ones."""
+    name, options_of_path = split_path_and_options(source)
+    texts = convert_options_to_texts({**options_of_path, **options})
+    _, checked = arrays.find_file_and_options(join_path_and_options(name, texts))
+    return Path(join_path_and_options(name, checked))
 
 
-def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options as texts: a list is joined by commas, None is nothing."""
+def convert_options_to_texts(options: DatasetOptions) -> dict[str, str]:
+    """Convert options to texts: lists are joined by commas, and None becomes ""."""
     texts = {}
     for name, value in options.items():
         if isinstance(value, list | tuple | set):
@@ -131,16 +148,18 @@ def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def make_cache_key(name: str | Path, options: Mapping[str, Any]) -> tuple:
-    """What a loaded dataset is cached by."""
+def make_cache_key(name: str | Path, options: DatasetOptions) -> CacheKey:
+    """The key of a data set in the cache."""
     if isinstance(name, Path):
         return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
-        return (name, *sorted(glyphs.check_options(options, name).items()))
+        return (name, *sorted(glyphs.check_glyphs_options(options, name).items()))
     return (name, vision.find_data_folder())
 
 
-def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your own data") -> str:
+def add_dataset(
+    name: str, source: DatasetSource, *, title: str = "", help: str = "your own data"
+) -> str:
     """Give your own data a name. `run`, `study`, panels and `load` know this name until this
     process ends.
 
@@ -154,27 +173,35 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     the content of the data, so they are found again under any name.
     """
     is_word = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) is not None
-    if not is_word or is_path(name) or name in HOMES:
+    if not is_word or is_dataset_path(name) or name in HOMES:
         raise UsageError(
             f"{name!r} cannot be a data set's name; use letters, digits, '-', '_' and '.', no "
             "path, and not the name of a built-in set."
         )
     if isinstance(source, str | PathLike):
-        path, _ = resolve_source(source, {})
+        path, _ = resolve_data_source(source, {})
         if not isinstance(path, Path):
             raise UsageError(f"The name {source!r} is no data of your own; {ALLOWED}.")
-        load(path)  # says now what is wrong with it
+        load(path)  # so that a problem with the file is reported now
         _added[name] = arrays.read_file_stamp(path)[0]
     else:
         dataset = load(source)
-        _added[name] = replace(dataset, digest=hash_content(dataset), name=name)
+        _added[name] = replace(dataset, digest=hash_dataset_content(dataset), name=name)
     DATASETS[name] = DatasetInfo(title or name, help, offline=True)
     return name
 
 
-def find_or_add_name(dataset: Dataset) -> str:
-    """The name or path by which `load` gives this very dataset; one that it would not give is
-    added, under a name made from its content."""
+def remove_dataset(name: str) -> None:
+    """Remove a data set that `add_dataset` added; does nothing if there is none of that name."""
+    if _added.pop(name, None) is not None:
+        DATASETS.pop(name, None)
+
+
+def get_or_register_dataset_name(dataset: Dataset) -> str:
+    """The name or path for which `load` returns this very dataset.
+
+    If there is none, the dataset is added under a name that is made from its content.
+    """
     for name, added in _added.items():
         if added is dataset:
             return name
@@ -182,17 +209,20 @@ def find_or_add_name(dataset: Dataset) -> str:
         if cached is dataset and key == make_cache_key(key[0], {}):
             return str(key[0])
     stem = re.sub(r"[^\w.-]+", "-", dataset.name.removesuffix(".npz"))[:40] or "own"
-    name = f"{stem}-{hash_content(dataset)[:8]}"
+    name = f"{stem}-{hash_dataset_content(dataset)[:8]}"
     if name not in _added:
         add_dataset(name, dataset)
     return name
 
 
-def find_client_names(name: str, clients: int) -> tuple[str, ...]:
-    """The names of the clients of a data set in memory; none if there is no such data set, if it
-    does not have so many clients, or if its clients are only numbered.
+def find_client_names_in_memory(dataset_name: str, client_count: int) -> tuple[str, ...]:
+    """Find the names of the clients of a data set in memory.
 
-    name: that it was added by, or its own (of a file: the file's, without its folder)
+    dataset_name: the name under which it was added, or its own (of a file: the file's name, without
+        its folder)
+
+    Returns () if there is no such data set, if it does not have `client_count` clients, or if its
+    clients are only numbered.
     """
     cached = {key[0]: dataset for key, dataset in list(_cache.items())}
     datasets = {dataset.name: dataset for dataset in cached.values()}
@@ -202,99 +232,110 @@ def find_client_names(name: str, clients: int) -> tuple[str, ...]:
             datasets.pop(added_name, None)
         else:
             datasets[added_name] = dataset
-    dataset = datasets.get(name.partition("?")[0])
-    if dataset is None or len(dataset.client_names) != clients:
+    dataset = datasets.get(dataset_name.partition("?")[0])
+    if dataset is None or len(dataset.client_names) != client_count:
         return ()
     if all(client_name.isdecimal() for client_name in dataset.client_names):
         return ()
     return dataset.client_names
 
 
-def find_in_memory(name: str) -> Dataset | None:
-    """The dataset of that name if it is in this process alone."""
+def find_dataset_in_memory(name: str) -> Dataset | None:
+    """The dataset of that name if it exists only in this process's memory; otherwise None."""
     source = _added.get(name)
     return source if isinstance(source, Dataset) else None
 
 
-def describe(name_or_path: str | PathLike, **options: Any) -> Description:
-    """Shape, classes, sizes and digest; of a data set of the package without loading it, and
-    without torch.
+def describe(name_or_path: str | PathLike, **options: DatasetOptionValue) -> Description:
+    """Describe a data set: its shape, classes, sizes and digest.
+
+    For the package's own data sets nothing is loaded and torch is not imported.
 
     >>> describe("digits").n_train, describe("digits").input_shape
     (1237, (1, 8, 8))
     """
-    name, module = resolve_source(name_or_path, options)
+    name, module = resolve_data_source(name_or_path, options)
     if module is arrays:
         return load(name_or_path).describe()
     return module.describe(name, **options)
 
 
-def is_name(text: str) -> bool:
-    """Whether this names a data set of the package, or one that was added."""
+def is_dataset_name(text: str) -> bool:
+    """True if `text` is the name of a data set of the package, or of one that was added."""
     return text in DATASETS or text in HOMES
 
 
-def is_path(text: str) -> bool:
-    """Whether a text is the path of a file or a folder, and no data set's name: it has an ending
-    that files have (options may follow), has a folder in it, or is there and is no data set's
-    name."""
+def is_dataset_path(text: str) -> bool:
+    """True if `text` is the path of a file or a folder, and not a data set's name.
+
+    So it is if it contains a slash, has the ending of a data file (options may follow), or names an
+    existing file and not a data set.
+    """
     name = text.partition("?")[0]
-    if "/" in text or "\\" in text or is_table(text):
+    if "/" in text or "\\" in text or is_table_path(text):
         return True
-    if find_ending(name) in (".npz", ".npy", *OTHER_ENDINGS):
+    if get_file_ending(name) in (".npz", ".npy", *OTHER_ENDINGS):
         return True
-    return not is_name(name) and bool(name) and Path(name).exists() and not is_glyphs(name)
+    return (
+        not is_dataset_name(name)
+        and bool(name)
+        and Path(name).exists()
+        and not is_glyphs_name(name)
+    )
 
 
-def is_glyphs(name: str) -> bool:
-    """Whether a name is that of a set of letters, such as glyphs:16g."""
+def is_glyphs_name(name: str) -> bool:
+    """True if a name is that of a set of letters, such as glyphs:16g."""
     return name.partition(":")[0] == "glyphs"
 
 
-def find_title(name: str) -> str:
-    """What menus call the data set of that name.
+def find_dataset_title(name: str) -> str:
+    """Find the title of a data set, as menus show it.
 
-    >>> find_title("glyphs:16g"), find_title("glyphs:28"), find_title("heart:hungary")
+    >>> find_dataset_title("glyphs:16g"), find_dataset_title("glyphs:28"), find_dataset_title("heart:hungary")
     ('Glyphs 16x16', 'Glyphs 28x28, colour', 'Heart disease, tested in Hungary')
-    >>> find_title("watch:3")
+    >>> find_dataset_title("watch:3")
     'Exercises, tested on person 3'
     """
     if name in DATASETS:
         return DATASETS[name].title
     if name in natural.LEFT_OUT:
-        kind = natural.find_kind(name)
+        kind = natural.find_base_dataset_name(name)
         preposition = "in" if kind == "heart" else "on"
         return f"{DATASETS[kind].title}, tested {preposition} {natural.LEFT_OUT[name]}"
-    options = glyphs.parse_name(name)
+    options = glyphs.parse_glyphs_name(name)
     size = options["size"]
     colour = ", colour" if options["channels"] == 3 else ""
     return f"Glyphs {size}x{size}{colour}"
 
 
 class ResolvedSource(NamedTuple):
-    """value: the name of a data set of the package, a path, or the Dataset that was added;
-    module: the one whose `load` and `describe` know it"""
+    """The data set that a name or a path stands for.
+
+    value: the name of a data set of the package, a path, or the Dataset that was added
+    module: the module whose `load` and `describe` take this value
+    """
 
     value: str | Path | Dataset
-    module: Any
+    module: ModuleType
 
 
-def resolve_source(source: str | PathLike, options: Mapping[str, Any]) -> ResolvedSource:
-    """What a name or a path stands for. A text is a path if `is_path` says so."""
+def resolve_data_source(source: DatasetSource, options: DatasetOptions) -> ResolvedSource:
+    """Find the data set that a name or a path stands for. A text is a path if `is_dataset_path`."""
     if not isinstance(source, str | PathLike):
         raise UsageError(f"A {type(source).__name__} is not a data set; {ALLOWED}.")
     name: Any = source
-    if not isinstance(source, str) or is_path(source):
+    if not isinstance(source, str) or is_dataset_path(source):
         name = Path(source)
-    if isinstance(name, str) and not is_name(name) and re.search(r"\.\w{1,8}(\?|$)", name):
+    if isinstance(name, str) and not is_dataset_name(name) and re.search(r"\.\w{1,8}(\?|$)", name):
         raise UsageError(f"There is no file {name!r}; give the path of {ENDINGS}.")
     if isinstance(name, str) and name not in HOMES:
-        unlisted = [known for known in HOMES if known not in DATASETS]
+        unlisted = [name_of_home for name_of_home in HOMES if name_of_home not in DATASETS]
         choose("dataset", name, [*DATASETS, *unlisted, "PATH.npz", "PATH.csv"])
     module = HOMES.get(name, arrays)
     if options and module is not glyphs:
         raise UsageError(
             f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only "
-            "'glyphs' has some, and files of your own."
+            "'glyphs' and files of your own take options."
         )
     return ResolvedSource(_added.get(name, name), module)

@@ -1,8 +1,8 @@
-"""Sums whose last bits are the same on every machine.
+"""Sums that are the same on every machine, to the last bit.
 
-What a library's sum gives depends on the order of its additions, and that on the processor and on
-the version. Here the order is ours: each step adds two arrays element by element, and IEEE 754 says
-what one addition gives, to the last bit.
+The result of a library's sum depends on the order of its additions, which depends on the processor
+and on the library's version. Here the order is fixed: each step adds two arrays element by element,
+and IEEE 754 defines the result of a single addition to the last bit.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,24 @@ class Moments(NamedTuple):
     deviation: np.ndarray
 
 
-def sum_in_fixed_order(rows: np.ndarray) -> np.ndarray:
-    """The sum of `rows` [N, ...] over its first axis, float64 [...]: the first half of the rows plus
-    the second half, and so on until one row is left. An odd row waits for the next step.
+def sum_in_fixed_order(rows_to_add: np.ndarray) -> np.ndarray:
+    """Sum `rows_to_add` [N, ...] over the first axis, float64 [...].
 
-    The error grows with log N, as that of NumPy's own sum.
+    The second half of the rows is added to the first half, again and again, until one row is left.
+    If the number of rows is odd, the last one is carried over to the next step. The error grows with
+    log N, like that of NumPy's own sum.
 
     >>> sum_in_fixed_order(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     array([ 9., 12.])
     """
-    rows = np.asarray(rows, dtype=np.float64)
-    if len(rows) == 0:
-        return np.zeros(rows.shape[1:])
-    while len(rows) > 1:
-        half = len(rows) // 2
-        pairs = rows[:half] + rows[half : 2 * half]
-        rows = np.concatenate([pairs, rows[2 * half :]]) if len(rows) % 2 else pairs
-    return rows[0]
+    rows_to_add = np.asarray(rows_to_add, dtype=np.float64)
+    if len(rows_to_add) == 0:
+        return np.zeros(rows_to_add.shape[1:])
+    while len(rows_to_add) > 1:
+        half = len(rows_to_add) // 2
+        sums = rows_to_add[:half] + rows_to_add[half : 2 * half]
+        odd_row = rows_to_add[2 * half :]  # one row or none
+        rows_to_add = sums
+        if len(odd_row):
+            rows_to_add = np.concatenate([sums, odd_row])
+    return rows_to_add[0]

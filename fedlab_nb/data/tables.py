@@ -15,8 +15,9 @@ How a file becomes cells is told in `files.py`, what a column is taken for in `k
 columns become features as a federation can do it: nothing is looked up in anybody's rows.
 
 - Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
-  once: how many values a column has, their sum and the sum of their squares (`compute_pooled_moments`). A
-  missing value becomes the mean, 0. A column that never changes becomes 0.
+  once: how many values a column has, their sum and the sum of their squares
+  (`compute_pooled_moments`). A missing value becomes the mean, 0. A column that never changes
+  becomes 0.
 - Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
   values are a list that all know.
 - Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
@@ -31,12 +32,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from fedlab_nb.data import files
-from fedlab_nb.data.cells import is_numeric, is_plain_number, mask_missing, to_texts
+from fedlab_nb.data.array_types import (
+    BooleanPerSample,
+    ClientOfSample,
+    ColumnSums,
+    FeatureArray,
+    GroupOfSample,
+    LabelArray,
+)
+from fedlab_nb.data.cells import (
+    convert_column_to_texts,
+    is_numeric,
+    is_plain_number,
+    replace_missing_texts_by_none,
+)
 from fedlab_nb.data.columns import (
     CATEGORY,
     HASHED_FEATURES,
@@ -44,23 +58,24 @@ from fedlab_nb.data.columns import (
     NUMBER,
     WORDS,
     Column,
-    make_category_key,
+    ColumnKind,
+    normalise_category_text,
     parse_numbers,
 )
-from fedlab_nb.data.dataset import Dataset, make_dataset
+from fedlab_nb.data.dataset import Dataset, make_dataset_from_ready_arrays
 from fedlab_nb.data.files import KINDS, RawTable
 from fedlab_nb.data.kinds import (
     DAY_FIRST,
     MONTH_FIRST,
-    Reading,
+    ReadingOptions,
     find_number_traits,
     infer_columns,
-    is_group_name,
+    is_person_id_name,
 )
-from fedlab_nb.data.schema import TABLE, InputSchema, make_name_key
+from fedlab_nb.data.schema import TABLE, InputSchema, normalise_column_name
 from fedlab_nb.data.sums import Moments, sum_in_fixed_order
 from fedlab_nb.errors import UsageError
-from fedlab_nb.rng import numpy_rng
+from fedlab_nb.rng import make_numpy_generator
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -82,82 +97,94 @@ TOTALS = re.compile(
     re.IGNORECASE,
 )
 SENTINELS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
-SHOWN = 8
+SHOWN_NAMES = 8  # that a sentence lists
 FIRST_ROWS = 5  # that a card shows
 VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
+# Chooses the test rows of a table that says nothing of them: (labels [N], client of each row [N] or
+# None) -> bool [N].
+SplitFunction = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Roles:
-    """The columns that are no features, None where there is none."""
+    """The columns that are not features, None if there is none."""
 
     label: str
     client: str | None = None
     split: str | None = None
     group: str | None = None
 
-    def names(self) -> list[str]:
+    def list_column_names(self) -> list[str]:
         """The columns that have a role."""
         return [name for name in (self.label, self.client, self.split, self.group) if name]
 
 
-def load(
+def load_table(
     path: Path,
     options: Mapping[str, str],
-    digest: str,
-    split: Callable | None = None,
-    name: str = "",
+    file_digest: str,
+    split_function: SplitFunction | None = None,
+    dataset_name: str = "",
 ) -> Dataset:
-    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for
-    testing (`draw_test_rows` unless the file says it)."""
-    return from_table(files.read_table(path, options), options, digest, path.name, split, name)
+    """The Dataset of a file, called as it or `dataset_name`. `split(y, owner)` says which rows are
+    for testing (`draw_test_rows` unless the file says it)."""
+    return make_dataset_from_raw_table(
+        files.read_table(path, options),
+        options,
+        file_digest,
+        path.name,
+        split_function,
+        dataset_name,
+    )
 
 
-def from_table(
+def make_dataset_from_raw_table(
     raw: RawTable,
     options: Mapping[str, str],
-    digest: str,
-    file: str,
-    split: Callable | None = None,
-    name: str = "",
+    file_digest: str,
+    file_name: str,
+    split_function: SplitFunction | None = None,
+    dataset_name: str = "",
 ) -> Dataset:
-    """The Dataset of a table's cells. file: what sentences call it. Raises UsageError."""
+    """The Dataset of a table's cells. file_name: what sentences call it. Raises UsageError."""
     table = raw.cells
     names = list(table.columns)
     if len(names) < 2:
         raise UsageError(
-            f"{file} has one column, {names[0]!r}; give a table with commas, one column is the "
+            f"{file_name} has one column, {names[0]!r}; give a table with commas, one column is the "
             "label."
         )
-    roles = choose_roles(table, options, file)
-    reading = choose_reading(raw, options, file, names)
-    refuse_totals_row(table, file)
-    inputs = [column for column in names if column not in roles.names()]
+    roles = choose_column_roles(table, options, file_name)
+    reading = make_reading_options(raw, options, file_name, names)
+    check_last_row_is_not_totals(table, file_name)
+    inputs = [column for column in names if column not in roles.list_column_names()]
     if not inputs:
         raise UsageError(
-            f"{file} has only columns for label and clients; add columns for a network to read."
+            f"{file_name} has only columns for label and clients; add columns for a network to read."
         )
 
-    table, lost = drop_unlabelled(table, roles, reading, file)
-    y, class_names = encode_classes(table[roles.label], roles.label, reading)
-    check_classes(class_names, len(y), roles.label, file)
+    table, lost = drop_rows_without_label_or_role(table, roles, reading, file_name)
+    y, class_names = encode_label_column(table[roles.label], roles.label, reading)
+    check_class_count(class_names, len(y), roles.label, file_name)
     owner: np.ndarray | None = None
     client_names: tuple[str, ...] = ()
     clients_note = ""
     if roles.client:
         owner, client_names, clients_note = encode_client_column(
-            table[roles.client], roles.client, file, reading
+            table[roles.client], roles.client, file_name, reading
         )
-    test, split_note = choose_test_rows(table, roles, y, owner, split, file, reading)
+    test, split_note = choose_test_rows(table, roles, y, owner, split_function, file_name, reading)
 
     features = table[inputs]
-    reading = replace(reading, left_out_reasons=explain_left_out(features, roles, reading))
-    columns = infer_columns(features, table[roles.names()], ~test, reading)
-    check_features(columns, file)
+    reading = replace(reading, left_out_reasons=explain_left_out_columns(features, roles, reading))
+    columns = infer_columns(features, table[roles.list_column_names()], ~test, reading)
+    check_has_features(columns, file_name)
     columns, numbers = fit_number_columns(columns, features, ~test, owner)
     schema = InputSchema(
         kind=TABLE,
-        input_shape=(sum(column.width for column in columns),),
+        input_shape=(sum(column.feature_count for column in columns),),
         class_names=class_names,
         columns=tuple(columns),
         names=tuple(names),
@@ -169,7 +196,7 @@ def from_table(
         missing=reading.missing,
     )
     needed = [column.name for column in columns if column.kind != LEFT_OUT]
-    x = schema.encode_table(features[needed], strict=False)
+    x = schema.encode_feature_columns(features[needed], reject_unknown_categories=False)
 
     arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
@@ -183,38 +210,40 @@ def from_table(
         split_note,
         describe_columns(columns, owner is not None, numbers),
         describe_dropped_rows(lost),
-        *describe_doubtful_columns(schema, table, y[~test], reading),
+        *list_reading_doubts(schema, table, y[~test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
-    dataset = make_dataset(name or file, digest, arrays, class_names, note, client_names, schema)
+    dataset = make_dataset_from_ready_arrays(
+        dataset_name or file_name, file_digest, arrays, class_names, note, client_names, schema
+    )
     return replace(dataset, first_rows=raw.cells.head(FIRST_ROWS))
 
 
-def check_features(columns: list[Column], file: str) -> None:
-    """Raises UsageError where no column becomes a feature."""
-    if any(column.width for column in columns):
+def check_has_features(columns: list[Column], file_name: str) -> None:
+    """Raises UsageError if no column becomes a feature."""
+    if any(column.feature_count for column in columns):
         return
-    reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
+    reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN_NAMES])
     raise UsageError(
-        f"{file} has only columns for label and clients, and columns that are left out "
+        f"{file_name} has only columns for label and clients, and columns that are left out "
         f"({reasons}); add columns for a network to read, or say ?number=NAME or ?words=NAME."
     )
 
 
 # ------------------------------------------------------------------------------------------ options
-def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Roles:
+def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name: str) -> Roles:
     """Which columns are label, client, split and group. Raises UsageError."""
     names = list(table.columns)
-    by_key = {make_name_key(name): name for name in names}
+    by_key = {normalise_column_name(name): name for name in names}
 
     def find_column(role: str) -> str:
-        wanted = make_name_key(options[role])
-        if wanted not in by_key:
+        column_key = normalise_column_name(options[role])
+        if column_key not in by_key:
             raise UsageError(
-                f"{file} has no column {options[role]!r} for its {role}; it has {', '.join(names)}."
+                f"{file_name} has no column {options[role]!r} for its {role}; it has {', '.join(names)}."
             )
-        return by_key[wanted]
+        return by_key[column_key]
 
     split = find_column("split") if options.get("split") else None
     group = find_column("group") if options.get("group") else None
@@ -230,21 +259,21 @@ def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Rol
     else:
         candidates = [name for name in names if name not in (client, split, group)]
         if not candidates:
-            raise UsageError(f"{file} has no column for the label; add one.")
+            raise UsageError(f"{file_name} has no column for the label; add one.")
         usual = [by_key[name] for name in LABELS if by_key.get(name) in candidates]
         label = usual[0] if usual else candidates[-1]
     for role, column in (("client", client), ("split", split), ("group", group)):
         if column == label:
             raise UsageError(
-                f"Column {label!r} of {file} cannot be label and {role}; name another one, as in "
-                f"{file}?label=NAME."
+                f"Column {label!r} of {file_name} cannot be label and {role}; name another one, as in "
+                f"{file_name}?label=NAME."
             )
     return Roles(label, client, split, group)
 
 
-def choose_reading(
-    raw: RawTable, options: Mapping[str, str], file: str, names: list[str]
-) -> Reading:
+def make_reading_options(
+    raw: RawTable, options: Mapping[str, str], file_name: str, column_names: list[str]
+) -> ReadingOptions:
     """How the cells are to be read. Raises UsageError for an option's wrong value."""
     decimal = options.get("decimal", "")
     decimal = {"point": ".", "comma": ","}.get(decimal, decimal)
@@ -258,59 +287,65 @@ def choose_reading(
         raise UsageError(f"case is {case!r}, but it must be ignore or keep.")
     tokens = [token.strip().lower() for token in options.get("missing", "").split(",")]
     missing = tuple(token for token in tokens if token)
-    keys = {make_name_key(name): name for name in names}
-    forced: dict[str, str] = {}
+    keys = {normalise_column_name(name): name for name in column_names}
+    forced: dict[str, ColumnKind] = {}
     for option, kind in KINDS.items():
-        for name in find_listed_columns(options.get(option, ""), keys, file):
+        for name in find_columns_listed_in_option(options.get(option, ""), keys, file_name):
             if name.casefold() in forced:
                 raise UsageError(f"Column {name!r} is given two kinds; name it once.")
             forced[name.casefold()] = kind
-    return Reading(
-        file=file,
+    return ReadingOptions(
+        file=file_name,
         separator=raw.separator,
         missing=missing,
-        decimal=decimal,
-        dates=dates,
+        decimal=cast(Any, decimal),
+        dates=cast(Any, dates),
         ignore_case=None if not case else case == "ignore",
         forced=forced,
     )
 
 
-def find_listed_columns(text: str, keys: Mapping[str, str], file: str) -> list[str]:
+def find_columns_listed_in_option(
+    option_text: str, columns_by_normalised_name: Mapping[str, str], file_name: str
+) -> list[str]:
     """The columns that an option names, separated by commas; a name may have a comma itself."""
-    if not text.strip():
+    if not option_text.strip():
         return []
-    if make_name_key(text) in keys:
-        return [keys[make_name_key(text)]]
+    if normalise_column_name(option_text) in columns_by_normalised_name:
+        return [columns_by_normalised_name[normalise_column_name(option_text)]]
     columns = []
-    for part in text.split(","):
+    for part in option_text.split(","):
         if not part.strip():
             continue
-        if make_name_key(part) not in keys:
+        if normalise_column_name(part) not in columns_by_normalised_name:
             raise UsageError(
-                f"{file} has no column {part.strip()!r}; it has {', '.join(keys.values())}."
+                f"{file_name} has no column {part.strip()!r}; it has {', '.join(columns_by_normalised_name.values())}."
             )
-        columns.append(keys[make_name_key(part)])
+        columns.append(columns_by_normalised_name[normalise_column_name(part)])
     return columns
 
 
 # ----------------------------------------------------------------------------------------- the rows
-def read_role_texts(cells: Series, reading: Reading) -> Series:
+def read_role_column_as_texts(cells: Series, reading: ReadingOptions) -> Series:
     """The texts of a column of labels, clients and the like; only what is surely no word is
     missing."""
     missing = ("", *reading.missing) if reading.missing else NO_LABEL
-    return mask_missing(to_texts(cells), missing)
+    return replace_missing_texts_by_none(convert_column_to_texts(cells), missing)
 
 
 class LabelledRows(NamedTuple):
-    """The rows of a table that have a value for every role;   dropped: how many others lack which
-    role"""
+    """The rows of a table that have a value for every role.
+
+    dropped: how many others lack which role
+    """
 
     table: DataFrame
     dropped: Counter[str]
 
 
-def drop_unlabelled(table: DataFrame, roles: Roles, reading: Reading, file: str) -> LabelledRows:
+def drop_rows_without_label_or_role(
+    table: DataFrame, roles: Roles, reading: ReadingOptions, file_name: str
+) -> LabelledRows:
     """Drop the rows without a label, a client or another role. Raises UsageError if too few are
     left."""
     lost: Counter[str] = Counter()
@@ -318,37 +353,37 @@ def drop_unlabelled(table: DataFrame, roles: Roles, reading: Reading, file: str)
     for role in ("label", "client", "split", "group"):
         name = getattr(roles, role)
         if name is not None:
-            has_value = read_role_texts(table[name], reading).notna().to_numpy()
+            has_value = read_role_column_as_texts(table[name], reading).notna().to_numpy()
             lost[role] = int((is_complete & ~has_value).sum())
             is_complete &= has_value
     count = int(is_complete.sum())
     if count < FEWEST_ROWS:
         raise UsageError(
-            f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at "
+            f"{file_name} has {count} rows with a label in column {roles.label!r}, but it needs at "
             f"least {FEWEST_ROWS}; add rows, or name another column."
         )
     return LabelledRows(table[is_complete], lost)
 
 
-def refuse_totals_row(table: DataFrame, file: str) -> None:
-    """Raises UsageError where the last row looks like totals: no sample, but sums of the others."""
+def check_last_row_is_not_totals(table: DataFrame, file_name: str) -> None:
+    """Raises UsageError if the last row looks like totals: no sample, but sums of the others."""
     for line in table.index[-2:]:
         row = table.loc[line]
         for name, cell in row.items():
             is_text = isinstance(cell, str) and not is_numeric(table[name])
             if is_text and TOTALS.fullmatch(cell) and (table[name] == cell).sum() == 1:
                 raise UsageError(
-                    f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
+                    f"Line {line} of {file_name} seems to hold totals and no sample ({name}: {cell!r}); "
                     "remove that line."
                 )
-    if is_last_row_of_sums(table):
+    if has_sums_in_last_row(table):
         raise UsageError(
-            f"Line {table.index[-1]} of {file} holds the sums of the lines above it and no sample; "
+            f"Line {table.index[-1]} of {file_name} holds the sums of the lines above it and no sample; "
             "remove that line."
         )
 
 
-def is_last_row_of_sums(table: DataFrame) -> bool:
+def has_sums_in_last_row(table: DataFrame) -> bool:
     """Whether each number of the last row, two or more, is the sum of its column."""
     import pandas
 
@@ -369,7 +404,10 @@ def is_last_row_of_sums(table: DataFrame) -> bool:
 
 
 class EncodedTexts(NamedTuple):
-    """codes: int64 [N], the place of each text among the distinct ones, which are `names`."""
+    """Texts as numbers.
+
+    codes: int64 [N], the place of each text among the distinct ones, which are `names`
+    """
 
     codes: np.ndarray
     names: tuple[str, ...]
@@ -386,37 +424,37 @@ def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedText
     texts = list(texts)
     names: dict = {}
     for text in sorted(set(texts), key=lambda text: (len(text), text)):
-        names.setdefault(make_category_key(text, ignore_case), text)
+        names.setdefault(normalise_category_text(text, ignore_case), text)
 
     numbers = sorted(key for key in names if isinstance(key, float))
-    words = sorted((key for key in names if not isinstance(key, float)), key=names.__getitem__)
-    keys = [*numbers, *words]
+    text_keys = sorted((key for key in names if not isinstance(key, float)), key=names.__getitem__)
+    keys = [*numbers, *text_keys]
     code_of_key = {key: code for code, key in enumerate(keys)}
-    codes = [code_of_key[make_category_key(text, ignore_case)] for text in texts]
+    codes = [code_of_key[normalise_category_text(text, ignore_case)] for text in texts]
     return EncodedTexts(np.array(codes, dtype=np.int64), tuple(names[key] for key in keys))
 
 
-def encode_classes(cells: Series, name: str, reading: Reading) -> EncodedTexts:
+def encode_label_column(cells: Series, column_name: str, reading: ReadingOptions) -> EncodedTexts:
     """The classes of the label column and their names. Raises UsageError for labels that differ
     in case alone."""
-    texts = read_role_texts(cells, reading)
-    texts = replace_decimal_commas(texts, reading)
-    refuse_mixed_case(texts, name, reading)
+    texts = read_role_column_as_texts(cells, reading)
+    texts = normalise_decimal_labels(texts, reading)
+    check_no_mixed_case(texts, column_name, reading)
     return encode_texts(texts, bool(reading.ignore_case))
 
 
-def replace_decimal_commas(texts: Series, reading: Reading) -> Series:
+def normalise_decimal_labels(texts: Series, reading: ReadingOptions) -> Series:
     """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
     ones are one class."""
     traits = find_number_traits(texts, replace(reading, missing=("nan",)))
-    if not traits.is_number or traits.decimals != (",",):
+    if not traits.are_all_numbers or traits.decimals != (",",):
         return texts
     if not all(is_plain_number(text.replace(",", ".")) for text in traits.cells):
         return texts
     return texts.map(lambda text: text.replace(",", "."))
 
 
-def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
+def check_no_mixed_case(texts: Series, column_name: str, reading: ReadingOptions) -> None:
     """Raises UsageError for two texts that differ in case alone, unless the person has said what
     they are."""
     if reading.ignore_case is not None:
@@ -426,53 +464,67 @@ def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
         earlier_text = by_folded.setdefault(text.casefold(), text)
         if earlier_text != text:
             raise UsageError(
-                f"Column {name!r} of {reading.file} has {earlier_text!r} and {text!r}, which differ in "
+                f"Column {column_name!r} of {reading.file} has {earlier_text!r} and {text!r}, which differ in "
                 "case alone; say ?case=ignore if they are one, or ?case=keep if they are two."
             )
 
 
-def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -> None:
+def check_class_count(
+    classes: tuple[str, ...], label_count: int, label_column: str, file_name: str
+) -> None:
     """Raises UsageError for one class, or for more than a label can have."""
-    advice = f"name another column, as in {file}?label=NAME"
+    advice = f"name another column, as in {file_name}?label=NAME"
     if len(classes) < 2:
         raise UsageError(
-            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {advice}."
+            f"Column {label_column!r} of {file_name} has one value, {classes[0]!r}, in all rows; {advice}."
         )
-    most = min(MOST_CLASSES, max(FEWEST_CLASSES, count // 10))
-    if len(classes) > most:
+    most_classes = min(MOST_CLASSES, max(FEWEST_CLASSES, label_count // 10))
+    if len(classes) > most_classes:
         raise UsageError(
-            f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but "
-            f"a label may have at most {most}; {advice}."
+            f"Column {label_column!r} of {file_name} has {len(classes)} different values in {label_count} rows, but "
+            f"a label may have at most {most_classes}; {advice}."
         )
 
 
 class ClientColumn(NamedTuple):
-    """owners: int64 [N], the client of each row, None if all are one client's;   names: of the M
-    clients;   note: a sentence on the column"""
+    """The clients that a column names.
+
+    owners: int64 [N], the client of each row, None if all are one client's
+    names: of the M clients
+    note: a sentence on the column
+    """
 
     owners: np.ndarray | None
     names: tuple[str, ...]
     note: str
 
 
-def encode_client_column(cells: Series, name: str, file: str, reading: Reading) -> ClientColumn:
+def encode_client_column(
+    cells: Series, column_name: str, file_name: str, reading: ReadingOptions
+) -> ClientColumn:
     """The clients that a column names. Raises UsageError for nearly as many clients as rows."""
-    texts = read_role_texts(cells, reading)
-    refuse_mixed_case(texts, name, reading)
+    texts = read_role_column_as_texts(cells, reading)
+    check_no_mixed_case(texts, column_name, reading)
     owner, distinct = encode_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
-        return ClientColumn(None, (), f" All rows are of one {name}, so it names no clients.")
+        return ClientColumn(
+            None, (), f" All rows are of one {column_name}, so it names no clients."
+        )
     if len(distinct) > len(cells) // 2:
         raise UsageError(
-            f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but "
+            f"Column {column_name!r} of {file_name} names {len(distinct)} clients for {len(cells)} rows, but "
             "each needs two; name another column with ?client=NAME, or none with ?client=."
         )
-    return ClientColumn(owner, distinct, f" Its clients are column {name!r}.")
+    return ClientColumn(owner, distinct, f" Its clients are column {column_name!r}.")
 
 
 # ---------------------------------------------------------------------------------------- test rows
 class SplitChoice(NamedTuple):
-    """is_test: bool [N], which samples are for testing;   note: a sentence on how they were chosen."""
+    """Which samples are for testing.
+
+    is_test: bool [N], which samples are for testing
+    note: a sentence on how they were chosen
+    """
 
     is_test: np.ndarray
     note: str
@@ -481,113 +533,117 @@ class SplitChoice(NamedTuple):
 def choose_test_rows(
     table: DataFrame,
     roles: Roles,
-    y: np.ndarray,
-    owner: np.ndarray | None,
-    split: Callable | None,
-    file: str,
-    reading: Reading,
+    labels: LabelArray,
+    client_of_row: ClientOfSample | None,
+    split_function: SplitFunction | None,
+    file_name: str,
+    reading: ReadingOptions,
 ) -> SplitChoice:
     """The test rows: by the split column, by groups, or drawn."""
     groups = None
     if roles.group:
-        groups, names = encode_texts(read_role_texts(table[roles.group], reading))
+        groups, names = encode_texts(read_role_column_as_texts(table[roles.group], reading))
         if len(names) < 2:
             raise UsageError(
-                f"Column {roles.group!r} of {file} has one group; name another column with "
+                f"Column {roles.group!r} of {file_name} has one group; name another column with "
                 "?group=NAME."
             )
     if roles.split:
         test, note = parse_split_column(
-            read_role_texts(table[roles.split], reading), roles.split, file
+            read_role_column_as_texts(table[roles.split], reading), roles.split, file_name
         )
-        both = set() if groups is None else set(groups[test]) & set(groups[~test])
-        if both:
+        groups_on_both_sides = set() if groups is None else set(groups[test]) & set(groups[~test])
+        if groups_on_both_sides:
             raise UsageError(
-                f"{len(both)} groups of column {roles.group!r} stand on both sides of column "
-                f"{roles.split!r} of {file}; correct the split, or leave out ?split=."
+                f"{len(groups_on_both_sides)} groups of column {roles.group!r} stand on both sides of column "
+                f"{roles.split!r} of {file_name}; correct the split, or leave out ?split=."
             )
-        if owner is not None and set(owner[test]) - set(owner[~test]):
+        if client_of_row is not None and set(client_of_row[test]) - set(client_of_row[~test]):
             raise UsageError(
-                f"A client of {file} has test rows alone in column {roles.split!r}; name no "
+                f"A client of {file_name} has test rows alone in column {roles.split!r}; name no "
                 "clients with ?client=."
             )
         return SplitChoice(test, note)
     if groups is not None:
-        test = draw_test_groups(y, groups, owner)
+        test = draw_test_rows_in_whole_groups(labels, groups, client_of_row)
         note = f"No value of column {roles.group!r} stands among training and test rows."
         return SplitChoice(test, note)
-    if split is not None:
-        return SplitChoice(split(y, owner), "")
-    return SplitChoice(draw_test_rows(y, owner), "")
+    if split_function is not None:
+        return SplitChoice(split_function(labels, client_of_row), "")
+    return SplitChoice(draw_test_rows(labels, client_of_row), "")
 
 
-def parse_split_column(texts: Series, name: str, file: str) -> SplitChoice:
+def parse_split_column(texts: Series, column_name: str, file_name: str) -> SplitChoice:
     """The rows that a column calls test. Raises UsageError for a column that says anything else."""
-    words = texts.str.lower()
+    lowercase_texts = texts.str.lower()
     split_words = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
     unknown = [text for text in texts.unique() if text.lower() not in split_words]
     if unknown:
         raise UsageError(
-            f"Column {name!r} of {file} holds {unknown[0]!r}, but a split says train or test (or "
+            f"Column {column_name!r} of {file_name} holds {unknown[0]!r}, but a split says train or test (or "
             "validation) in each row; correct it, or leave out ?split=."
         )
-    test = words.isin(TEST_WORDS).to_numpy()
-    validation = words.isin(VALIDATION_WORDS).to_numpy()
+    test = lowercase_texts.isin(TEST_WORDS).to_numpy()
+    validation = lowercase_texts.isin(VALIDATION_WORDS).to_numpy()
     if not test.any() and validation.any():
         test = validation
         validation = np.zeros_like(test)
     for part, is_part in (("training", ~test), ("test", test)):
         if not is_part.any():
-            raise UsageError(f"Column {name!r} of {file} has no {part} rows; correct it.")
-    note = f"Column {name!r} says which rows are for testing."
+            raise UsageError(
+                f"Column {column_name!r} of {file_name} has no {part} rows; correct it."
+            )
+    note = f"Column {column_name!r} says which rows are for testing."
     if validation.any():
         note += f" Its {int(validation.sum())} validation rows are among the training rows."
     return SplitChoice(test, note)
 
 
-def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
+def draw_test_rows(labels: LabelArray, client_of_row: ClientOfSample | None) -> BooleanPerSample:
     """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses
     its last row, and at least one row is a test row."""
-    client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
+    client = client_of_row if client_of_row is not None else np.zeros(len(labels), dtype=np.int64)
     rows_left = np.bincount(client)  # of each client
-    class_sizes = np.bincount(y)
-    wanted = class_sizes // TEST_SHARE  # test rows of each class
-    test = np.zeros(len(y), dtype=bool)
-    order = numpy_rng(0, "test rows").permutation(len(y))
+    class_sizes = np.bincount(labels)
+    test_rows_by_class = class_sizes // TEST_SHARE  # test rows of each class
+    test = np.zeros(len(labels), dtype=bool)
+    order = make_numpy_generator(0, "test rows").permutation(len(labels))
     for row in order:
-        if wanted[y[row]] and rows_left[client[row]] > 1:
+        if test_rows_by_class[labels[row]] and rows_left[client[row]] > 1:
             test[row] = True
-            wanted[y[row]] -= 1
+            test_rows_by_class[labels[row]] -= 1
             rows_left[client[row]] -= 1
     if not test.any():  # no class has five rows: one row of the largest class that can spare one
         candidates = [row for row in order if rows_left[client[row]] > 1]
-        test[max(candidates, key=lambda row: class_sizes[y[row]])] = True
+        test[max(candidates, key=lambda row: class_sizes[labels[row]])] = True
     return test
 
 
-def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
+def draw_test_rows_in_whole_groups(
+    labels: LabelArray, group_of_row: GroupOfSample, client_of_row: ClientOfSample | None
+) -> BooleanPerSample:
     """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each
     class is for testing. No client and no class loses its last training row."""
-    client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
+    client = client_of_row if client_of_row is not None else np.zeros(len(labels), dtype=np.int64)
     rows_of_client = np.bincount(client)  # training rows that are left
-    rows_of_class = np.bincount(y)
-    wanted = np.bincount(y) / TEST_SHARE  # test rows of each class
-    test = np.zeros(len(y), dtype=bool)
+    rows_of_class = np.bincount(labels)
+    test_rows_by_class = np.bincount(labels) / TEST_SHARE  # test rows of each class
+    test = np.zeros(len(labels), dtype=bool)
     smallest = None  # of the groups that can be spared
-    for group in numpy_rng(0, "test groups").permutation(int(groups.max()) + 1):
-        rows = groups == group
+    for group in make_numpy_generator(0, "test groups").permutation(int(group_of_row.max()) + 1):
+        rows = group_of_row == group
         by_client = np.bincount(client[rows], minlength=len(rows_of_client))
-        by_class = np.bincount(y[rows], minlength=len(wanted))
+        by_class = np.bincount(labels[rows], minlength=len(test_rows_by_class))
         takes_all_of_client = (by_client > 0) & (by_client >= rows_of_client)
         takes_all_of_class = (by_class > 0) & (by_class >= rows_of_class)
         if takes_all_of_client.any() or takes_all_of_class.any():
             continue
         if smallest is None or rows.sum() < smallest.sum():
             smallest = rows
-        wanted_rows = np.minimum(by_class, np.maximum(wanted, 0)).sum()
+        wanted_rows = np.minimum(by_class, np.maximum(test_rows_by_class, 0)).sum()
         if wanted_rows * 2 >= rows.sum():  # most of its rows are still wanted
             test |= rows
-            wanted -= by_class
+            test_rows_by_class -= by_class
             rows_of_client -= by_client
             rows_of_class -= by_class
     if test.any():
@@ -601,34 +657,53 @@ def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None
 
 
 # ----------------------------------------------------------------------------------------- features
-def explain_left_out(features: DataFrame, roles: Roles, reading: Reading) -> dict[str, str]:
-    """Why a column is no feature although nothing was said: it says which rows are for testing."""
+def explain_left_out_columns(
+    features: DataFrame, roles: Roles, reading: ReadingOptions
+) -> dict[str, str]:
+    """Why a column is not a feature although nothing was said: it says which rows are for
+    testing."""
     reasons = {}
     for name in features.columns:
-        is_named_split = make_name_key(name) in SPLITS
-        if not roles.split and is_named_split and looks_like_split_column(features[name], reading):
+        is_named_split = normalise_column_name(name) in SPLITS
+        if not roles.split and is_named_split and is_train_or_test_column(features[name], reading):
             reasons[name.casefold()] = "It says train and test."
     return reasons
 
 
+class FittedColumns(NamedTuple):
+    """All columns, those of numbers with mean and scale, and how many columns are numbers."""
+
+    columns: list[Column]
+    number_columns: int
+
+
 def fit_number_columns(
-    columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
-) -> tuple[list[Column], int]:
-    """The columns, those of numbers with mean and scale of the training rows; and how many of them
-    are numbers."""
+    columns: list[Column],
+    features: DataFrame,
+    is_training_row: BooleanPerSample,
+    client_of_row: ClientOfSample | None,
+) -> FittedColumns:
+    """Give the columns of numbers the mean and the scale of the training rows.
+
+    is_training_row: bool [N]
+    client_of_row: int [N], or None if nobody names clients
+    """
     numbers = [column for column in columns if column.kind == NUMBER]
     if not numbers:
-        return columns, 0
+        return FittedColumns(columns, 0)
     values = np.stack([parse_numbers(column, features[column.name]) for column in numbers], axis=1)
-    mean, scale = compute_pooled_moments(values[train], None if owner is None else owner[train])
+    mean, scale = compute_pooled_moments(
+        values[is_training_row], None if client_of_row is None else client_of_row[is_training_row]
+    )
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise UsageError(
             "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
     fitted = {}
-    for place, column in enumerate(numbers):
-        fitted[column.name] = replace(column, mean=float(mean[place]), scale=float(scale[place]))
-    return [fitted.get(column.name, column) for column in columns], len(numbers)
+    for index, column in enumerate(numbers):
+        fitted[column.name] = replace(column, mean=float(mean[index]), scale=float(scale[index]))
+    all_columns = [fitted.get(column.name, column) for column in columns]
+    return FittedColumns(all_columns, len(numbers))
 
 
 class SumsBytes(NamedTuple):
@@ -638,32 +713,36 @@ class SumsBytes(NamedTuple):
     down: int
 
 
-def count_sums_bytes(columns: int) -> SumsBytes:
+def count_bytes_to_standardise_columns(column_count: int) -> SumsBytes:
     """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
     mean and scale down, in double precision."""
-    return SumsBytes(3 * 8 * columns, 2 * 8 * columns)
+    return SumsBytes(3 * 8 * column_count, 2 * 8 * column_count)
 
 
-def compute_column_sums(rows: np.ndarray) -> np.ndarray:
+def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
     """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
     nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
-        is_missing = np.isnan(rows)
+        is_missing = np.isnan(rows_of_client)
         count = (~is_missing).sum(axis=0).astype(np.float64)
-        values = np.where(is_missing, 0.0, rows)
+        values = np.where(is_missing, 0.0, rows_of_client)
         return np.stack([count, sum_in_fixed_order(values), sum_in_fixed_order(values * values)])
 
 
-def compute_pooled_moments(x: np.ndarray, owner: np.ndarray | None = None) -> Moments:
-    """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients
+def compute_pooled_moments(
+    rows: FeatureArray, client_of_row: ClientOfSample | None = None
+) -> Moments:
+    """Mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums that the clients
     send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """
-    rows_of_clients = [x]
-    if owner is not None:
-        rows_of_clients = [x[owner == k] for k in np.unique(owner)]
-    sums_of_clients = np.stack([compute_column_sums(rows) for rows in rows_of_clients])
+    rows_of_clients = [rows]
+    if client_of_row is not None:
+        rows_of_clients = [rows[client_of_row == k] for k in np.unique(client_of_row)]
+    sums_of_clients = np.stack(
+        [compute_column_sums(client_rows) for client_rows in rows_of_clients]
+    )
     count, total, squares = sum_in_fixed_order(sums_of_clients)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = total / np.maximum(count, 1)
@@ -673,36 +752,36 @@ def compute_pooled_moments(x: np.ndarray, owner: np.ndarray | None = None) -> Mo
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_columns(columns: list[Column], has_clients: bool, numbers: int) -> str:
+def describe_columns(columns: list[Column], has_clients: bool, number_columns: int) -> str:
     """What was done with the columns, in sentences."""
     notes = []
-    if numbers:
-        bytes_up, bytes_down = count_sums_bytes(numbers)
+    if number_columns:
+        bytes_up, bytes_down = count_bytes_to_standardise_columns(number_columns)
         rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        what = "columns of numbers are" if numbers > 1 else "column of numbers is"
+        what = "columns of numbers are" if number_columns > 1 else "column of numbers is"
         notes.append(
-            f"{numbers} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"{number_columns} {what} standardised by sums over the clients. Each client sends count, sum "
             f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
             "A run's bytes do not count these."
         )
     for column in columns:
-        if column.kind == NUMBER and is_unusual_number(column):
+        if column.kind == NUMBER and has_unusual_number_format(column):
             notes.append(f"{column.name}: {column.reason}")
     categories = [column.name for column in columns if column.kind == CATEGORY]
     if categories:
-        notes.append(f"One column for each value: {', '.join(categories[:SHOWN])}.")
-    words = [column.name for column in columns if column.kind == WORDS]
-    if words:
+        notes.append(f"One column for each value: {', '.join(categories[:SHOWN_NAMES])}.")
+    word_columns = [column.name for column in columns if column.kind == WORDS]
+    if word_columns:
         notes.append(
-            f"Bags of hashed words, {HASHED_FEATURES} columns each: {', '.join(words[:SHOWN])}."
+            f"Bags of hashed words, {HASHED_FEATURES} columns each: {', '.join(word_columns[:SHOWN_NAMES])}."
         )
     left_out = [column for column in columns if column.kind == LEFT_OUT]
-    for column in left_out[:SHOWN]:
+    for column in left_out[:SHOWN_NAMES]:
         notes.append(f"Left out: {column.name}. {column.reason}")
     return " ".join(notes)
 
 
-def is_unusual_number(column: Column) -> bool:
+def has_unusual_number_format(column: Column) -> bool:
     """Whether the cells of a column of numbers are more than plain digits with a point."""
     return bool(
         column.unit
@@ -713,19 +792,19 @@ def is_unusual_number(column: Column) -> bool:
     )
 
 
-def describe_dropped_rows(dropped: Counter) -> str:
+def describe_dropped_rows(dropped_by_reason: Counter) -> str:
     """How many rows are left out, and why."""
-    total = sum(dropped.values())
+    total = sum(dropped_by_reason.values())
     if not total:
         return ""
-    roles = " or a ".join(role for role, count in dropped.items() if count)
+    roles = " or a ".join(role for role, count in dropped_by_reason.items() if count)
     if total == 1:
         return f"1 row without a {roles} is left out."
     return f"{total} rows without a {roles} are left out."
 
 
-def describe_doubtful_columns(
-    schema: InputSchema, table: DataFrame, train_labels: np.ndarray, reading: Reading
+def list_reading_doubts(
+    schema: InputSchema, table: DataFrame, train_labels: LabelArray, reading: ReadingOptions
 ) -> list[str]:
     """What a reader should look at: words that may be no values, numbers that may be none, columns
     that ask for a role."""
@@ -739,11 +818,11 @@ def describe_doubtful_columns(
             )
     absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
     if absent:
-        notes.append(f"No training row has the label {', '.join(absent[:SHOWN])}.")
-    notes.extend(describe_missing(schema.columns, table))
+        notes.append(f"No training row has the label {', '.join(absent[:SHOWN_NAMES])}.")
+    notes.extend(describe_missing_values(schema.columns, table))
     for column in schema.columns:
         if column.kind == NUMBER and not column.time_format:
-            notes.extend(describe_sentinel(column, table[column.name]))
+            notes.extend(describe_number_for_missing_value(column, table[column.name]))
         if column.kind == CATEGORY and reading.ignore_case is None:
             values = (*column.categories, *column.other_categories)
             if len({text.casefold() for text in values}) < len(values):
@@ -757,50 +836,56 @@ def describe_doubtful_columns(
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
-        if not schema.group and is_group_name(name) and has_repeated_values(table[name]):
+        if (
+            not schema.group
+            and is_person_id_name(name)
+            and has_several_and_repeated_values(table[name])
+        ):
             notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
     return notes
 
 
-def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
+def describe_missing_values(columns: Iterable[Column], table: DataFrame) -> list[str]:
     """Which texts count as missing in columns of numbers, and how often they stand there."""
     missing: Counter = Counter()
     for column in columns:
         cells = table[column.name]
         if column.kind == NUMBER and not is_numeric(cells):
-            kept = mask_missing(cells, column.missing)
-            missing.update(cells[kept.isna() & cells.notna()])
+            present_cells = replace_missing_texts_by_none(cells, column.missing)
+            missing.update(cells[present_cells.isna() & cells.notna()])
     if not missing:
         return []
-    listed = ", ".join(f"{text!r} ({count} times)" for text, count in missing.most_common(SHOWN))
+    listed = ", ".join(
+        f"{text!r} ({count} times)" for text, count in missing.most_common(SHOWN_NAMES)
+    )
     return [f"In columns of numbers these count as missing: {listed}."]
 
 
-def looks_like_split_column(cells: Series, reading: Reading) -> bool:
+def is_train_or_test_column(cells: Series, reading: ReadingOptions) -> bool:
     """Whether a column says train and test."""
-    words = set(read_role_texts(cells, reading).dropna().str.lower())
+    lowercase_texts = set(read_role_column_as_texts(cells, reading).dropna().str.lower())
     split_words = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
-    return words <= split_words and not words.isdisjoint(TRAIN_WORDS)
+    return lowercase_texts <= split_words and not lowercase_texts.isdisjoint(TRAIN_WORDS)
 
 
-def has_repeated_values(cells: Series) -> bool:
+def has_several_and_repeated_values(cells: Series) -> bool:
     """Whether a column has several values, and some of them more than once."""
     count = cells.nunique()
     return 1 < count < len(cells.dropna())
 
 
-def describe_sentinel(column: Column, cells: Series) -> list[str]:
+def describe_number_for_missing_value(column: Column, cells: Series) -> list[str]:
     """A sentence where a number such as -999 stands far from all others: it may mean that there is
     no value."""
     values = parse_numbers(column, cells)
     values = values[np.isfinite(values)]
     for sentinel in SENTINELS:
         count = int((values == sentinel).sum())
-        rest = values[values != sentinel]
-        if count < 2 or not len(rest):
+        other_values = values[values != sentinel]
+        if count < 2 or not len(other_values):
             continue
-        spread = float(rest.max() - rest.min())
-        gap = float(min(abs(rest - sentinel)))
+        spread = float(other_values.max() - other_values.min())
+        gap = float(min(abs(other_values - sentinel)))
         if gap > spread:
             return [
                 f"Column {column.name!r} holds {sentinel:g} {count} times; if that means no value, "

@@ -18,52 +18,57 @@ sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import SAMPLES, UsageError
+from fedlab_nb.value_types import SampleShape
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-SCALES = ("standardise", "symmetric")
+    from fedlab_nb.tensor_types import Images
+
+SCALES: tuple[Literal["standardise", "symmetric"], ...] = ("standardise", "symmetric")
 AUGMENTATIONS = ("crop", "flip")
 NONE, SEEN = "none", "lite0"
+InputScale = Literal["none", "standardise", "symmetric"]
+AugmentationKind = Literal["none", "crop", "flip", "crop+flip"]
 
 
-def check_transform(text: object, input_shape: tuple[int, ...]) -> str:
-    """`text` with its parts in the usual order; UsageError for what is no transform, or none of
-    such inputs.
+def normalise_transform(transform_text: str, input_shape: SampleShape) -> str:
+    """`transform_text` with its parts in the usual order; UsageError for anything that is not a
+    transform, or none of such inputs.
 
-    >>> check_transform("flip + standardise", (1, 8, 8))
+    >>> normalise_transform("flip + standardise", (1, 8, 8))
     'standardise+flip'
     """
-    parts = [part.strip() for part in str(text).split("+")]
+    parts = [part.strip() for part in str(transform_text).split("+")]
     if parts == [NONE]:
         return NONE
     if parts == [SEEN]:
-        check_lite0_input(input_shape)
+        check_input_fits_lite0_network(input_shape)
         return SEEN
     is_known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts)
     has_repeats = len(set(parts)) < len(parts)
     has_both_scales = set(SCALES) <= set(parts)
     if not is_known or has_repeats or has_both_scales:
         raise UsageError(
-            f"transform is {text!r}, but it must be none, lite0, standardise or symmetric, crop, "
+            f"transform is {transform_text!r}, but it must be none, lite0, standardise or symmetric, crop, "
             "flip, or such parts joined by +, as in standardise+crop+flip (that of Fed-ET's "
             "public images is fedet.transform)."
         )
     if len(input_shape) != 3:
         raise UsageError(
-            f"transform={text} needs images, not {SAMPLES[len(input_shape)]}, which are "
+            f"transform={transform_text} needs images, not {SAMPLES[len(input_shape)]}, which are "
             "standardised; set none."
         )
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
 
 
-def check_lite0_input(input_shape: tuple[int, ...]) -> None:
+def check_input_fits_lite0_network(input_shape: SampleShape) -> None:
     """UsageError for inputs that the network of "lite0" does not read."""
     if len(input_shape) == 3 and input_shape[0] in (1, 3):
         return
@@ -73,18 +78,23 @@ def check_lite0_input(input_shape: tuple[int, ...]) -> None:
     )
 
 
-def parse_scale(transform: str) -> str:
+def parse_input_scale(transform: str) -> InputScale:
     """What becomes of every image: "standardise", "symmetric" or "none"."""
-    for part in transform.split("+"):
-        if part in SCALES:
-            return part
-    return NONE
+    parts = transform.split("+")
+    for scale in SCALES:
+        if scale in parts:
+            return scale
+    return "none"
 
 
-def parse_augmentation(transform: str) -> str:
+def parse_augmentation(transform: str) -> AugmentationKind:
     """What becomes of training images: "crop", "flip", "crop+flip" or "none"."""
-    parts = [part for part in AUGMENTATIONS if part in transform.split("+")]
-    return "+".join(parts) or NONE
+    parts = transform.split("+")
+    if "crop" in parts and "flip" in parts:
+        return "crop+flip"
+    if "crop" in parts:
+        return "crop"
+    return "flip" if "flip" in parts else "none"
 
 
 class Normalisation(NamedTuple):
@@ -94,8 +104,8 @@ class Normalisation(NamedTuple):
     std: Tensor
 
 
-def find_normalisation(scale: str, x_train: Tensor) -> Normalisation | None:
-    """How `scale` (see `parse_scale`) maps images `[N, C, H, W]`; None: not at all.
+def compute_normalisation(scale: InputScale, x_train: Images) -> Normalisation | None:
+    """How `scale` (see `parse_input_scale`) maps images `[N, C, H, W]`; None: not at all.
 
     A channel that never changes keeps its size: its deviation counts as 1. Both are the same to the
     last bit on every machine.

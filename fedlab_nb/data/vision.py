@@ -12,22 +12,30 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from fedlab_nb.data import arrays
-from fedlab_nb.data.dataset import Dataset, Description, hash_parts, shorten_error
+from fedlab_nb.data.array_types import IndexArray
+from fedlab_nb.data.dataset import (
+    Dataset,
+    Description,
+    hash_to_content_id,
+    shorten_error_text,
+)
 from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError
 from fedlab_nb.files import expand_path
+from fedlab_nb.value_types import WithBlock
 
 if TYPE_CHECKING:
-    import torch
+    from torchvision.datasets import VisionDataset
+
+    from fedlab_nb.tensor_types import Samples
 
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
@@ -36,7 +44,8 @@ TIMEOUT = 30.0  # seconds without an answer from a server before a download is g
 class Source:
     """How torchvision knows a dataset.
 
-    torchvision_name: its class;   folder, files: where the files that it reads are
+    torchvision_name: its class
+    folder, files: where the files that it reads are
     shape, classes, n_train, n_test: as published
     root: the part of `folder` that torchvision is given
     """
@@ -58,27 +67,28 @@ NAMES = tuple(SOURCES)
 
 
 def load(name: str) -> Dataset:
-    """x uint8 images / 255, [N, C, H, W]. Raises RunError where the files are neither here nor to
+    """x uint8 images / 255, [N, C, H, W]. Raises RunError if the files are neither here nor to
     be had."""
     import torch
 
     source = SOURCES[name]
-    train = open_dataset(name, source, "train")
-    test = open_dataset(name, source, "test")
+    train = open_or_download_dataset(name, source, "train")
+    test = open_or_download_dataset(name, source, "test")
     x, y = read_images_and_labels(train)
     x_test, y_test = read_images_and_labels(test)
-    public = choose_public_indices(len(x))
+    public = choose_public_sample_indices(len(x))
     private = np.delete(np.arange(len(x)), public)
     class_names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
     return Dataset(
         name=name,
-        x_train=to_pixels(x[private]),
+        x_train=convert_to_float_pixels(x[private]),
         y_train=torch.from_numpy(y[private]),
-        x_test=to_pixels(x_test),
+        x_test=convert_to_float_pixels(x_test),
         y_test=torch.from_numpy(y_test),
-        x_public=to_pixels(x[public]),
+        x_public=convert_to_float_pixels(x[public]),
         class_names=class_names,
-        digest=hash_files(name) or hash_parts(name, x.tobytes(), x_test.tobytes()),
+        digest=hash_dataset_files_if_complete(name)
+        or hash_to_content_id(name, x.tobytes(), x_test.tobytes()),
         note=f"{len(public):,} of {len(x):,} training images are held back as unlabelled public "
         "data.",
         y_public=torch.from_numpy(y[public]),
@@ -89,7 +99,7 @@ def load(name: str) -> Dataset:
 def describe(name: str) -> Description:
     """The published sizes; the digest is None while the files are not here."""
     source = SOURCES[name]
-    n_public = len(choose_public_indices(source.n_train))
+    n_public = len(choose_public_sample_indices(source.n_train))
     return Description(
         name=name,
         input_shape=tuple(source.shape),
@@ -97,7 +107,7 @@ def describe(name: str) -> Description:
         n_train=source.n_train - n_public,
         n_test=source.n_test,
         n_public=n_public,
-        digest=hash_files(name),
+        digest=hash_dataset_files_if_complete(name),
     )
 
 
@@ -111,22 +121,24 @@ def find_data_folder() -> Path:
     return user_cache_path("fedlab_nb", appauthor=False) / "data"
 
 
-def hash_files(name: str) -> str | None:
+def hash_dataset_files_if_complete(name: str) -> str | None:
     """Id of the files' content, or None if one of them is missing."""
     folder = find_data_folder() / SOURCES[name].folder
     paths = [folder / file for file in SOURCES[name].files]
     if not all(path.is_file() for path in paths):
         return None
-    return hash_parts(name, *(arrays.hash_file(path) for path in paths))
+    return hash_to_content_id(name, *(arrays.hash_file(path) for path in paths))
 
 
-def choose_public_indices(samples: int) -> np.ndarray:
+def choose_public_sample_indices(sample_count: int) -> IndexArray:
     """Evenly spaced indices of the public part: 10 % of the samples, at most 5,000."""
-    size = min(samples // 10, 5000)
-    return np.arange(size) * samples // max(1, size)
+    size = min(sample_count // 10, 5000)
+    return np.arange(size) * sample_count // max(1, size)
 
 
-def open_dataset(name: str, source: Source, part: str) -> Any:
+def open_or_download_dataset(
+    name: str, source: Source, part: Literal["train", "test"]
+) -> VisionDataset:
     """torchvision's dataset object for `part`, "train" or "test", after a download only if the
     files are not there."""
     root = find_data_folder() / source.root
@@ -138,35 +150,35 @@ def open_dataset(name: str, source: Source, part: str) -> Any:
         from torchvision import datasets
 
         make = getattr(datasets, source.torchvision_name)
-        with redirect_progress():
+        with print_progress_on_stderr():
             return make(root, download=False, **options)
     except ImportError as error:  # torchvision; scipy, for SVHN's .mat files
         raise RunError(
-            f"Dataset {name!r} cannot be read: {shorten_error(error)}; install what is missing, "
+            f"Dataset {name!r} cannot be read: {shorten_error_text(error)}; install what is missing, "
             f"{offline}."
         ) from None
     except Exception as error:
         is_missing = isinstance(error, RuntimeError) and "not found" in str(error)
         if not is_missing:
             raise RunError(
-                f"The files of {name!r} in {str(root)!r} cannot be read ({shorten_error(error)}); "
+                f"The files of {name!r} in {str(root)!r} cannot be read ({shorten_error_text(error)}); "
                 f"delete them to download them again, {offline}."
             ) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with redirect_progress():
+        with print_progress_on_stderr():
             return make(root, download=True, **options)
     except Exception as error:
         raise RunError(
             f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by "
-            f"torchvision ({shorten_error(error)}); {offline}."
+            f"torchvision ({shorten_error_text(error)}); {offline}."
         ) from None
 
 
 @contextlib.contextmanager
-def redirect_progress() -> Iterator[None]:
-    """Within: progress goes to standard error, since standard output belongs to results, and no
-    download waits for ever."""
+def print_progress_on_stderr() -> WithBlock:
+    """Inside the block: progress goes to standard error, since standard output belongs to results,
+    and no download waits for ever."""
     timeout_before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
@@ -176,7 +188,14 @@ def redirect_progress() -> Iterator[None]:
         socket.setdefaulttimeout(timeout_before)
 
 
-def read_images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+class ImagesAndLabels(NamedTuple):
+    """Images uint8 [N, C, H, W], and labels int64 [N]."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+def read_images_and_labels(dataset: VisionDataset) -> ImagesAndLabels:
     """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
     x = np.asarray(dataset.data)
     labels = dataset.labels if hasattr(dataset, "labels") else dataset.targets
@@ -185,10 +204,10 @@ def read_images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
         x = x[:, None]
     elif x.shape[1] != 3:  # CIFAR: [N, H, W, C]; SVHN is [N, C, H, W] already
         x = np.moveaxis(x, 3, 1)
-    return x, y
+    return ImagesAndLabels(x, y)
 
 
-def to_pixels(images: np.ndarray) -> torch.Tensor:
+def convert_to_float_pixels(images: np.ndarray) -> Samples:
     """float32 in [0, 1] of uint8 images."""
     import torch
 

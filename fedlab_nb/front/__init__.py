@@ -69,7 +69,7 @@ def join_modules(paths: list[Path]) -> str:
         check_syntax(path, text)
         for names, source in IMPORT.findall(text):
             check_import(path, names, Path(source).name, exported)
-        for name in read_names(text):
+        for name in split_import_names(text):
             if name in owners:
                 raise JoinError(
                     f"{path.name} and {owners[name]} both have {name!r}; rename one of them."
@@ -81,10 +81,10 @@ def join_modules(paths: list[Path]) -> str:
     return "\n".join(parts)
 
 
-def read_names(text: str) -> list[str]:
+def split_import_names(import_clause: str) -> list[str]:
     """The names that a module's own scope has."""
-    names = NAME.findall(text)
-    for group in DESTRUCTURED.findall(text):
+    names = NAME.findall(import_clause)
+    for group in DESTRUCTURED.findall(import_clause):
         names += re.findall(r"[\w$]+", group)
     return names
 
@@ -117,11 +117,11 @@ def check_import(path: Path, names: str, source: str, exported: dict[str, set[st
             raise JoinError(f"{path.name} imports {name!r}, which {source} does not export.")
 
 
-def join_front(*names: str) -> str:
-    """The modules of this folder that `names` need, as an expression in JavaScript: an object with their exports."""
+def join_front_modules(*entry_names: str) -> str:
+    """Join the modules that `entry_names` need into one JavaScript expression: an object with their exports."""
     paths: list[Path] = []
     exports: list[str] = []
-    for name in names:
+    for name in entry_names:
         entry = (HERE / f"{name}.js").resolve()
         for path in find_modules(entry):
             if path not in paths:

@@ -1,5 +1,6 @@
 // Accuracies of this run, a bar a method; behind each, in grey, the band of its stored seeds where one is stored.
 import { html, keyed, setText } from "./dom.js";
+import { countMostMessages } from "./flight_plan.js";
 import { percent } from "./text.js";
 
 function placeBand(element, mean, half) {
@@ -9,8 +10,22 @@ function placeBand(element, mean, half) {
   element.style.width = `${100 * (high - low)}%`;
 }
 
-export function createBars({ methods }) {
-  const title = html("h2", {}, "What one message makes");
+/** The words beside a method that has sent more than one message in a run; "" where it has sent one, or nothing has been
+    run yet: then no bytes are known, and the messages are not counted. */
+function describeMessages(flight) {
+  const isCounted = flight?.legs.some((leg) => leg.bytes?.some((count) => count > 0));
+  const most = isCounted ? countMostMessages(flight.legs) : 0;
+  return most > 1 ? `${most} messages` : "";
+}
+
+/** What the bars are, in a few words: where no method sends anything, no message makes them. */
+export function nameBars(methods, people) {
+  const isAnySent = methods.some(({ name }) => name !== "local");
+  return isAnySent ? "What one message makes" : `What one ${people.one} alone gets right`;
+}
+
+export function createBars({ methods, people }) {
+  const title = html("h2", {}, nameBars(methods, people));
   const about = html("p", { className: "about" });
   const list = html("div", { className: "bars" });
   list.setAttribute("role", "list");
@@ -20,7 +35,7 @@ export function createBars({ methods }) {
 
   function make({ short, colour }) {
     const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }), html("i", { className: "band" }));
-    const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short), track, html("b"));
+    const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short, " ", html("small")), track, html("b"));
     row.setAttribute("role", "listitem");
     return row;
   }
@@ -29,17 +44,32 @@ export function createBars({ methods }) {
     element,
     /** The rows as they are seen, for a picture: [{short, colour, share, band}]; null for what is not there. */
     describe: () => rows,
-    /** accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
+    /** flights: what each method sends, by name (flight_plan.js), as far as it is known;   reason: why nothing is
+        stored of a method without a band, in words;   help: more on the grey marks;
+        accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
         whose accuracy is of another setting; stored(name): {mean, half} or null; about: what the bars are, in words. */
-    update({ accuracies, bands = {}, older = [], isStale, stored, about: words }) {
+    update({
+      accuracies,
+      bands = {},
+      older = [],
+      isStale,
+      stored,
+      reason = "",
+      flights = {},
+      about: words,
+      help = "",
+    }) {
       setText(about, words);
+      about.title = help;
       rows = methods.map(({ name, short, colour }) => {
         const isOlder = isStale || older.includes(name);
         return { short, colour, share: isOlder ? null : accuracies[name] ?? null, band: stored(name) };
       });
       list.classList.toggle("stale", isStale);
       keyed(list, methods, ({ name }) => name, make, (row, { name, title: full }) => {
-        const [, track, number] = row.children;
+        const [label, track, number] = row.children;
+        const messages = describeMessages(flights[name]);
+        setText(label.lastChild, messages);
         const [ghost, value, own] = track.children;
         row.classList.toggle("stale", older.includes(name));
         const band = stored(name);
@@ -52,9 +82,14 @@ export function createBars({ methods }) {
         }
         value.style.transform = `scaleX(${share ?? 0})`;
         setText(number, share === undefined ? "–" : percent(share));
-        const kept = band === null ? "nothing stored here" : `stored: ${percent(band.mean)} ± ${Math.round(100 * band.half)} points`;
+        const storedText =
+          band === null ? reason : `stored: ${percent(band.mean)} ± ${Math.round(100 * band.half)} points`;
         const spread = own.hidden ? "" : ` ± ${Math.round(100 * bands[name])} points`;
-        row.title = `${full}: ${share === undefined ? "not run yet" : percent(share)}${spread}; ${kept}`;
+        const valueText = share === undefined ? "not run yet" : `${percent(share)}${spread}`;
+        const facts = [`${full}: ${valueText}`, storedText];
+        if (flights[name]?.gesture === "sums") facts.push("sums: it does not matter who holds what");
+        if (messages) facts.push(`up to ${messages} each`);
+        row.title = facts.filter(Boolean).join("; ");
       });
     },
   };

@@ -1,6 +1,9 @@
 // The controls: data, α, clients, Run. Run stands in one place and says what it does.
 import { html, keyed, setText } from "./dom.js";
+import { MOST_SEED } from "./state.js";
+import { describeWrongNumber } from "./text.js";
 
+const LIMIT_SHOWN = 8000; // milliseconds: it lies over what is below
 const PREVIEWED = [0.01, 0.05, 0.3, 1.5, 10]; // α of the small partitions over the slider
 
 function nearest(values, value) {
@@ -34,11 +37,35 @@ function makeSlider(name, kind, values, words, send, ...between) {
 export function createControls(data, send, deal) {
   const set = html("select", {}, ...data.sets.map(({ name, title }) => html("option", { value: name, selected: name === data.set }, title)));
   set.addEventListener("change", () => send({ kind: "dataset", value: set.value }));
-  const seed = html("input", { type: "number", min: 0, step: 1, className: "seed" });
-  seed.addEventListener("change", () => {
-    send({ kind: "seed", value: Math.max(0, Math.round(Number(seed.value))) || 0 });
-    send({ kind: "release" });
+  const seed = html("input", { type: "number", min: 0, max: MOST_SEED, step: 1, className: "seed" });
+  const limit = html("small", { className: "limit" });
+  limit.setAttribute("role", "status");
+  let seedOfState = null;
+  let limitTimer = 0;
+  const forgetLimit = () => setText(limit, "");
+  seed.addEventListener("change", changeSeed);
+  seed.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault(); // JupyterLab takes this key away, and with it the change
+    changeSeed();
   });
+
+  /** A seed that there is not changes nothing, and the field says which there are. */
+  function changeSeed() {
+    const problem = describeWrongNumber(seed.value, 0, MOST_SEED);
+    setText(limit, problem);
+    clearTimeout(limitTimer);
+    limitTimer = setTimeout(forgetLimit, LIMIT_SHOWN);
+    if (problem !== "") {
+      seed.value = seedOfState;
+      return;
+    }
+    const value = Number(seed.value);
+    if (value === seedOfState) return;
+    send({ kind: "seed", value });
+    send({ kind: "release" });
+  }
+
   const clients = makeSlider("Clients", "clients", data.clientCounts, (value) => `${value} clients`, send);
   const previewed = data.previewed ?? PREVIEWED;
   const previews = html("div", { className: "previews" });
@@ -49,7 +76,7 @@ export function createControls(data, send, deal) {
   run.addEventListener("click", () => send({ kind: run.textContent === "Stop" ? "stop" : "run" }));
   const progress = html("p", { className: "progress" });
   progress.setAttribute("role", "status");
-  const source = html("p", { className: "source" }, html("label", {}, "Data ", set), html("label", {}, "Seed ", seed));
+  const source = html("p", { className: "source" }, html("label", {}, "Data ", set), html("span", { className: "limited" }, html("label", {}, "Seed ", seed), limit));
   const element = html("form", { className: "controls" }, source, alpha.element, ends, clients.element, run, progress);
   element.setAttribute("aria-label", "Setting");
   const places = { dataset: set.parentElement, seed: seed.parentElement, alpha: alpha.element, clients: clients.element };
@@ -58,6 +85,7 @@ export function createControls(data, send, deal) {
     if (data.fixed?.includes(name)) for (const field of place.querySelectorAll("input, select")) field.disabled = true;
   }
   ends.hidden = alpha.element.hidden;
+  element.addEventListener("input", forgetLimit);
   element.addEventListener("submit", (event) => event.preventDefault());
   const make = (value) => html("canvas", { width: 76, height: 40, title: `α = ${value}`, onclick: () => {
     send({ kind: "alpha", value });
@@ -89,7 +117,10 @@ export function createControls(data, send, deal) {
     update(state, job, isWanted) {
       alpha.update(state.alpha);
       clients.update(state.clients);
-      if (document.activeElement !== seed) seed.value = state.seed;
+      if (seedOfState !== state.seed) {
+        seedOfState = state.seed;
+        seed.value = state.seed;
+      }
       keyed(previews, previewed, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
       setText(run, job.canStop ? "Stop" : job.runLabel);
       run.classList.toggle("wanted", isWanted && !job.isRunning);

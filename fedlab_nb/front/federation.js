@@ -39,6 +39,24 @@ export function writeMoves(moves) {
   return moves.map(({ from, label, to }) => `${letter(from)}${label ?? ""}>${to === null ? "" : letter(to)}`).join(", ");
 }
 
+/** Whether a sample that was to go with this move has stayed, as the last one of its client. piles: after the move. */
+export function isLastSampleKept({ from, label }, piles, labels) {
+  const pile = piles[from];
+  return pile.length === 1 && (label === null || labels[pile[0]] === label);
+}
+
+/** Moves for people: the last one, and how many there are. classes: the data set's, {name, plural};   keeper: what a
+    client is called, where its last sample has stayed with it; "" elsewhere. */
+export function describeMoves(moves, classes, keeper = "") {
+  const { from, label, to } = moves.at(-1);
+  const named = label === null ? null : classes[label].plural ?? `samples of “${classes[label].name}”`;
+  const what = `${letter(from)}’s ${named ?? "pile"}`;
+  const where = to === null ? "out of the data" : `to ${letter(to)}`;
+  const rest = keeper === "" ? "; kept when α changes." : `. One sample stays: every ${keeper} needs one.`;
+  if (moves.length === 1) return `You moved ${what} ${where}${rest}`;
+  return `You made ${moves.length} moves, the last one ${what} ${where}${rest}`;
+}
+
 const byNumber = (p, q) => p - q;
 
 /** What clients hold after the moves; shards: a list of sample numbers a client. A client's last sample stays with it. */

@@ -21,7 +21,11 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   const canvas = html("canvas", { className: "sky" });
   canvas.setAttribute("role", "img");
   const layer = html("div", { className: "flight", hidden: true }, caption, canvas);
-  const choice = html("select", { className: "flown", onchange: () => open(choice.value) });
+  const choice = html("select", { className: "flown" });
+  choice.addEventListener("change", () => {
+    wanted = choice.value;
+    open(wanted);
+  });
   choice.setAttribute("aria-label", "Method whose messages fly");
   const watch = makeSignButton("Watch what was sent", "▶ Flight", () => open(choice.value));
   const player = createPlayer({
@@ -37,9 +41,9 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
       return `Step ${index + 1} of ${plan.steps.length}: ${plan.steps[index].title}`;
     },
     changed: (isPlaying) => caption.setAttribute("aria-live", isPlaying ? "off" : "polite"),
-    ended: close,
+    ended: rest,
   });
-  const skip = makeSignButton("Skip the flight", "skip", close);
+  const skip = makeSignButton("Close the flight", "×", close);
   const tools = html("span", { className: "flight-tools", hidden: true }, ...player.controls, skip);
   const bar = html("span", { className: "flight-bar", hidden: true }, tools, choice, watch);
   bar.setAttribute("role", "group");
@@ -49,6 +53,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   let accuracies = {};
   let plan = null; // of the flight that is open
   let method = "";
+  let wanted = ""; // the method that a person chose; it stays chosen while its flight is not there
   let size = { width: 0, height: 0 };
 
   const nameOf = (name) => methods.find((one) => one.name === name)?.short ?? name;
@@ -80,6 +85,11 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     measure();
     player.seek(still.matches ? plan.steps[0].still : 0);
     player.setPlaying(!still.matches);
+  }
+
+  /** At its end a flight stays, with its last step and its controls, until a hand goes on. */
+  function rest() {
+    player.setPlaying(false);
   }
 
   /** Back to the piles; a flight that has been seen to its end leaves its sentence. */
@@ -174,7 +184,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
       const names = flown.map(({ name }) => name).join();
       if (names !== choice.names) {
         choice.names = names;
-        const kept = choice.value;
+        const kept = wanted || choice.value;
         choice.replaceChildren(...flown.map(({ name, short }) => html("option", { value: name }, short)));
         if (flown.some(({ name }) => name === kept)) choice.value = kept;
       }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from ..comm import Ledger
 from ..methods import METHODS
@@ -109,45 +109,67 @@ RESULTS = {
 
 @dataclass(frozen=True)
 class Leg:
-    """One phase of a ledger in one direction. bytes, messages: of each client, `[M]`."""
+    """One phase of a ledger in one direction.
+
+    way:             from the clients up to the server, or down
+    cargo:           how what travels is drawn
+    words:           what a sentence calls it
+    bytes, messages: of each client, `[M]`
+    """
 
     phase: str
-    way: str
+    way: Literal["up", "down"]
     cargo: str
     words: str
     bytes: list[int]
     messages: list[int]
 
 
-def describe_flight(method: str, ledger: Ledger) -> dict[str, Any] | None:
-    """The flight of a run of `method`, as JSON takes it; None where no client has sent anything.
+ImageSource = Literal["sent", "made", "public"]
 
-    clients: M;   legs: in the order of their first messages (see `Leg`);   gesture: one of GESTURES;   source: of the
-    images, "sent", "made" or "public", where the gesture is MAKE;   result: what the server has in the end
+
+class Flight(TypedDict, total=False):
+    """What travels in a run, for the scene that draws it.
+
+    clients: number of clients
+    legs:    the fields of each `Leg`, in the order of their first messages
+    gesture: what the server does with what arrives, one of GESTURES
+    result:  what the server has in the end, in words
+    source:  where the images come from, only with the gesture MAKE
     """
+
+    clients: int
+    legs: list[dict[str, Any]]
+    gesture: str
+    result: str
+    source: ImageSource
+
+
+def describe_flight(method: str, ledger: Ledger) -> Flight | None:
+    """Describe what travels in a run of `method`; None if no client has sent anything."""
     legs = list_legs(method, ledger)
     if not any(leg.way == "up" for leg in legs):
         return None
     info = METHODS[method].info
-    gesture = choose_gesture(legs, info)
-    flight: dict[str, Any] = {
+    gesture = choose_server_gesture(legs, info)
+    flight: Flight = {
         "clients": ledger.clients,
         "legs": [asdict(leg) for leg in legs],
         "gesture": gesture,
-        "result": name_result(method, info.group),
+        "result": name_resulting_model(method, info.group),
     }
     if gesture == MAKE:
-        flight["source"] = find_source(legs, info)
+        flight["source"] = choose_image_source(legs, info)
     return flight
 
 
-def name_result(method: str, group: str) -> str:
-    """What the server has in the end, in words, of a `method` ("" for any of its group)."""
-    return RESULTS.get(method, RESULTS.get(group, "one network"))
+def name_resulting_model(method: str, method_group: str) -> str:
+    """Name what the server has in the end. method: "" for any method of the group"""
+    return RESULTS.get(method, RESULTS.get(method_group, "one network"))
 
 
-def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, Any]]:
-    """The flights of several methods by name; one whose clients send nothing has none."""
+def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, Flight]:
+    """Describe the flights of several methods, by name, without those whose clients send nothing."""
     flights = {}
     for method, ledger in ledgers.items():
         flight = describe_flight(method, ledger)
@@ -157,31 +179,34 @@ def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, Any]]
 
 
 def list_legs(method: str, ledger: Ledger) -> list[Leg]:
-    """The ledger's legs, in the order of their first messages."""
-    found: dict[tuple[str, str], Leg] = {}
+    """List the ledger's legs in the order of their first messages."""
+    legs: dict[tuple[str, str], Leg] = {}
     for row in ledger.rows():
         phase, way, client = str(row["phase"]), str(row["direction"]), int(row["client"])
-        if (phase, way) not in found:
-            cargo = find_cargo(method, phase)
+        if (phase, way) not in legs:
+            cargo = find_cargo_of_phase(method, phase)
             words = cargo.up if way == "up" else cargo.down
             nothing = [0] * ledger.clients
             leg = Leg(phase, way, cargo.kind, words or phase, list(nothing), list(nothing))
-            found[phase, way] = leg
-        leg = found[phase, way]
+            legs[phase, way] = leg
+        leg = legs[phase, way]
         leg.bytes[client] += int(row["bytes"])
         leg.messages[client] += int(row["messages"])
-    return list(found.values())
+    return list(legs.values())
 
 
-def find_cargo(method: str, phase: str) -> Cargo:
-    """What a phase carries; of a phase that is not in the table nothing is known but its name."""
+def find_cargo_of_phase(method: str, phase: str) -> Cargo:
+    """Return what a phase carries; of a phase that is not in the table only its name is known."""
     if phase == "rounds" and method in ROUNDS:
         return ROUNDS[method]
     return CARGO.get(re.sub(r" \d+$", "", phase), Cargo(NOTE))
 
 
-def choose_gesture(legs: Iterable[Leg], info: Info) -> str:
-    """The gesture for what has travelled; where only networks have come, once, for what the method does with them."""
+def choose_server_gesture(legs: Iterable[Leg], info: Info) -> str:
+    """Choose the gesture for what has travelled.
+
+    If only networks have come, once, it shows what the method does with them.
+    """
     legs = list(legs)
     up = [leg for leg in legs if leg.way == "up"]
     carried = {leg.cargo for leg in up}
@@ -203,9 +228,11 @@ def choose_gesture(legs: Iterable[Leg], info: Info) -> str:
     return BLEND
 
 
-def find_source(legs: Iterable[Leg], info: Info) -> str:
-    """Where the images come from that one network learns: the clients sent them, the server makes them, or they are
-    public."""
+def choose_image_source(legs: Iterable[Leg], info: Info) -> ImageSource:
+    """Choose where the images come from that the server's network learns from.
+
+    The clients sent them, the server makes them, or they are public.
+    """
     if any(leg.way == "up" and leg.cargo in (IMAGES, GENERATOR) for leg in legs):
         return "sent"
     return "public" if "public" in info.needs else "made"

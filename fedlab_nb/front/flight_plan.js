@@ -1,9 +1,10 @@
 // What a flight shows and when: the legs of a ledger in, timed steps out. Pure, and nothing in it is drawn at random.
 // A step shows messages only where the ledger has them; between its legs stand what clients do alone, the gate that
 // shuts, and what becomes of the messages.
-import { dataSize, listed, plural } from "./text.js";
+import { dataSize, letter, listed, plural } from "./text.js";
 
 export const FLIGHT_TIME = 3000; // milliseconds of a whole flight at normal speed
+const MOST_SILENT = 4; // clients that a sentence names
 const MOST_TRIPS = 5; // of a leg with many messages: a trip in the picture then stands for several
 const LATEST_START = 0.25; // of a hop's time: when the last client's envelope leaves
 const WEIGHTS = { start: 0.6, work: 0.8, send: 1.2, exchange: 2, gate: 0.8, end: 1.3 };
@@ -76,6 +77,14 @@ function describeSubject({ messages }, people) {
   return count === messages.length ? `Each ${people.one}` : `Each of ${count} ${people.many}`;
 }
 
+/** Who of a leg's clients is left out: " (E takes no part)"; "" where nobody is. */
+function describeSilent({ messages }) {
+  const silent = range(messages.length).filter((k) => messages[k] === 0);
+  if (silent.length === 0) return "";
+  const who = silent.length > MOST_SILENT ? `${silent.length} others` : listed(silent.map(letter));
+  return ` (${who} ${silent.length === 1 ? "takes" : "take"} no part)`;
+}
+
 /** How large all networks in one message are, beside what they were on their way up: " (25 % of their size)". */
 function describePacking(leg, legs) {
   const came = legs.find((one) => one.way === "up" && one.cargo === "network");
@@ -98,7 +107,7 @@ function describeSend(leg, legs, people) {
   const parts = most > 1 ? `, in ${most} messages` : "";
   const one = up[0] === leg ? "One message each" : "Another message each";
   const title = most > 1 ? "Several messages each" : one;
-  return { title, text: `${subject} sends ${leg.words}${once}${parts}: ${sizes}.` };
+  return { title, text: `${subject}${describeSilent(leg)} sends ${leg.words}${once}${parts}: ${sizes}.` };
 }
 
 function describeExchange(legs, rounds, people) {
@@ -111,7 +120,7 @@ function describeExchange(legs, rounds, people) {
   const isSmall = legs.every((leg) => leg.cargo === "note");
   const all = dataSize(total(legs.map((leg) => total(leg.bytes))));
   const title = isSmall ? `Small notes, ${rounds} times` : `There and back, ${rounds} times`;
-  const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}`;
+  const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}${describeSilent(legs[0])}`;
   return { title, text: `${start} ${listed(parts)}: ${all} in all.` };
 }
 
@@ -232,11 +241,16 @@ export function countArrived(plan, time) {
   return arrived;
 }
 
+/** How many messages the client with most of them sends. */
+export function countMostMessages(legs) {
+  const up = legs.filter((leg) => leg.way === "up");
+  return Math.max(0, ...range(legs[0].messages.length).map((k) => total(up.map((leg) => leg.messages[k]))));
+}
+
 /** A flight in one sentence, for when it has ended. */
 export function summarise(plan, name) {
   const sum = (way, what) => total(plan.legs.filter((leg) => leg.way === way).map((leg) => total(leg[what])));
   const sizes = ["up", "down"].filter((way) => sum(way, "bytes")).map((way) => `${dataSize(sum(way, "bytes"))} ${way}`);
-  const up = plan.legs.filter((leg) => leg.way === "up");
-  const most = Math.max(...range(plan.clients).map((k) => total(up.map((leg) => leg.messages[k]))));
+  const most = countMostMessages(plan.legs);
   return `${name}: ${most === 1 ? "one message" : `up to ${most} messages`} each, ${listed(sizes)}.`;
 }

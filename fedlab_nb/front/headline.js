@@ -1,12 +1,24 @@
 // The one sentence over the piles: the first finding of a small table that is clear. Null where none is.
-import { countInWords, letter, listed, percent } from "./text.js";
+import { countInWords, endSentence, fixed, letter, listed, percent } from "./text.js";
 
 const NEARLY_ALL = 0.95; // of a client's samples: it knows this class alone
 const CROWD = 0.6; // of the test images called one class: somebody shouts
 const CLEAR = 0.05; // a difference of accuracies of one seed that a sentence may name
+const FEW_CLASSES = 4; // of a data set; a client's effective number of them is then said with a decimal
 const MEANS = ["logits", "ensemble", "fedavg"]; // methods that a loud client can drown
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** Effective number of classes, mean over the clients with samples of counts [M, C] (partition.py, `measure_skew`). */
+export function countEffectiveClasses(counts) {
+  const rows = counts.filter((row) => sum(row) > 0);
+  if (rows.length === 0) return 0;
+  const entropies = rows.map((row) => {
+    const shares = row.filter((count) => count > 0).map((count) => count / sum(row));
+    return -sum(shares.map((share) => share * Math.log(share)));
+  });
+  return sum(entropies.map(Math.exp)) / rows.length;
+}
 
 /** The clients that hold (nearly) nothing but class c. */
 function clientsOfOneClass(counts, c) {
@@ -41,6 +53,14 @@ function findShout({ counts, classes, people, methods, results }) {
     const called = `${method.phrase} calls ${most} of ${all} ${people.things} “${classes[c].name}”.`;
     const shouting = clientsOfOneClass(counts, c);
     if (shouting.length === 0) return called;
+    const alone = classes.map((_, own) => clientsOfOneClass(counts, own));
+    const others = sum(alone.map((some) => some.length)) - shouting.length;
+    if (others > shouting.length) { // the loud ones are not singled out by knowing one class alone
+      const each = alone.every((some, own) => haveNothingElse(counts, some, own)) ? "a single" : "hardly more than a single";
+      const who = countInWords(shouting.length).toLowerCase();
+      const loud = `the ${who} with ${nameClass(classes[c])} ${shouting.length === 1 ? "shouts" : "shout"}`;
+      return `${countInWords(others + shouting.length)} ${people.many} know ${each} ${people.kind} each, and ${loud}. ${called}`;
+    }
     const knows = shouting.length === 1 ? `One ${people.one} knows` : `${countInWords(shouting.length)} ${people.many} know`;
     const shouts = shouting.length === 1 ? "shouts" : "shout";
     return `${knows} ${sayOnly(counts, shouting, c)} ${nameClass(classes[c])}, and ${shouts}. ${called}`;
@@ -59,6 +79,10 @@ function findLoser({ people, results }) {
   return `The average of ${each.length} networks gets ${percent(average)} right: ${people.one} ${who} alone gets ${percent(best)}.`;
 }
 
+/** A method within a sentence, and where it begins one: a mean by its full name, as its short one is for a column. */
+const nameWithin = ({ short, phrase }) => (phrase.startsWith("The ") ? `the ${phrase.slice(4)}` : short);
+const nameFirst = ({ short, phrase }) => (phrase.startsWith("The ") ? phrase : short);
+
 /** Who is best, by how much. */
 function findBest({ methods, results }) {
   const ranked = methods
@@ -70,12 +94,12 @@ function findBest({ methods, results }) {
   const last = ranked.at(-1);
   const ahead = Math.round(100 * share(first)) - Math.round(100 * share(second));
   if (share(first) - share(second) >= CLEAR) {
-    return `${first.short} gets most right: ${percent(share(first))}, ${ahead} points ahead of ${second.short}.`;
+    return endSentence(`${nameFirst(first)} gets most right: ${percent(share(first))}, ${ahead} points ahead of ${nameWithin(second)}`);
   }
   if (share(first) - share(last) < CLEAR) {
     return `Here it hardly matters how they are combined: ${percent(share(last))} to ${percent(share(first))} right.`;
   }
-  return `${last.short} loses most: ${percent(share(last))} right, where ${first.short} gets ${percent(share(first))}.`;
+  return `Of the joint models, ${nameWithin(last)} loses most: ${percent(share(last))} right, where ${nameWithin(first)} gets ${percent(share(first))}.`;
 }
 
 /** What the piles alone show. */
@@ -94,17 +118,18 @@ function findInPiles({ counts, classes, people }) {
     const isExact = found.every((some, c) => haveNothingElse(counts, some, c));
     return `${countInWords(alone)} ${know} ${isExact ? "a single" : "hardly more than a single"} ${people.kind}.`;
   }
-  const seen = counts.map((row) => row.filter((count) => count > 0.02 * sum(row)).length);
-  const usual = Math.round(sum(seen) / seen.length);
+  const effective = fixed(countEffectiveClasses(counts), classes.length > FEW_CLASSES ? 0 : 1);
+  const hasEveryoneAll = counts.every((row) => row.every((count) => count > 0));
   const all = classes.length === 2 ? "both" : `all ${classes.length}`;
-  if (usual >= classes.length) return `Every ${people.one} sees ${all} ${people.kinds}.`;
-  return `Each ${people.one} sees about ${usual} of ${classes.length} ${people.kinds}.`;
+  if (hasEveryoneAll && Number(effective) === classes.length) return `Every ${people.one} sees ${all} ${people.kinds}.`;
+  return `Each ${people.one} effectively sees about ${effective} of ${classes.length} ${people.kinds}.`;
 }
 
 /** counts [M, C]; results null before a run, else {accuracies by method, each by client, calls by method [C]}. */
 export function findHeadline(facts) {
   if (facts.counts.length < 2) return null;
-  if (facts.results === null) return findInPiles(facts);
+  const measured = Object.keys(facts.results?.accuracies ?? {});
+  if (measured.every((name) => name === "local")) return findInPiles(facts); // nothing joint has been measured
   return findShout(facts) ?? findLoser(facts) ?? findBest(facts);
 }
 
@@ -127,4 +152,19 @@ export function chooseStory({ methods, clients, truth }) {
     }
   });
   return best;
+}
+
+/** What can be done next, under the headline. about: what the data are; canDragAlpha: whether α is at hand; needsRun:
+    whether nothing is trained before Run is pressed; isDone: whether it was, for this setting; trainsNetworks: whether
+    the engine can. */
+export function describeFirstSteps({ about, canDragAlpha, needsRun, isDone, trainsNetworks }) {
+  const sentences = [];
+  if (about) sentences.push(about);
+  sentences.push(canDragAlpha ? "Drag a pile to a neighbour, or drag α." : "Drag a pile to a neighbour.");
+  if (!needsRun) sentences.push("Results follow.");
+  else if (!isDone) sentences.push("Press Run for results.");
+  if (!trainsNetworks) {
+    sentences.push("These two methods need sums alone; networks for these images are trained in a notebook.");
+  }
+  return sentences.join(" ");
 }

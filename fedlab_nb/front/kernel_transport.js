@@ -1,9 +1,14 @@
 // The engine of a panel: a kernel, over an anywidget model. What a hand does travels as small messages, of which one is
 // under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains. It sends
 // the partitions of the whole α slider ahead, so that a hand on it sees its piles without a way to the kernel and back.
+// Several views may show one panel, and each receives what the kernel answers to any of them. So what comes is known by
+// its setting, not by what one stage calls it, and a view follows another one's hand.
 import { applyMoves, countCalls, countLabels, groupByOwner } from "./federation.js";
+import { isSameSelection } from "./selection.js";
 import { settingKey } from "./state.js";
 
+const BUSY = 1500; // milliseconds after which a kernel that has not begun to train is busy with something else
+const BUSY_TEXT = "Python is busy with other cells; training starts when they are done.";
 const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for: the kernel is busy with a cell
 
 /** A buffer as an array of this type; it may begin anywhere in what has come. */
@@ -31,11 +36,18 @@ export function makeStageData(about, samples) {
   return data;
 }
 
-/** model: of the widget;   data: what the stage shows (see stage.js). `receive(content, buffers)` takes a message. */
-export function createKernelTransport(model, data) {
+/** A name that no other view has. */
+export const makeViewName = () => Math.random().toString(36).slice(2);
+
+/** model: of the widget;   data: what the stage shows (see stage.js);   view: the name of this view.
+    `receive(content, buffers)` takes a message. */
+export function createKernelTransport(model, data, view = makeViewName()) {
   const revisions = new Map(); // what the stage calls each setting, by its key
   let partitions = null; // {clients, seed, owners: by α, before moves}, what the kernel has sent ahead
   let shown = null; // {revision, shards}, what the stage has been told last
+  let current = null; // the key of the stage's setting
+  let lastQuestion = null; // the name of the newest question about the federation, until it is answered
+  let questions = 0;
   let listener = () => {};
   let underWay = null; // the message that an answer is waited for
   let waiting = null; // the latest one after it
@@ -43,7 +55,8 @@ export function createKernelTransport(model, data) {
   let isAsking = false; // what everybody says of an image
   let imageAsked = null; // the next image to ask about
   let askTimer = 0;
-  let chosen = null; // the client that the kernel knows to be chosen
+  let selection = { client: null, classIndex: null }; // that the kernel knows of
+  let busyTimer = 0; // until the kernel is known to have heard of a run
 
   function revisionOf(setting) {
     return setting === null ? 0 : revisions.get(settingKey(setting)) ?? 0;
@@ -71,6 +84,13 @@ export function createKernelTransport(model, data) {
   function isShown(revision, shards) {
     if (shown?.revision !== revision || shown.shards.length !== shards.length) return false;
     return shards.every((shard, k) => shard.length === shown.shards[k].length && shard.every((sample, i) => sample === shown.shards[k][i]));
+  }
+
+  /** Give a question about the federation a name, which the kernel's answer repeats. */
+  function nameQuestion(message) {
+    questions += 1;
+    lastQuestion = `${view} ${questions}`;
+    return { ...message, question: lastQuestion };
   }
 
   /** Send a question about the federation; of those that come while one is under way the last is sent after it. */
@@ -108,21 +128,38 @@ export function createKernelTransport(model, data) {
     askTimer = setTimeout(sendImage, PATIENCE);
   }
 
-  function tellClient(client) {
-    if (client === chosen) return;
-    chosen = client;
-    model.send({ kind: "client", value: client });
+  /** Ask for a run; where nothing is heard of it, say why. */
+  function train(message) {
+    waiting = null; // it says the setting itself
+    model.send(message);
+    clearTimeout(busyTimer);
+    const { isRun, isAfterRun = false } = message;
+    if (isAfterRun) return; // the run that is under way says how far it is
+    const job = { kind: "job", isRunning: true, isRun, share: 0, text: BUSY_TEXT };
+    busyTimer = setTimeout(() => listener(job), BUSY);
+  }
+
+  /** Tell the kernel which client and class are chosen, where it does not know. */
+  function tellSelection({ client, classIndex }) {
+    if (isSameSelection(selection, { client, classIndex })) return;
+    selection = { client, classIndex };
+    model.send({ kind: "selection", client, class_index: classIndex });
   }
 
   const readers = {
-    federation({ revision, sizes }, [buffer]) {
-      answered();
+    federation({ setting, question, sizes }, [buffer]) {
+      if (underWay !== null && question === underWay.question) answered();
+      if (question === lastQuestion) lastQuestion = null;
+      // Another view's hand, or a limit, has changed the setting; a newer question of this view will change it back.
+      const isOther = current !== null && settingKey(setting) !== current;
+      if (isOther && lastQuestion === null) listener({ kind: "setting", setting });
       const samples = readBuffer(buffer, Uint32Array);
       let start = 0;
       const shards = sizes.map((size) => {
         start += size;
         return Array.from(samples.subarray(start - size, start));
       });
+      const revision = revisionOf(setting);
       if (!isShown(revision, shards)) showShards(revision, shards);
       return null;
     },
@@ -169,19 +206,28 @@ export function createKernelTransport(model, data) {
     keepsRuns: true, // a run with all seeds goes on when the setting changes
     connect(receive) { listener = receive; },
     receive(content, buffers) {
+      clearTimeout(busyTimer);
       const read = readers[content.kind];
       const message = read ? read(content, buffers) : content;
       if (message !== null) listener(message);
     },
     send(message) {
-      if (message.setting) revisions.set(settingKey(message.setting), message.revision);
-      if (message.kind === "changed") return void tellClient(message.state.client);
+      if (message.setting) {
+        current = settingKey(message.setting);
+        revisions.set(current, message.revision);
+      }
+      if (message.kind === "follow") return undefined; // the kernel has said it
+      if (message.kind === "changed") return void tellSelection(message.state);
+      if (message.kind === "select") {
+        selection = message.selection;
+        return undefined;
+      }
       if (message.kind === "ask") return void askImage(message);
       if (message.kind === "deal") {
         showAhead(message);
-        return void ask(message);
+        return void ask(nameQuestion(message));
       }
-      if (message.kind === "train") waiting = null; // it says the setting itself
+      if (message.kind === "train") return void train(nameQuestion(message));
       model.send(message);
     },
     preview(state, alpha) {
@@ -191,6 +237,7 @@ export function createKernelTransport(model, data) {
     destroy() {
       clearTimeout(timer);
       clearTimeout(askTimer);
+      clearTimeout(busyTimer);
       listener = () => {};
     },
   };

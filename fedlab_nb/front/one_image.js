@@ -69,7 +69,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     const wasOpen = isOpen;
     isOpen = true;
     if (wasOpen) drawing.clear();
-    drawPicture();
+    render();
   });
   another.addEventListener("click", () => {
     isOpen = false;
@@ -77,14 +77,19 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     send({ kind: "another" });
   });
 
+  /** The pen's field is open and nothing is drawn in it: nobody has been asked about anything. */
+  const isEmpty = () => isOpen && drawing.strokes.length === 0;
+
   function drawPicture() {
     ink.hidden = !isOpen;
+    if (isOpen) drawing.repaint(); // the theme may have changed
     setText(draw, isOpen ? "clear" : "✎ draw");
     element.classList.toggle("drawing", isOpen);
     const colour = getComputedStyle(shown).color.match(/\d+/g).slice(0, 3);
-    const { image, shape, label, row, curve, truth } = last;
+    const { image, shape, label, truth } = last;
+    const { row = [], curve = null } = last.about;
     const isDrawn = image !== null || curve !== null;
-    shown.hidden = !isDrawn;
+    shown.hidden = !isDrawn || isEmpty();
     facts.hidden = isDrawn || row.length === 0;
     patch.hidden = isDrawn || row.length > 0;
     element.classList.toggle("rows", !facts.hidden);
@@ -132,6 +137,24 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     });
   }
 
+  function render() {
+    const { truth, asked, chosen, isStale, about, sum = null, unfolded = "" } = last;
+    const table = isEmpty() ? null : last.table;
+    const sums = isStale || table === null ? [] : last.sums ?? [];
+    drawPicture();
+    setText(words, isEmpty() ? `Draw a ${people.kind} in the field.` : about.text);
+    element.classList.toggle("stale", isStale);
+    element.classList.toggle("many", asked > 20);
+    clients.tabIndex = asked > 20 ? 0 : -1; // it scrolls
+    const rowOf = (key) => table?.get(key) ?? null;
+    const cast = methods.filter(({ name }) => name !== "local");
+    fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: sums.includes(name), isUnfolded: name === unfolded })), truth);
+    const isSeen = sum !== null && sums.includes(sum.method);
+    arithmetic.update(isSeen ? { ...sum, name: cast.find(({ name }) => name === sum.method).short } : null);
+    const keys = Array.from({ length: asked }, (_, k) => k);
+    fill(clients, keys.map((k) => ({ key: k, name: letter(k), row: rowOf(k), isChosen: k === chosen })), truth);
+  }
+
   /** What the cards of a list say, as text. */
   function readCards(list) {
     return [...list.children].map((card) => {
@@ -154,23 +177,11 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
         about.row: [[name, value], …] of a table, empty where there is none; about.curve: a recording (sample.js), or null; table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting; sums: the methods whose answer is a sum;
         unfolded: the one whose sum is looked at; sum: that (arithmetic.js), null until it is there. */
-    update({ image, shape, label, truth, table, asked, chosen, isStale, about, sums = [], sum = null, unfolded = "" }) {
-      const isOther = last !== null && last.key !== about.key;
-      last = { image, shape, label, truth, row: about.row ?? [], curve: about.curve ?? null, key: about.key };
-      if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
-      drawPicture();
-      setText(words, about.text);
-      element.classList.toggle("stale", isStale);
-      element.classList.toggle("many", asked > 20);
-      clients.tabIndex = asked > 20 ? 0 : -1; // it scrolls
-      const rowOf = (key) => table?.get(key) ?? null;
-      const cast = methods.filter(({ name }) => name !== "local");
-      const offered = isStale || table === null ? [] : sums;
-      fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: offered.includes(name), isUnfolded: name === unfolded })), truth);
-      const isSeen = sum !== null && offered.includes(sum.method);
-      arithmetic.update(isSeen ? { ...sum, name: cast.find(({ name }) => name === sum.method).short } : null);
-      const keys = Array.from({ length: asked }, (_, k) => k);
-      fill(clients, keys.map((k) => ({ key: k, name: letter(k), row: rowOf(k), isChosen: k === chosen })), truth);
+    update(next) {
+      const isOther = last !== null && last.about.key !== next.about.key;
+      if (isOther && !next.about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
+      last = next;
+      render();
     },
   };
 }

@@ -1,6 +1,6 @@
 // The entry of a panel in a notebook: the same stage as in the page without Python, with a kernel behind it.
 import { html } from "./dom.js";
-import { createKernelTransport, makeStageData, readBuffer } from "./kernel_transport.js";
+import { createKernelTransport, makeStageData, makeViewName, readBuffer } from "./kernel_transport.js";
 import { createStage } from "./stage.js";
 import { FIRST_STATE } from "./state.js";
 
@@ -39,6 +39,7 @@ export function renderPanel({ model, el }, stylesheet) {
   const place = html("div", { className: "fl-stage" });
   keepPlainKeys(place);
   el.append(place);
+  const view = makeViewName();
   let about = null;
   let stage = null;
   let transport = null;
@@ -47,30 +48,55 @@ export function renderPanel({ model, el }, stylesheet) {
   function open() {
     const samples = samplesByDigest.get(about.digest);
     if (!samples) {
-      model.send({ kind: "samples", digest: about.digest });
+      model.send({ kind: "samples", digest: about.digest, view });
       return;
     }
     const old = stage?.getState() ?? FIRST_STATE;
     const isSame = transport?.data.digest === about.digest;
-    const { image, client } = isSame ? old : FIRST_STATE;
+    const { image, client, classIndex } = isSame ? old : FIRST_STATE;
     stage?.destroy();
-    transport = createKernelTransport(model, makeStageData(about, samples));
-    stage = createStage(place, transport, { stylesheet, initial: { ...FIRST_STATE, image, client, ...about.setting } });
+    transport = createKernelTransport(model, makeStageData(about, samples), view);
+    stage = createStage(place, transport, { stylesheet, initial: { ...FIRST_STATE, image, client, classIndex, ...about.setting } });
     model.send({ kind: "opened" });
   }
 
+  function readSamples(content, [trainLabels, trainImages, testLabels, testImages]) {
+    const train = readPart(content.train, [trainLabels, trainImages]);
+    const test = readPart(content.test, [testLabels, testImages]);
+    keepSamples(content.digest, { train, test });
+  }
+
+  /** Begin with what the widget brings along: a kernel that is busy with other cells answers nobody. Without it: ask. */
+  function begin() {
+    const opening = model.get("opening");
+    if (stage !== null) return;
+    if (!opening?.data) {
+      model.send({ kind: "open", view });
+      return;
+    }
+    about = opening.data.content.about;
+    if (!samplesByDigest.has(about.digest)) readSamples(opening.samples.content, opening.samples.buffers);
+    open();
+    const { content, buffers } = opening.federation;
+    transport.receive(content, buffers);
+    for (const kind of ["partitions", "stored"]) {
+      if (opening[kind]) transport.receive(opening[kind].content, opening[kind].buffers);
+    }
+  }
+
   function receive(content, buffers) {
+    const isForOtherView = Boolean(content.view) && content.view !== view;
+    if (isForOtherView && stage !== null) return;
     if (content.kind === "data") {
       about = content.about;
       open();
     } else if (content.kind === "samples") {
-      const [trainLabels, trainImages, testLabels, testImages] = buffers;
-      const train = readPart(content.train, [trainLabels, trainImages]);
-      const test = readPart(content.test, [testLabels, testImages]);
-      keepSamples(content.digest, { train, test });
+      readSamples(content, buffers);
       if (about?.digest === content.digest) open();
     } else if (content.kind === "setting") {
       stage?.update(content.setting);
+    } else if (content.kind === "selection") {
+      stage?.select({ client: content.client, classIndex: content.class_index });
     } else {
       transport?.receive(content, buffers);
     }
@@ -87,8 +113,15 @@ export function renderPanel({ model, el }, stylesheet) {
   }
 
   model.on("msg:custom", receiveSafely);
-  model.send({ kind: "open" });
+  // Colours and sizes are known once the place is on the page.
+  const arrival = new ResizeObserver(() => {
+    arrival.disconnect();
+    begin();
+  });
+  if (place.isConnected || !model.get("opening")?.data) begin();
+  else arrival.observe(place);
   return () => {
+    arrival.disconnect();
     model.off("msg:custom", receiveSafely);
     stage?.destroy();
     place.remove();

@@ -74,7 +74,8 @@ export function picture(image, label) {
 }
 const GAP = 25; // milliseconds between two looks at a stroke that grows
 /** Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
-    `lifted()` at its end, and when all is wiped out. `image()`: what `digit` says of it; `strokes`: lists of points [x, y]. */
+    `lifted()` at its end, and when all is wiped out. `image()`: what `digit` says of it; `strokes`: lists of points [x, y];
+    `repaint()`: anew, in the colour that the canvas has now. */
 export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
   const strokes = [];
   let waiting = 0;
@@ -114,6 +115,7 @@ export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
   canvas.addEventListener("lostpointercapture", settle);
   return {
     strokes,
+    repaint,
     image() {
       const size = 128;
       const hidden = Object.assign(document.createElement("canvas"), { width: size, height: size });

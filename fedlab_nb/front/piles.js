@@ -1,12 +1,16 @@
 // Piles of the samples themselves: a canvas, and beneath it a button a client. What is chosen opens beside its pile.
 import { html, keyed, setText } from "./dom.js";
 import { findAt, layOutPiles } from "./layout.js";
-import { letter, percent, plural } from "./text.js";
+import { countInWords, letter, percent, plural } from "./text.js";
 
 const WALK = 350; // milliseconds that tiles take to where they belong
 const DRAG = 6; // pixels after which a press is a drag
-const NUDGE = { width: 128, height: 48 }; // pixels: with the numbers of the piles below it
+const NUDGE = { width: 104, height: 68 }; // pixels: two lines, and the numbers of the piles below it
+const NEAR = 24; // pixels from a nudge to its pile, at most, where any pile has room for it
+const FAINT = 0.15; // opacity of tiles of other classes than the one that is chosen
+const NAMED_LETTERS = 8; // of a class that the nudge names
 const NARROW = 30; // pixels of a column that has no room for a number
+const LEAST_PICTURE = 10; // pixels of the screen: in a narrow column nobody sees on a smaller tile what its sample is
 
 /** All thumbnails in their classes' colours on one canvas, once; null where samples have no images. */
 function makeSheet({ labels, images, side, channels = 1 }, groups, classes, columns) {
@@ -46,8 +50,9 @@ function drawSquare(pen, colour, x, y, side, scale) {
   pen.fillRect(Math.round(x * scale) / scale, Math.round(y * scale) / scale, (whole - gap) / scale, (whole - gap) / scale);
 }
 
-/** data: {train, classes, groups, shownClasses, people}; send(event): what a hand does. */
-export function createPiles(data, send) {
+/** data: {train, classes, groups, shownClasses, people}; send(event): what a hand does;   hasCard: whether what a chosen
+    client holds opens beside its pile. */
+export function createPiles(data, send, { hasCard = true } = {}) {
   const { train, classes, groups, shownClasses, people } = data;
   const canvas = html("canvas", { className: "wall" });
   canvas.setAttribute("role", "img");
@@ -58,7 +63,8 @@ export function createPiles(data, send) {
   const card = html("div", { className: "hand", hidden: true });
   card.setAttribute("role", "group");
   const note = html("p", { className: "note" });
-  const element = html("div", { className: "piles" }, html("div", { className: "field" }, canvas, nudge, card), owners, note);
+  const foot = html("div", { className: "foot" }, note);
+  const element = html("div", { className: "piles" }, html("div", { className: "field" }, canvas, nudge, card), owners, foot);
   const columns = Math.ceil(Math.sqrt(train.labels.length));
   const sheet = makeSheet(train, groups, shownClasses, columns);
   const isGrouped = shownClasses.length < classes.length;
@@ -66,9 +72,10 @@ export function createPiles(data, send) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let view = null; // what is shown: {piles, counts, state, each, isStale, nudges}
   let layout = null;
+  let hasPictures = sheet !== null; // the tiles are large enough for them
   let size = { width: 0, height: 0 };
   let frame = 0;
-  let drag = null; // {client, label, x, y, toX, toY, isMoving}
+  let drag = null; // {client, label, sample, x, y, toX, toY, isMoving}; by the nudge also isWhole
   let current = 0; // the pile that Tab goes to
 
   function paint() {
@@ -88,13 +95,15 @@ export function createPiles(data, send) {
       pen.fillRect(column * marked, 0, column, size.height);
     }
     pen.globalAlpha = 1;
+    const isFaint = ({ label }) => view.state.classIndex !== null && label !== view.state.classIndex;
     const isCarried = (tile) => drag?.isMoving && tile.client === drag.client && (drag.label === null || drag.label === tile.label);
     for (const isTop of [false, true]) {
       for (const tile of tiles) {
         if (Boolean(isCarried(tile)) !== isTop) continue;
         const x = places[2 * tile.slot] + (isTop ? drag.toX - drag.x : 0);
         const y = places[2 * tile.slot + 1] + (isTop ? drag.toY - drag.y : 0);
-        if (sheet === null) {
+        pen.globalAlpha = isFaint(tile) ? FAINT : 1;
+        if (!hasPictures) {
           drawSquare(pen, shownClasses[groups[tile.label]].colour, x, y, side, scale);
           continue;
         }
@@ -103,6 +112,7 @@ export function createPiles(data, send) {
         pen.drawImage(sheet, from, top, train.side, train.side, x, y, side, side);
       }
     }
+    pen.globalAlpha = 1;
     pen.fillStyle = style.getPropertyValue("--ink");
     pen.textAlign = "center";
     pen.font = `11px ${style.fontFamily}`;
@@ -158,6 +168,8 @@ export function createPiles(data, send) {
     const { piles, state, each, isStale } = view;
     current = Math.min(current, piles.length - 1);
     owners.classList.toggle("stale", isStale);
+    owners.classList.toggle("roomy", layout.column > NARROW);
+    owners.classList.toggle("scored", each.length > 0); // an empty box would look like a result that is missing
     const press = (k) => ({
       type: "button",
       onclick: () => send({ kind: "client", value: k }),
@@ -169,6 +181,7 @@ export function createPiles(data, send) {
       const score = each[k] === undefined ? "" : percent(each[k]);
       const alone = score && `; alone it gets ${score} of the test ${people.things} right${isStale ? " (before the last change)" : ""}`;
       button.setAttribute("aria-expanded", state.client === k);
+      button.title = `What ${people.one} ${letter(k)} holds`;
       button.setAttribute("aria-label", `${people.one} ${letter(k)}: ${plural(piles[k].length, "sample")}${alone}`);
       setText(button.firstChild, layout.column > 13 || k % 10 === 0 ? letter(k) : "");
       setText(button.lastChild, layout.column > NARROW ? score : "");
@@ -193,11 +206,18 @@ export function createPiles(data, send) {
     event.stopPropagation();
   }
 
+  /** Classes of which a client with these counts has no sample, in a sentence. */
+  function describeLacking(row) {
+    const missing = classes.filter((_, c) => row[c] === 0);
+    if (missing.length === 1) return `It has never seen “${missing[0].name}”.`;
+    return `It has never seen the other ${countInWords(missing.length).toLowerCase()} ${people.kinds}.`;
+  }
+
   /** What the chosen client holds, beside its pile, with buttons that give it to a neighbour. */
   function drawCard() {
     const k = view.state.client;
-    card.hidden = k === null;
-    if (k === null) return card.replaceChildren();
+    card.hidden = k === null || !hasCard;
+    if (card.hidden) return card.replaceChildren();
     const row = view.counts[k];
     const held = row.map((_, c) => c).filter((c) => row[c]).sort((p, q) => row[q] - row[p] || p - q);
     const give = (label, to, text) => {
@@ -218,12 +238,11 @@ export function createPiles(data, send) {
     const close = html("button", { type: "button", className: "close", onclick: () => send({ kind: "close" }) }, "×");
     close.setAttribute("aria-label", "Close");
     const shown = held.slice(0, 10);
-    const lacking = classes.length - held.length;
     const title = html("p", {}, html("b", {}, `${people.one} ${letter(k)}`), close);
-    const never = lacking ? [html("p", { className: "quiet" }, `It has never seen the other ${lacking}.`)] : [];
+    const never = held.length < classes.length ? [html("p", { className: "quiet" }, describeLacking(row))] : [];
     card.setAttribute("aria-label", `What ${people.one} ${letter(k)} holds`);
     const lines = shown.map((c) => line(c, classes[c].name, row[c]));
-    const whole = held.length > 1 ? [line(null, "everything", view.piles[k].length)] : [];
+    const whole = held.length > 1 ? [line(null, "all", view.piles[k].length)] : [];
     card.replaceChildren(title, ...whole, ...lines, ...never);
     const middle = layout.column * (k + 0.5);
     const isLeft = middle > size.width / 2;
@@ -233,25 +252,40 @@ export function createPiles(data, send) {
   }
 
   /** Where the nudge of pile k would stand: over its column and what it covers of the others. */
-  function placeNudge(k) {
+  function placeNudge({ client: k, label }) {
     const left = Math.max(0, Math.min(size.width - NUDGE.width, layout.column * (k + 0.5) - NUDGE.width / 2));
     const right = left + NUDGE.width;
     const covered = layout.tops.filter((_, j) => (j + 1) * layout.column > left && j * layout.column < right);
-    return { k, left, top: Math.min(...covered) - NUDGE.height };
+    const top = Math.min(...covered) - NUDGE.height;
+    return { k, label, left, top, gap: layout.tops[k] - NUDGE.height - top };
   }
 
-  /** The first time a word says that piles can be thrown: at a pile of one class with room above it, towards a neighbour. */
+  /** What is to be thrown, in a word or two. */
+  function nameNudge(label) {
+    if (label === null) return "this pile";
+    const { name, plural: several } = classes[label];
+    const word = several ?? name;
+    return word.length <= NAMED_LETTERS ? `the ${word}` : "this colour";
+  }
+
+  /** The first time a word says that piles can be thrown: at a pile with room above it, towards a neighbour. */
   function drawNudge() {
     const places = view.nudges.map(placeNudge);
-    const found = places.find(({ top }) => top >= 0);
+    const free = places.filter(({ top }) => top >= 0);
+    const nearest = (one, other) => (other.gap < one.gap ? other : one);
+    // Where all piles are high it lies on one.
+    const found = free.find(({ gap }) => gap <= NEAR) ?? (free.length > 0 ? free.reduce(nearest) : places[0]);
     nudge.hidden = found === undefined || view.state.client !== null || layout.column < 34;
     if (nudge.hidden) return;
-    const { k, left, top } = found;
+    const { k, label, left, top } = found;
     const to = k > 0 ? k - 1 : k + 1;
-    nudge.textContent = to < k ? `← drag me to ${letter(to)}` : `drag me to ${letter(to)} →`;
-    nudge.onclick = () => send({ kind: "move", from: k, to, label: null });
+    const what = nameNudge(label);
+    nudge.textContent = to < k ? `drag ${what}\n← to ${letter(to)}` : `drag ${what}\nto ${letter(to)} →`;
+    nudge.onclick = () => send({ kind: "move", from: k, to, label });
+    nudge.pile = { client: k, label };
+    nudge.style.setProperty("--at", `${layout.column * (k + 0.5) - left}px`);
     nudge.style.left = `${left}px`;
-    nudge.style.top = `${top}px`;
+    nudge.style.top = `${Math.max(0, top)}px`;
   }
 
   function place(event) {
@@ -265,7 +299,18 @@ export function createPiles(data, send) {
     const { client, label, sample } = findAt(layout, x, y);
     drag = { client, label, sample, x, y, toX: x, toY: y, isMoving: false };
   });
-  canvas.addEventListener("pointermove", (event) => {
+  // The nudge is a handle of its pile.
+  nudge.addEventListener("pointerdown", (event) => {
+    if (event.button || !event.isPrimary || !layout) return;
+    const [x, y] = place(event);
+    const { client, label } = nudge.pile;
+    drag = { client, label, sample: null, x, y, toX: x, toY: y, isMoving: false, isWhole: label === null };
+  });
+  nudge.addEventListener("pointermove", (event) => { if (drag) follow(event); });
+  nudge.addEventListener("pointerup", () => { drag = null; });
+  canvas.addEventListener("pointermove", follow);
+
+  function follow(event) {
     const [x, y] = place(event);
     if (!drag) {
       canvas.style.cursor = findAt(layout, x, y).label === null ? "pointer" : "grab";
@@ -273,13 +318,15 @@ export function createPiles(data, send) {
     }
     drag.toX = x;
     drag.toY = y;
-    if (!drag.isMoving && Math.abs(x - drag.x) > DRAG && drag.client >= 0 && drag.label !== null) {
+    if (!drag.isMoving && Math.abs(x - drag.x) > DRAG && drag.client >= 0 && (drag.label !== null || drag.isWhole)) {
       drag.isMoving = true;
+      nudge.hidden = true;
       canvas.setPointerCapture(event.pointerId);
       canvas.style.cursor = "grabbing";
     }
     if (drag.isMoving) paint();
-  });
+  }
+
   canvas.addEventListener("pointerup", () => {
     const { client, label, sample, isMoving, toX } = drag ?? { client: -1 };
     drag = null;
@@ -291,15 +338,20 @@ export function createPiles(data, send) {
     }
     const to = findAt(layout, toX, size.height - 1).client;
     for (const tile of layout.tiles) {
-      if (tile.client !== client || tile.label !== label) continue;
+      if (tile.client !== client || (label !== null && tile.label !== label)) continue;
       places[2 * tile.slot] += toX - layout.column * (client + 0.5);
     }
-    if (to >= 0 && to !== client) send({ kind: "move", from: client, to, label });
-    else walk();
+    if (to >= 0 && to !== client) {
+      send({ kind: "move", from: client, to, label });
+      return;
+    }
+    walk();
+    drawNudge();
   });
   canvas.addEventListener("pointercancel", () => {
     drag = null;
     paint();
+    drawNudge();
   });
   card.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -322,8 +374,12 @@ export function createPiles(data, send) {
     if (!size.width) return;
     const { counts } = view;
     const piles = sortByGroup(view.piles);
-    const step = sheet === null ? 1 / (devicePixelRatio || 1) : 0.5; // squares have whole pixels
-    layout = layOutPiles({ piles, labels: train.labels, counts, ...size, head: 20, step });
+    const scale = devicePixelRatio || 1;
+    const layOut = (step) => layOutPiles({ piles, labels: train.labels, counts, ...size, head: 20, step });
+    layout = layOut(0.5);
+    const isLegible = layout.column >= NARROW - 8 || layout.side * scale >= LEAST_PICTURE;
+    hasPictures = sheet !== null && isLegible;
+    if (!hasPictures) layout = layOut(1 / scale); // squares have whole pixels
     const words = layout.many > 1 ? `One tile stands for ${layout.many} samples.` : "";
     setText(note, words);
     canvas.setAttribute("aria-label", `Piles of samples, one for each ${people.one}. ${view.summary} ${words}`);
@@ -335,6 +391,9 @@ export function createPiles(data, send) {
 
   return {
     element,
+    foot,
+    /** Whether the tiles show their samples; where they are too small, or there are no images, they are squares. */
+    hasPictures: () => hasPictures,
     update,
     /** The canvas of the piles, for a picture. */
     describe: () => ({ address: canvas.toDataURL(), width: size.width, height: size.height }),

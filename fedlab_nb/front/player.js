@@ -33,6 +33,7 @@ export function createPlayer({ clock = REAL_CLOCK, noun, draw, findTime, describ
     seek(Number(scrub.value));
   });
   const speed = makeSignButton("Speed", SPEED_WORDS[0], () => setSpeed((speedIndex + 1) % SPEEDS.length));
+  for (const button of [play, speed]) button.classList.add("steady"); // its signs are of several widths
 
   function seek(time) {
     at = Math.min(duration, Math.max(0, time));

@@ -7,11 +7,13 @@ import { paintScene } from "./flight_paint.js";
 import { planFlight } from "./flight_plan.js";
 import { createPlayer, makeSignButton } from "./player.js";
 import { RACE_TIME, countPaid, describeRace, findBudget, findInFlight, findShare, findSpentBytes, findTrained, listMoments, listTicks } from "./race_plan.js";
+import { NAME_HEIGHT, chooseSides, placeName } from "./race_names.js";
 import { traceMarker } from "./race_markers.js";
 import { percent } from "./text.js";
 
 const MARGIN = { left: 44, right: 14, top: 12, bottom: 34 }; // pixels round the plane
-const LABEL = 14; // pixels of a label's line
+const TICK_GAP = 6; // pixels between two numbers of an axis
+const NAMED_PLANE = 320; // pixels of a plane that has room for names; else the lanes under it have marks, colours and names
 const AXES = { bytes: "bytes spent, both ways, all clients", seconds: "seconds of computing; sending takes none here" };
 const LANE = { height: 30, client: 14, server: 42 };
 const BUNDLE = 9; // networks that stand for all in the server's box
@@ -141,16 +143,18 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
     const toY = (accuracy) => MARGIN.top + inner.height * (1 - accuracy);
     drawGrid(pen, { inner, toX, toY, budget }, style);
     const heads = [];
+    const lines = [];
     for (const method of scene.methods) {
       const paid = countPaid(method, axis, budget);
       const places = method.points.map((point) => ({ x: toX(point[axis]), y: toY(point.accuracy) }));
+      lines.push(places);
       pen.globalAlpha = isQuiet(method) ? 0.25 : 1;
       traceLine(pen, places, style.ghost, 1.3);
       const colour = colourOf(method, style);
       traceLine(pen, places.slice(0, paid), colour, 2.2);
       if (paid > 0) heads.push({ method, colour, ...places[paid - 1] });
     }
-    drawHeads(pen, heads, inner, style);
+    drawHeads(pen, heads, lines, inner, style);
     pen.globalAlpha = 1;
   }
 
@@ -167,10 +171,15 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
       pen.fillText(percent(i / 5), MARGIN.left - 6, y + 4);
     }
     pen.textAlign = "center";
+    let free = MARGIN.left - 24; // where the next number may begin
     for (const { share, words: text } of listTicks(scene, axis)) {
       const x = Math.round(MARGIN.left + inner.width * share) + 0.5;
       strokeLine(pen, x, bottom, x, bottom + 4);
-      if (x > MARGIN.left - 4) pen.fillText(text, Math.min(x, size.width - 22), bottom + 15);
+      const half = pen.measureText(text).width / 2;
+      const middle = Math.min(x, size.width - half - 2);
+      if (middle - half < free) continue;
+      pen.fillText(text, middle, bottom + 15);
+      free = middle + half + TICK_GAP;
     }
     pen.fillText(AXES[axis], MARGIN.left + inner.width / 2, bottom + 30);
     pen.strokeStyle = style.server;
@@ -180,26 +189,45 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
     pen.setLineDash([]);
   }
 
-  /** A mark at the end of each line, and its name beside it. */
-  function drawHeads(pen, heads, inner, style) {
-    const bottom = MARGIN.top + inner.height;
-    const labels = spreadLabels(heads.map(({ y }) => y), MARGIN.top + 5, bottom - 4, LABEL);
+  /** A mark at the end of each line, and its name beside it. lines: of all methods, [[{x, y}, …]] */
+  function drawHeads(pen, heads, lines, inner, style) {
     pen.font = `12px ${style.font}`;
+    const boxes = size.width < NAMED_PLANE ? [] : placeNames(pen, heads, lines, inner);
     heads.forEach(({ method, colour, x, y }, i) => {
-      pen.globalAlpha = isQuiet(method) ? 0.25 : 1;
-      const wide = pen.measureText(method.short).width;
-      const isLeft = x + 12 + wide > size.width - 2;
-      pen.textAlign = isLeft ? "right" : "left";
-      const at = isLeft ? x - 11 : x + 11;
-      pen.fillStyle = style.ground;
-      pen.globalAlpha *= 0.75;
-      pen.fillRect(isLeft ? at - wide - 1 : at - 1, labels[i] - 7, wide + 2, LABEL);
-      pen.globalAlpha = isQuiet(method) ? 0.25 : 1;
+      const alpha = isQuiet(method) ? 0.25 : 1;
+      if (boxes.length > 0) drawName(pen, { text: method.short, colour, alpha }, boxes[i], style);
+      pen.globalAlpha = alpha;
       pen.fillStyle = colour;
-      pen.fillText(method.short, at, labels[i] + 4);
       traceMarker(pen, method.marker, x, y, 5);
       pen.fill();
     });
+  }
+
+  /** The boxes of the names: at the race's end where they are free, before it right of their marks, a line apart. */
+  function placeNames(pen, heads, lines, inner) {
+    const marks = heads.map(({ method, x, y }) => ({ x, y, width: pen.measureText(method.short).width }));
+    const plane = { left: MARGIN.left, right: size.width - 2, top: 0, bottom: MARGIN.top + inner.height };
+    if (player.getTime() >= RACE_TIME) {
+      const sides = chooseSides(marks, lines, plane);
+      return marks.map((mark, i) => placeName(mark, sides[i], mark.width));
+    }
+    const middles = spreadLabels(marks.map(({ y }) => y), MARGIN.top + 5, plane.bottom - 4, NAME_HEIGHT);
+    return marks.map((mark, i) => {
+      const moved = { x: mark.x, y: middles[i] };
+      const box = placeName(moved, "right", mark.width);
+      return box.right > plane.right ? placeName(moved, "left", mark.width) : box;
+    });
+  }
+
+  /** A name in its box, on a ground that lets lines under it show a little. */
+  function drawName(pen, { text, colour, alpha }, { left, right, top, bottom }, style) {
+    pen.globalAlpha = 0.75 * alpha;
+    pen.fillStyle = style.ground;
+    pen.fillRect(left - 1, top, right - left + 2, bottom - top);
+    pen.globalAlpha = alpha;
+    pen.fillStyle = colour;
+    pen.textAlign = "left";
+    pen.fillText(text, left, bottom - 3);
   }
 
   // ------------------------------------------------------------------------------------------------- the lanes
@@ -364,6 +392,7 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
       if (isFirst) player.seek(RACE_TIME);
       followMotion();
     },
+    select() {}, // no client and no class has a mark of its own here
     hold(method) {
       held = method;
       redraw();

@@ -34,7 +34,7 @@ function cut(text, width, size = TYPE.small) {
 const FLOWN_OVER = 0.13; // opacity of the piles under a flight, as on the screen
 
 function drawBars(bars, top, { soft, track }) {
-  const parts = [write(SAVED.margin, top, "What one message makes", { weight: 700 })];
+  const parts = [write(SAVED.margin, top, bars.title, { weight: 700 })];
   bars.rows.forEach(({ short, colour, share, band }, i) => {
     const y = top + 12 + SAVED.row * (i + 1);
     const x = SAVED.margin + 112;
@@ -70,8 +70,8 @@ function drawCards(cards, x, y, wide, { line, card, good, soft }) {
 /** The SVG of a stage.
     headline, setting, link: sentences;   wall: {address, width, height} of the piles' canvas;   flight: {address, caption}
     of what flies over them, or null;   owners: [{name, score}];
-    bars: {rows: [{short, colour, share 0-1 or null, band: {mean, half} or null}], about};   image: the address of the
-    image that is looked at, or null;   about: what it is;   servers, clients: cards [{name, said, verdict}];
+    bars: {title, rows: [{short, colour, share 0-1 or null, band: {mean, half} or null}], about};   image: the address
+    of the image that is looked at, or null;   about: what it is;   servers, clients: cards [{name, said, verdict}];
     colours: {ground, ink, soft, line, card, good, track};   font: its family. */
 export function composePicture({ headline, setting, link, wall, flight = null, owners, bars, image, about, servers, clients, colours, font }) {
   const x = SAVED.margin + SAVED.left + SAVED.gap;

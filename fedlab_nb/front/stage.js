@@ -2,27 +2,34 @@
 // One direction: a gesture is an event, `reduce` makes the next state of it, the engine behind `transport` is asked for
 // what the state lacks, and everything is drawn from the state and the engine's newest answers. What belongs to an
 // older setting than the one on the screen has an older revision: it is dimmed, and no sentence is made of it.
-import { createBars } from "./bars.js";
+import { createBars, nameBars } from "./bars.js";
 import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
-import { countLabels, groupLabels, pileOrder, writeMoves } from "./federation.js";
+import { countLabels, describeMoves, groupLabels, isLastSampleKept, pileOrder } from "./federation.js";
 import { createFlight } from "./flight.js";
-import { chooseStory, findHeadline } from "./headline.js";
+import { chooseStory, describeFirstSteps, findHeadline } from "./headline.js";
+import { createLegend } from "./legend.js";
 import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
 import { composePicture, describeSetting, offerFile, toPng, writeAddress } from "./save_picture.js";
+import { announceSelection, isSameSelection, watchSelection } from "./selection.js";
 import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
-import { describeSample, fixed, letter, percent, plural } from "./text.js";
+import { describeSample, fixed, letter, listed, percent, plural } from "./text.js";
 import { isDark, watchTheme } from "./theme.js";
 
+const CROWD_OF_CLIENTS = 40; // more than so many: their columns are too narrow for letters
 const PASSED_ON = ["dataset", "open methods", "open settings"]; // the engine's matter alone
 
 /** Put a stage into `element`. transport: {data, connect(listener), send(message), preview(state, alpha), destroy()};
-    stylesheet: the text of stage.css;   initial: the state that it begins with;   clock: see clock.js. `update(state)` changes the state from outside, as a link does. */
+    stylesheet: the text of stage.css;   initial: the state that it begins with;   clock: see clock.js. `update(state)` changes the state from outside, as a link does.
+
+    Where `data.isStrip`, it is a slim strip over the views of a lab, whose own controls stand beside it: who holds
+    what, the classes, the flight, and one image when somebody opens it. What is chosen in it is marked in the views,
+    and the other way round (selection.js). */
 export function createStage(element, transport, { stylesheet = "", initial = FIRST_STATE, clock } = {}) {
   const { groups, classes: shownClasses } = groupLabels(transport.data.train.labels, transport.data.classes);
   const data = { ...transport.data, groups, shownClasses };
-  const { people } = data;
+  const { people, isStrip = false } = data;
   const revisions = new Map(); // of each setting that was on the screen, by its key
   let state = initial;
   let federation = null; // {revision, piles, counts}
@@ -46,22 +53,32 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const undo = html("button", { type: "button", className: "link undo", hidden: true, onclick: () => dispatch({ kind: "undo" }) });
   const controls = createControls(data, dispatch, (alpha) => transport.preview(state, alpha));
   const bars = createBars(data);
-  const piles = createPiles(data, dispatch);
+  const piles = createPiles(data, dispatch, { hasCard: !isStrip });
+  const legend = createLegend(data, dispatch);
   const oneImage = createOneImage(data, dispatch);
-  const left = html("div", { className: "side" }, controls.element, bars.element);
   const chips = html("div", { className: "chips" });
   if (data.hasSettings) chips.append(...makeSettingsButtons());
+  if (isStrip) chips.append(makeImageButton());
   chips.append(...makeSaveButtons());
-  left.append(chips);
   const flight = createFlight(data, { clock, hint(text) {
     flown = text;
     draw();
   } });
   const sub = html("p", { className: "sub" }, hint, undo, flight.bar);
-  const right = html("div", { className: "scene" }, headline, sub, piles.element, oneImage.element);
+  const scene = html("div", { className: "scene" }, headline, sub, piles.element);
   piles.element.firstChild.append(flight.layer);
   piles.element.addEventListener("pointerdown", flight.close);
-  const body = html("div", { className: "stage" }, left, right);
+  const body = html("div", { className: "stage" });
+  if (isStrip) {
+    body.classList.add("strip");
+    oneImage.element.hidden = true;
+    scene.append(html("div", { className: "strip-tools" }, legend.element, chips), oneImage.element);
+    body.append(scene);
+  } else {
+    piles.foot.append(legend.element);
+    scene.append(oneImage.element);
+    body.append(html("div", { className: "side" }, controls.element, bars.element, chips), scene);
+  }
   body.dataset.lmSuppressShortcuts = "true";
   const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
   root.replaceChildren(html("style", {}, stylesheet), body);
@@ -72,6 +89,20 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const methods = html("button", press("open methods"), "+ method");
     const settings = html("button", press("open settings"), "More ▾");
     return [methods, settings];
+  }
+
+  /** The button of a strip that opens one image with what everybody says of it. */
+  function makeImageButton() {
+    const button = html("button", { type: "button", className: "chip" }, `One ${people.thing} ▾`);
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => {
+      const isOpen = oneImage.element.hidden;
+      oneImage.element.hidden = !isOpen;
+      button.setAttribute("aria-expanded", String(isOpen));
+      setText(button, `One ${people.thing} ${isOpen ? "▴" : "▾"}`);
+      if (isOpen) drawNow();
+    });
+    return button;
   }
 
   /** Buttons that keep the stage as it stands. */
@@ -95,7 +126,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function describePicture() {
     const style = getComputedStyle(body);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const isCovered = getComputedStyle(bars.element.lastChild).visibility === "hidden";
+    const isCovered = getComputedStyle(headline).visibility === "hidden";
+    const hasImage = !oneImage.element.hidden;
     const { shown, cards, about } = oneImage.describe();
     const scores = isCovered || isStale(results) ? [] : results?.each ?? [];
     const rows = isCovered ? [] : bars.describe();
@@ -107,18 +139,18 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       wall: piles.describe(),
       flight: flight.describe(),
       owners: federation.piles.map((_, k) => ({ name: nameOwner(k), score: scores[k] === undefined ? "" : percent(scores[k]) })),
-      bars: { rows, about: describeStored() },
-      image: shown,
-      about,
-      servers: isCovered ? [] : cards.servers,
-      clients: isCovered || state.clients > MOST_LIVE_CLIENTS ? [] : cards.clients,
+      bars: { title: nameBars(data.methods, people), rows, about: describeStored() },
+      image: hasImage ? shown : null,
+      about: hasImage ? about : "",
+      servers: isCovered || !hasImage ? [] : cards.servers,
+      clients: isCovered || !hasImage || state.clients > MOST_LIVE_CLIENTS ? [] : cards.clients,
       colours: { ground: colour("bg"), ink: colour("ink"), soft: colour("soft"), line: colour("line"), card: colour("card"), good: colour("good"), track: colour("card") },
       font: style.fontFamily,
     };
   }
 
   /** The client's letter; of many clients every tenth. */
-  const nameOwner = (k) => (state.clients <= 40 || k % 10 === 0 ? letter(k) : "");
+  const nameOwner = (k) => (state.clients <= CROWD_OF_CLIENTS || k % 10 === 0 ? letter(k) : "");
 
   const revisionOf = (setting) => {
     const key = settingKey(setting);
@@ -141,15 +173,28 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     if (event.kind === "move") isNudged = true;
     const isOther = revisionOf(before) !== revisionOf(state);
     if (isOther) {
-      if (job.isRunning && !(transport.keepsRuns && job.isRun)) stop();
-      transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
+      askForFederation(event);
     }
-    const isGesture = event.kind === "run" || event.kind === "release" || (isOther && (event.kind === "move" || event.kind === "undo"));
+    if (event.kind === "select") transport.send(event);
+    else if (!isSameSelection(before, state)) announceSelection(element, state);
+    const isThrow = isOther && (event.kind === "move" || event.kind === "undo");
+    const isGesture = !isStrip && (event.kind === "run" || event.kind === "release" || isThrow);
     if (event.kind === "run" || (isGesture && state.clients <= MOST_LIVE_CLIENTS)) train(event.kind === "run");
     if (before.image !== state.image) ask();
     transport.send({ kind: "changed", state });
     draw();
     return undefined;
+  }
+
+  /** The setting is another one. Where the engine itself has said so, who holds what comes with it. */
+  function askForFederation({ kind, isFollowing = false }) {
+    const about = { revision: revisionOf(state), setting: state };
+    if (isFollowing) {
+      transport.send({ kind: "follow", ...about });
+      return;
+    }
+    if (job.isRunning && !isStrip && !(transport.keepsRuns && job.isRun)) stop();
+    transport.send({ kind: "deal", ...about, isEcho: kind === "restore" });
   }
 
   /** After Run, as soon as it is known what has been sent. */
@@ -162,10 +207,14 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function train(isForced) {
     const isDone = results !== null && !isStale(results) && (results.isFinal || job.isRunning);
     if (isDone && !isForced) return;
-    if (job.isRunning && job.isRun && !isForced) return;
+    const setting = { revision: revisionOf(state), setting: state };
+    if (job.isRunning && job.isRun && !isForced) { // it goes on, and the engine trains one seed after it
+      transport.send({ kind: "train", ...setting, isRun: false, isAfterRun: true });
+      return;
+    }
     const text = data.trainsNetworks ? `Training ${plural(state.clients, "network")} …` : "Adding up the clients' sums …";
     job = { isRunning: true, isRun: isForced, share: 0, text };
-    transport.send({ kind: "train", revision: revisionOf(state), setting: state, isRun: isForced });
+    transport.send({ kind: "train", ...setting, isRun: isForced });
   }
 
   function stop() {
@@ -205,6 +254,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
         counts: countLabels(message.shards, labels, data.classes.length),
       };
       if (isFirst && !data.test.images) ask(); // the row is shown before anybody is trained
+    } else if (message.kind === "setting") {
+      dispatch({ kind: "restore", state: message.setting, isFollowing: true });
     } else if (message.kind === "results") {
       if (message.revision !== revisionOf(state) && !transport.keepsRuns) return;
       results = message;
@@ -280,10 +331,18 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const at = data.storedSetting(state);
     let own = "one seed";
     if (transport.keepsRuns) own = describeSeeds(results?.seeds ?? {});
+    if (data.hidden?.includes("stored")) return own;
     if (state.moves.length) return `${own} · none stored for piles moved by hand`;
-    if (at === null) return `${own} · nothing stored ${transport.data.table === null ? "for this setting" : "for so many clients"}`;
+    if (at === null) return `${own} · nothing stored ${transport.data.table === null ? "for this setting" : "for this many clients"}`;
     const isExact = at.alpha === state.alpha;
-    return `${own} · grey: ${transport.data.storedSeeds} stored seeds${isExact ? "" : ` at α = ${at.alpha}`}`;
+    return `${own} · grey: mean of ${transport.data.storedSeeds} stored runs${isExact ? "" : ` at α = ${at.alpha}`}`;
+  }
+
+  /** Why nothing is stored of a method where others have a grey mark. */
+  function describeLack() {
+    if (data.hidden?.includes("stored")) return "";
+    if (state.moves.length > 0) return "nothing is stored for piles moved by hand";
+    return data.storedSetting(state) === null ? "nothing is stored for this setting" : "this method is not in the stored results";
   }
 
   /** How many seeds the bars rest on: "one seed", "3 seeds", "1 to 3 seeds". */
@@ -300,20 +359,46 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return at === null ? null : data.stored(name, at);
   }
 
-  /** The piles of a single class, the largest first: what to throw first. */
+  /** What to throw first, as {client, label}: a pile of a single class (label null), the largest first; where there is
+      none, the largest class of a pile. */
   function chooseNudges() {
-    if (isNudged || state.moves.length) return [];
-    const { counts, piles: held } = federation;
-    const hasOneClass = (k) => counts[k].filter(Boolean).length === 1;
-    const found = [...held.keys()].filter(hasOneClass);
-    return found.sort((j, k) => held[k].length - held[j].length || j - k);
+    if (isStrip || isNudged || state.moves.length || state.clients < 2) return [];
+    const { counts } = federation;
+    const whole = [];
+    const parts = [];
+    counts.forEach((row, client) => {
+      const most = Math.max(...row);
+      if (most === 0) return;
+      const hasOneClass = row.filter(Boolean).length === 1;
+      if (hasOneClass) whole.push({ client, label: null, most });
+      else parts.push({ client, label: row.indexOf(most), most });
+    });
+    const compare = (one, other) => other.most - one.most || one.client - other.client;
+    return [...whole.sort(compare), ...parts.sort(compare)];
+  }
+
+  /** What a client holds, in a sentence: "Office C holds 91 samples: 60 of “3”, 31 of “7”." */
+  function describeClient(k) {
+    const row = federation.counts[k];
+    const held = [...row.keys()].filter((c) => row[c]).sort((p, q) => row[q] - row[p] || p - q);
+    const parts = held.slice(0, 4).map((c) => `${row[c]} of “${data.classes[c].name}”`);
+    if (held.length > 4) parts.push(plural(held.length - 4, `other ${people.kind}`));
+    const name = `${people.one[0].toUpperCase()}${people.one.slice(1)} ${letter(k)}`;
+    return `${name} holds ${plural(federation.piles[k].length, "sample")}: ${listed(parts)}.`;
   }
 
   /** The line under Run while nothing runs: what is older, and what a run would cost. */
   function describeIdle(isOlder) {
     if (job.isRunning || job.isAlert) return {};
-    const older = isOlder ? "These results are older than the setting." : job.text;
-    return { share: 0, text: [older, words.cost].filter(Boolean).join(" ") };
+    if (isOlder) return { share: 0, text: `These results are from an earlier setting. ${words.cost ?? ""}`.trim() };
+    const cost = words.isComputed && job.text !== "" ? "" : words.cost; // what has just been said is enough
+    return { share: 0, text: [job.text, cost].filter(Boolean).join(" ") };
+  }
+
+  /** What was moved last, and why a sample of it has stayed, where one has. */
+  function describeLastMove(moves) {
+    const isKept = isLastSampleKept(moves.at(-1), federation.piles, data.train.labels);
+    return describeMoves(moves, data.classes, isKept ? people.one : "");
   }
 
   function drawHeadline() {
@@ -322,13 +407,16 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const text = findHeadline(facts);
     setText(headline, text ?? "");
     const moves = state.moves;
-    const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
-    const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
-    const sumsAlone = data.trainsNetworks ? "" : "These two methods need sums alone; networks for these images are trained in a notebook.";
-    const first = [data.about, gestures, live, sumsAlone].filter(Boolean).join(" ");
-    const latest = `${moves.length > 4 ? "… " : ""}${writeMoves(moves.slice(-4))}`;
-    const usual = moves.length ? `Moved by hand, at every α: ${latest} ` : first;
-    setText(hint, flown || usual);
+    const first = describeFirstSteps({
+      about: data.about,
+      canDragAlpha: !isStrip && !data.hidden?.includes("alpha"),
+      needsRun: isStrip || state.clients > MOST_LIVE_CLIENTS || words.waitsForRun,
+      isDone: isFresh || job.isRunning,
+      trainsNetworks: data.trainsNetworks,
+    });
+    const usual = moves.length > 0 ? describeLastMove(moves) : first;
+    const chosen = isStrip && state.client !== null ? describeClient(state.client) : "";
+    setText(hint, flown || chosen || usual);
     undo.hidden = moves.length === 0;
     setText(undo, "↶ undo");
     return text ?? "";
@@ -350,19 +438,25 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   function drawAll() {
     const staleResults = isStale(results);
     body.classList.toggle("waiting", staleResults);
+    body.classList.toggle("crowd", state.clients > CROWD_OF_CLIENTS);
     const summary = drawHeadline();
     const isWanted = results === null || staleResults;
     const isShort = transport.keepsRuns && !job.isRun; // it ends by itself before a hand is at the button
     const runLabel = words.runLabel ?? "Run";
     controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
     piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudges: chooseNudges() });
+    legend.update(state.classIndex, isStrip || !piles.hasPictures()); // images say by themselves what they are
     const isFlightFresh = flights !== null && !isStale(flights);
     flight.update({
       flights: isFlightFresh ? flights.flights : {},
       counts: federation.counts,
       accuracies: staleResults ? {} : results?.accuracies ?? {},
     });
-    bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
+    bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored(),
+      reason: describeLack(),
+      flights: flights?.flights ?? data.flights ?? {},
+      help: data.storedSeeds > 0 ? `Grey: the mean of ${data.storedSeeds} stored runs, each with the samples dealt anew; it is as wide as its 95 % band` : "",
+    });
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
     const hasRows = isAnswered && answers.rows.size > 0;
@@ -380,6 +474,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   }
 
   const unwatch = watchTheme(redrawTheme);
+  const unlink = watchSelection(element, (selection) => dispatch({ kind: "select", selection }));
   const observer = new ResizeObserver(() => {
     piles.resize();
     flight.resize();
@@ -391,7 +486,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     flight.close();
   });
   transport.connect(receive);
-  transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
+  transport.send({ kind: "deal", revision: revisionOf(state), setting: state, isEcho: true });
   piles.resize();
   observer.observe(body);
 
@@ -400,10 +495,13 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       isImageChosen ||= next.image !== undefined;
       dispatch({ kind: "restore", state: next });
     },
+    /** Choose a client and a class, as another part of the panel says. */
+    select: (selection) => dispatch({ kind: "select", selection }),
     getState: () => state,
     destroy() {
       isDestroyed = true;
       unwatch();
+      unlink();
       observer.disconnect();
       piles.destroy();
       flight.destroy();

@@ -1,8 +1,11 @@
 // From an event to the next state. Pure: the stage draws what comes out, and asks the engine for what is missing.
 /** alpha, clients, seed, moves: the setting, which says who holds what; client: a pile that is chosen, or null;
-    image: a test image's number, "t" and a training image's, or 64 letters a-q of a drawing;
+    classIndex: a class that is chosen, or null; image: a test image's number, "t" and a training image's, or 64 letters a-q of a drawing;
     isStarted: somebody has made a gesture, so that results may follow the hand. */
-export const FIRST_STATE = { alpha: 0.1, clients: 10, seed: 4, moves: [], client: null, image: "1", isStarted: false };
+export const FIRST_STATE = { alpha: 0.1, clients: 10, seed: 4, moves: [], client: null, classIndex: null, image: "1", isStarted: false };
+
+/** Seeds go from 0 to this, as in the panels (`MOST_SEED` in panels/controls.py). */
+export const MOST_SEED = 1_000_000;
 
 /** Beyond so many clients training waits for Run. */
 export const MOST_LIVE_CLIENTS = 20;
@@ -24,6 +27,10 @@ export function reduce(state, event) {
       return { ...state, moves: state.moves.slice(0, -1) };
     case "client":
       return { ...state, client: state.client === event.value ? null : event.value };
+    case "class":
+      return { ...state, classIndex: state.classIndex === event.value ? null : event.value };
+    case "select": // what was chosen elsewhere
+      return fitClients({ ...state, ...event.selection });
     case "close":
       return { ...state, client: null };
     case "image":

@@ -25,6 +25,16 @@ export function plural(count, word) {
   return `${count} ${word}${word.endsWith("s") ? "es" : "s"}`;
 }
 
+/** What is wrong with a number that somebody has typed, in a few words; "" where it is a whole number from `least` to
+    `most`. */
+export function describeWrongNumber(text, least, most) {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (value < least) return `at least ${least.toLocaleString("en")}`;
+  if (value > most) return `at most ${most.toLocaleString("en")}`;
+  if (!Number.isInteger(value)) return "a whole number";
+  return "";
+}
+
 /** "A", "A and B", "A, B and C". */
 export function listed(words) {
   if (words.length < 2) return words.join("");
@@ -52,4 +62,9 @@ const SMALL_NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seve
 /** A count at the beginning of a sentence: "Two", "12". */
 export function countInWords(count) {
   return SMALL_NUMBERS[count] ?? String(count);
+}
+
+/** With a full stop at its end, and no second one after "prob.". */
+export function endSentence(text) {
+  return text.endsWith(".") ? text : `${text}.`;
 }

@@ -1,4 +1,4 @@
-"""What the stage calls things: who holds the samples, what samples are, and methods where there is room for two words.
+"""What the stage calls things: who holds the samples, what samples are, and methods if there is room for two words.
 
 Page and panels take their words from here, so that both say the same.
 """
@@ -27,7 +27,7 @@ SAMPLE_KINDS = {
     "recordings": ("recordings", "recording"),
     "feature rows": ("rows", "row"),
 }
-# What a sample of one class is called where there are several of it.
+# What a sample of one class is called if there are several of it.
 PLURALS = {
     "0": "zeros",
     "1": "ones",
@@ -42,10 +42,8 @@ PLURALS = {
 }
 # Beside a bar and on a card there is room for two words.
 SHORT_NAMES = {
-    "local": "Each alone",
-    "logits": "Mean logits",
-    "ensemble": "Mean prob.",
-    "gauss": "Gaussian",
+    "logits": "Mean of logits",
+    "ensemble": "Mean of prob.",
 }
 # At the beginning of a sentence.
 PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
@@ -69,3 +67,11 @@ def describe_classes(names: list[str], colours: list[str]) -> list[dict[str, str
             about["plural"] = PLURALS[name]
         classes.append(about)
     return classes
+
+
+# How a method comes to its answer to one sample, where that is a sum over clients: in a sentence.
+MEAN_SUM = "All clients count the same: the sum is the mean of what they say."
+FENS_SUM = (
+    "FENS adds up what the clients say, each times a weight for this client and class, which the "
+    "small rounds have learnt."
+)

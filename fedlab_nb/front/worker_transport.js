@@ -3,7 +3,7 @@ import { applyMoves, countCalls, countLabels } from "./federation.js";
 
 const MOST_WORKERS = 4; // that train; one more is the server
 
-/** data: what the stage shows (see stage.js); engine: {deal, split, answers, softmax, epochs, startWorker};
+/** data: what the stage shows (see stage.js); engine: {deal, split, answers, explainSum, softmax, epochs, startWorker};
     host: {changed(state), dataset(name)}, what the page does when they change. */
 export function createWorkerTransport(data, engine, host) {
   const { train, test, classes } = data;
@@ -11,6 +11,7 @@ export function createWorkerTransport(data, engine, host) {
   let listener = () => {};
   let workers = [];
   let made = null; // {revision, models} of the run that ended last
+  let asked = null; // {image, pixels}: the image that is looked at
 
   function deal({ alpha, clients, seed }) {
     const key = `${alpha} ${clients} ${seed}`;
@@ -83,6 +84,7 @@ export function createWorkerTransport(data, engine, host) {
 
   /** What every model of the last run says of an image: rows of C shares, by method and by client's number. */
   function answer({ image, pixels }) {
+    asked = { image, pixels };
     if (made === null) return;
     const scores = engine.answers(made.models, pixels, classes.length);
     const rows = new Map();
@@ -90,7 +92,18 @@ export function createWorkerTransport(data, engine, host) {
       if (name === "networks") values.forEach((own, k) => rows.set(k, engine.softmax(own, classes.length)));
       else rows.set(name, toShares(name, values, classes.length, engine.softmax));
     }
-    listener({ kind: "answers", revision: made.revision, image, rows });
+    const sums = Object.keys(data.sums ?? {}).filter((name) => rows.has(name));
+    listener({ kind: "answers", revision: made.revision, image, rows, sums });
+  }
+
+  /** How a method comes to its answer to the image that is looked at, where that is a sum over clients. */
+  function explain({ method, image }) {
+    const about = data.sums?.[method];
+    if (made === null || asked?.image !== image || about === undefined) return;
+    const sum = engine.explainSum(method, made.models, asked.pixels, classes.length);
+    if (sum === null) return;
+    const clients = sum.values.map((_, k) => k);
+    listener({ kind: "sum", method, image, clients, ...sum, ...about, own: null });
   }
 
   return {
@@ -102,6 +115,7 @@ export function createWorkerTransport(data, engine, host) {
       } else if (message.kind === "train") start(message);
       else if (message.kind === "stop") stop();
       else if (message.kind === "ask") answer(message);
+      else if (message.kind === "explain") explain(message);
       else if (message.kind === "changed") host.changed(message.state);
       else if (message.kind === "dataset") host.dataset(message.value);
     },

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import choose
 from ..methods import METHODS
-from ..panels import LabSpec, Panel
-from .coboosting.images import DATA_FREE, make_data_free_spec
+from ..panels import LabPanel, LabSpec, Panel
+from .coboosting.images import DATA_FREE, make_data_free_lab_spec
 
 __all__ = ["find_lab_spec", "lab"]
 
@@ -28,14 +28,14 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 
     Raises UsageError for a name or value that no control takes.
     """
-    return Panel(find_lab_spec(choose("method", method, METHODS)), methods=methods, **options)
+    return LabPanel(find_lab_spec(choose("method", method, METHODS)), methods=methods, **options)
 
 
 def find_lab_spec(method: str) -> LabSpec:
-    """What the lab of `method` (a registered one) consists of."""
+    """Find the method, knobs and views of the lab of a registered `method`."""
     folders = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
     if method in folders:
         return importlib.import_module(f"{__name__}.{method}").LAB
     if method in DATA_FREE:
-        return make_data_free_spec(method)
+        return make_data_free_lab_spec(method)
     return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

@@ -4,42 +4,51 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from statistics import mean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from ..panels import LabView, PanelState
+from ..panels import LabView, PanelState, PlannedRuns
 from ..plots import Picture, Series, make_blank_picture
-from ..plots.words import make_setting
+from ..plots.words import make_setting_caption
 from ..studies.outcome import Outcome
-from ..studies.stored_rows import FOLDER, Row, read_stored_rows
+from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
+
+WITHOUT_EFFECT = ("device", "cache")  # settings of a run
+
+
+class ShownResult(NamedTuple):
+    """What a view shows. result: None if there is nothing; is_stored: it comes from stored runs"""
+
+    result: Any
+    is_stored: bool
 
 
 class ButtonView(LabView):
     """A view of the runs that its button makes. Until then it shows stored runs, if there are any.
 
     `work` returns a tuple. If there are stored runs, the setting in words comes first.
-    choice: name of the control that says what is run. Its value comes last in the tuple
+    choice: name of the control that chooses what is run; its value comes last in the tuple
     """
 
     ready = "data"
     needs = (*LabView.needs, "shows_stored")
     choice: ClassVar[str] = ""
 
-    def stored_result(self, state: PanelState) -> Any:
-        """What `work` would return, made from stored runs. None: there are none."""
+    def stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
+        """Make what `work` would return from stored runs; None if there are none."""
         return None
 
     def draw_result(self, state: PanelState) -> Picture:
-        """The picture of `state.worked`."""
+        """Draw the picture of `state.worked`."""
         raise NotImplementedError
 
-    def current_result(self, state: PanelState) -> tuple[Any, bool]:
-        """What is drawn (None: nothing), and whether it comes from stored runs."""
+    def choose_shown_result(self, state: PanelState) -> ShownResult:
+        """Return the result to show: that of the button if it fits the controls, else stored runs."""
         result = state.worked
         if result is not None and self._fits_choice(result):
-            return result, False
+            return ShownResult(result, is_stored=False)
         if state.shows_stored:
-            return self.stored_result(state), True
-        return None, True
+            return ShownResult(self.stored_result(state), is_stored=True)
+        return ShownResult(None, is_stored=True)
 
     def _fits_choice(self, result: Any) -> bool:
         """Whether the button made this result with the present value of the control."""
@@ -48,7 +57,7 @@ class ButtonView(LabView):
         return result[-1] == getattr(self, self.choice).value
 
     def draw(self, state: PanelState) -> Picture:
-        result, _ = self.current_result(state)
+        result, _ = self.choose_shown_result(state)
         if result is None:
             return make_blank_picture(
                 f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
@@ -56,33 +65,65 @@ class ButtonView(LabView):
         return self.draw_result(replace(state, worked=result))
 
     def caption(self, state: PanelState) -> str:
-        result, is_stored = self.current_result(state.for_view(self.name))
+        result, is_stored = self.choose_shown_result(state.make_state_for_view(self.name))
         if result and is_stored:
             return f"{result[0]}."
-        return super().caption(state)
+        if result is None:
+            return super().caption(state)
+        setting = state.make_state_for_view(self.name).worked_setting
+        if not self.is_older(state):
+            return str(setting)
+        if state.running:
+            return f"{setting} (the controls have moved since)"
+        return f"{setting} (the controls have moved: press “{self.work_label}”)"
+
+    def is_older(self, state: PanelState) -> bool:
+        """Whether the button would now run something else than what is shown."""
+        state = state.make_state_for_view(self.name)
+        result, is_stored = self.choose_shown_result(state)
+        if result is None or is_stored:
+            return False
+        if state.federation is None or state.worked_runs is None:
+            return state.federation is None
+        return list_runs(self.planned_runs(state)) != list_runs(state.worked_runs)
+
+
+def list_runs(planned: PlannedRuns) -> list[tuple[Any, str, dict[str, Any]]]:
+    """The planned runs without what changes no result."""
+    runs = []
+    for name, (method, arguments) in planned.items():
+        settings = {key: value for key, value in arguments.items() if key not in WITHOUT_EFFECT}
+        runs.append((name, method, settings))
+    return runs
 
 
 @cache
-def read_stored_runs(name: str) -> tuple[str, list[Row]]:
+def read_stored_lab_runs(run_set_name: str) -> tuple[str, list[StoredRow]]:
     """The stored runs of that name (papers/declared/labs.toml): what they are, and their rows."""
     about, rows = read_stored_rows(FOLDER / "labs.json")
-    rows = [row for row in rows if row["runs"] == name]
+    rows = [row for row in rows if row["runs"] == run_set_name]
     first = rows[0]
     seeds = f"seeds {first['seeds'][0]}–{first['seeds'][-1]}"
-    return f"Stored {about['date']}: {make_setting(first['at'], seeds)}", rows
+    return f"Stored {about['date']}: {make_setting_caption(first['at'], seeds)}", rows
 
 
-def group_values_by_seed(row: Row, column: str = "accuracy") -> dict[int, float]:
+def get_row_values_by_seed(stored_row: StoredRow, column: str = "accuracy") -> dict[int, float]:
     """{seed: value} of one column of a stored row."""
-    return dict(zip(row["seeds"], row[column], strict=True))
+    return dict(zip(stored_row["seeds"], stored_row[column], strict=True))
 
 
-def group_accuracies_by_seed(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
+def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int, float]:
     """{seed: test accuracy} of {seed: Outcome}."""
-    return {seed: outcome.accuracy for seed, outcome in outcomes.items()}
+    return {seed: outcome.accuracy for seed, outcome in outcomes_by_seed.items()}
 
 
-def make_series(name: str, outcomes: Mapping[int, Outcome], method: str = "") -> Series:
+def make_series_of_outcomes(
+    label: str, outcomes_by_seed: Mapping[int, Outcome], method: str = ""
+) -> Series:
     """A row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
-    bytes_up = mean(outcome.bytes_up / len(outcome.label_counts) for outcome in outcomes.values())
-    return Series(name, method=method, accuracies=group_accuracies_by_seed(outcomes), up=bytes_up)
+    bytes_up = mean(
+        outcome.bytes_up / len(outcome.label_counts) for outcome in outcomes_by_seed.values()
+    )
+    return Series(
+        label, method=method, accuracies=get_accuracies_by_seed(outcomes_by_seed), up=bytes_up
+    )

@@ -1,5 +1,6 @@
-"""What a client sends as images, beside the nearest of its own images: what an attacker would see.
-AFL, Gaussian heads and distilled data have this attack and its picture in common.
+"""The images that a client sends beside the nearest of its own images, as an attacker would see them.
+
+The labs of AFL, Gaussian heads and distilled data share this attack and its picture.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,36 +10,47 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..plots import Picture, build_table, describe_picture, drawing, dress, heading, plural
+from ..plots import (
+    Picture,
+    TableRows,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_count_and_noun,
+    write_axes_title,
+)
 from ..plots.kit import draw_image_rows
 from ..plots.style import (
     ACCENT,
     QUIET,
     SECOND,
-    current_size,
     draw_level_line,
+    get_default_figure_size,
     is_narrow,
     set_row_axis,
 )
-from ..plots.words import Setting, shorten
+from ..plots.words import SettingCaption, shorten_labels
 from ..studies.outcome import Outcome
 
 COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
 MAX_PAIRS = 10  # in one picture
-FEW_PAIRS = 4  # with at most so many, their distances have room beside them
-PAIR_HEIGHT = 2.4  # of a pair with its words, in tiles
-LEAST_HEIGHT = 0.7  # what two rows of tiles fill of the picture, at least
+FEW_PAIRS = 4  # up to this many pairs leave room for their distances beside them
+PAIR_HEIGHT = 2.4  # of a pair with its text, in tiles
+MIN_HEIGHT = 0.7  # share of the picture's height that two rows of tiles fill at least
 
 
-class Neighbours(NamedTuple):
-    """The S images that a client sent, and for each the nearest of the client's own images.
+class NearestImages(NamedTuple):
+    """The S images that a client sent, and the client's own image nearest to each.
 
-    sent `[S, ...]`, labels `[S]`: the images;   counts `[S]`: from how many of its own images the
-    client made each
-    nearest `[S, ...]`, nearest_labels `[S]`: the nearest own image, and its class
-    distance `[S]`: root mean square over pixels
-    typical: median distance of the client's own images to the nearest other one of them (NaN if it
-    has one image only)
+    sent:           `[S, ...]`, the images sent
+    labels:         `[S]`, their classes
+    counts:         `[S]`, number of own images that each was made from
+    nearest:        `[S, ...]`, the nearest own image
+    nearest_labels: `[S]`, its class
+    distance:       `[S]`, the distance between the two: root mean square over pixels
+    typical:        median distance of an own image to the nearest other own image, NaN if the client
+                    has only one image
     """
 
     client: int
@@ -56,7 +68,7 @@ class Neighbours(NamedTuple):
         return self.distance < COPY_DISTANCE
 
     @property
-    def close_images(self) -> int:
+    def close_image_count(self) -> int:
         """How many of the images sent are nearer to one of the client's own images than these are
         to each other.
         """
@@ -64,33 +76,34 @@ class Neighbours(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def find_neighbours(
-    sent: np.ndarray,
-    labels: np.ndarray,
+def find_nearest_own_images(
+    sent_images: np.ndarray,
+    sent_labels: np.ndarray,
     own_images: np.ndarray,
     own_labels: np.ndarray,
     client: int,
-    counts: np.ndarray,
-) -> Neighbours:
-    """The attack on one client: for each image that it sent, the nearest of its own images.
+    source_image_counts: np.ndarray,
+) -> NearestImages:
+    """Attack one client: find its own image nearest to each image that it sent.
 
-    own_images: `[n, ...]`, of the shape of the images `sent`;   own_labels: `[n]`
+    own_images: `[n, ...]`, of the same shape as the images `sent_images`
+    own_labels: `[n]`, their classes
     """
-    sent_pixels = flatten_images(sent)
-    own_pixels = flatten_images(own_images)
+    sent_pixels = flatten_images_to_rows(sent_images)
+    own_pixels = flatten_images_to_rows(own_images)
     scale = own_pixels.shape[1] ** 0.5  # from a Euclidean distance to the root mean square
-    # Without matrix products the distance of two equal images is exactly 0.
+    # Computed without matrix products, the distance of two equal images is exactly 0.
     distances = torch.cdist(sent_pixels, own_pixels, compute_mode="donot_use_mm_for_euclid_dist")
     distance, index = (distances / scale).min(1)
     typical = float("nan")
     if len(own_pixels) > 1:
         to_others = (torch.cdist(own_pixels, own_pixels) / scale).fill_diagonal_(torch.inf)
         typical = float(to_others.amin(1).median())
-    return Neighbours(
+    return NearestImages(
         client,
-        sent,
-        labels,
-        counts,
+        sent_images,
+        sent_labels,
+        source_image_counts,
         own_images[index.numpy()],
         own_labels[index.numpy()],
         distance.numpy(),
@@ -98,121 +111,139 @@ def find_neighbours(
     )
 
 
-def flatten_images(images: np.ndarray) -> Tensor:
-    """Images `[N, ...]` as rows of pixels `[N, D]`."""
+def flatten_images_to_rows(images: np.ndarray) -> Tensor:
+    """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
 
-def attack_clients(
-    outcome: Outcome,
-    sent_by: Callable[[int], tuple[np.ndarray, np.ndarray, np.ndarray]],
-    clients: Sequence[int] | None = None,
-) -> list[Neighbours]:
-    """The attack on `clients` of a run (None: on all), with the samples that each trained on.
+class SentImages(NamedTuple):
+    """Images that a client sent `[N, …]`, their labels, and of how many own images each was made."""
 
-    sent_by(client): the images that it sent, their labels, and from how many of its own images
-    each was made
+    images: np.ndarray
+    labels: np.ndarray
+    source_image_counts: np.ndarray
+
+
+class PairTexts(NamedTuple):
+    """The name of each column, and {(row, column): (text, colour)} under the tiles."""
+
+    column_names: list[str]
+    words_under_tiles: dict[tuple[int, int], tuple[str, str]]
+
+
+def find_nearest_images_of_clients(
+    outcome: Outcome,
+    get_sent_images: Callable[[int], SentImages],
+    clients: Sequence[int] | None = None,
+) -> list[NearestImages]:
+    """Attack `clients` of a run, by default all of them, and compare with the samples they trained on.
+
+    get_sent_images: returns a client's images sent, their labels, and the number of own images that each was
+             made from
     """
     federation = outcome.federation()
     x = federation.dataset.x_train.numpy()
     y = federation.dataset.y_train.numpy()
-    shards = federation.split(outcome.plan.holdout)
+    shards = federation.split(outcome.plan.held_out_share)
     if clients is None:
         clients = range(len(shards))
     results = []
     for k in clients:
         rows, _ = shards[k]
-        images, labels, counts = sent_by(k)
+        images, labels, counts = get_sent_images(k)
         images = images.reshape(-1, *x.shape[1:])
-        results.append(find_neighbours(images, labels, x[rows], y[rows], k, counts))
+        results.append(find_nearest_own_images(images, labels, x[rows], y[rows], k, counts))
     return results
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_pairs(
-    neighbours: Neighbours,
-    names: Sequence[str],
+def draw_sent_and_nearest_images(
+    nearest_images: NearestImages,
+    class_names: Sequence[str],
     title: str,
     sentence: str,
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     class_index: int | None = None,
     detail: str = "",
 ) -> Picture:
     """At most MAX_PAIRS of the images sent, each above the nearest own one.
 
-    names: of the classes;   class_index: if the client sent images of this class, only these
+    class_names: of the classes;   class_index: if the client sent images of this class, only these
     """
-    rows = choose_pairs(neighbours, class_index)
-    columns, distances = label_pairs(neighbours, rows, names)
-    is_made_of_many = bool((neighbours.counts > 1).any())
+    rows = choose_pair_indices(nearest_images, class_index)
+    columns, distances = make_pair_texts(nearest_images, rows, class_names)
+    is_made_of_many = bool((nearest_images.counts > 1).any())
     if is_made_of_many:
         columns = [
-            f"{column}: {neighbours.counts[row]}" for column, row in zip(columns, rows, strict=True)
+            f"{column}: {nearest_images.counts[row]}"
+            for column, row in zip(columns, rows, strict=True)
         ]
-    with drawing(**arrange_axes(len(rows))) as (figure, axes):
+    with drawing(**choose_axes_arrangement(len(rows))) as (figure, axes):
         left, *others = axes.flat
-        images = [("sent", neighbours.sent[rows]), ("own", neighbours.nearest[rows])]
-        draw_image_rows(left, images, columns=columns, under=distances)
-        heading(left, f"{title} (class: images)" if is_made_of_many else title, 12)
+        images = [("sent", nearest_images.sent[rows]), ("own", nearest_images.nearest[rows])]
+        draw_image_rows(left, images, column_names=columns, words_under_tiles=distances)
+        write_axes_title(left, f"{title} (class: images)" if is_made_of_many else title, 12)
         for ax in others:
-            dress(ax, title="How near", x="distance a pixel (line: own to own)", grid="x")
-            ax.barh(range(len(rows)), neighbours.distance[rows], 0.5, color=ACCENT)
-            draw_level_line(ax, neighbours.typical, axis="x")
-            set_row_axis(ax, columns, least=3)
+            dress(ax, title="How near", x="distance per pixel (line: own to own)", grid="x")
+            ax.barh(range(len(rows)), nearest_images.distance[rows], 0.5, color=ACCENT)
+            draw_level_line(ax, nearest_images.typical, axis="x")
+            set_row_axis(ax, columns, min_rows=3)
     return describe_picture(
         figure,
-        f"{title}, above the nearest of its own: {plural(len(rows), 'pair')} of images",
+        f"{title}, above the nearest of its own: {format_count_and_noun(len(rows), 'pair')} of images",
         setting,
         sentence,
-        make_table(neighbours, names),
+        make_nearest_image_table(nearest_images, class_names),
         detail=detail,
     )
 
 
-def choose_pairs(neighbours: Neighbours, class_index: int | None) -> np.ndarray:
+def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> np.ndarray:
     """Rows of the pairs that are drawn: copies first, then the images made from the fewest."""
-    rows = np.flatnonzero(neighbours.labels == class_index)
+    rows = np.flatnonzero(nearest_images.labels == class_index)
     if not len(rows):
-        rows = np.arange(len(neighbours.labels))
-    order = np.lexsort((neighbours.counts[rows], ~neighbours.is_copy[rows]))
+        rows = np.arange(len(nearest_images.labels))
+    order = np.lexsort((nearest_images.counts[rows], ~nearest_images.is_copy[rows]))
     return rows[order][:MAX_PAIRS]
 
 
-def label_pairs(
-    neighbours: Neighbours, rows: np.ndarray, names: Sequence[str]
-) -> tuple[list[str], dict[tuple[int, int], tuple[str, str]]]:
+def make_pair_texts(
+    nearest_images: NearestImages, pair_indices: np.ndarray, class_names: Sequence[str]
+) -> PairTexts:
     """The class under each pair, and the distance between its images, as `tiles` takes them."""
     columns = []
-    distances = {}
-    for i, row in enumerate(rows):
-        columns.append(shorten([names[neighbours.labels[row]]], 7)[0])
-        if neighbours.is_copy[row]:
+    distances: dict[tuple[int, int], tuple[str, str]] = {}
+    for i, row in enumerate(pair_indices):
+        columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
+        if nearest_images.is_copy[row]:
             distances[0, i] = ("same", SECOND)
         else:
-            distances[0, i] = (f"{neighbours.distance[row]:.3f}", QUIET)
-    return columns, distances
+            distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
+    return PairTexts(columns, distances)
 
 
-def arrange_axes(pairs: int) -> dict[str, Any]:
+def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
     """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
     them if there is room, and else nowhere.
     """
-    if pairs <= FEW_PAIRS:
-        return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pairs, 2]}
-    width, height = current_size()
-    has_room_below = not is_narrow() and PAIR_HEIGHT * width < LEAST_HEIGHT * height * pairs
+    if pair_count <= FEW_PAIRS:
+        return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
+    width, height = get_default_figure_size()
+    has_room_below = not is_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
     if has_room_below:
         return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
     return {"rows": 1, "columns": 1, "squeeze": False}
 
 
-def make_table(neighbours: Neighbours, names: Sequence[str]) -> list[dict[str, Any]]:
+def make_nearest_image_table(
+    nearest_images: NearestImages, class_names: Sequence[str]
+) -> TableRows:
     """A row for each image that was sent."""
     rows = []
-    for i, label in enumerate(neighbours.labels):
-        nearest = names[neighbours.nearest_labels[i]]
-        distance = round(float(neighbours.distance[i]), 4)
-        is_own = "yes" if neighbours.is_copy[i] else "no"
-        rows.append((names[label], int(neighbours.counts[i]), nearest, distance, is_own))
+    for i, label in enumerate(nearest_images.labels):
+        nearest = class_names[nearest_images.nearest_labels[i]]
+        distance = round(float(nearest_images.distance[i]), 4)
+        is_own = "yes" if nearest_images.is_copy[i] else "no"
+        rows.append((class_names[label], int(nearest_images.counts[i]), nearest, distance, is_own))
     return build_table("class | images | class of the nearest | distance | its own", rows)

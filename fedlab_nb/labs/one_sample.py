@@ -1,5 +1,5 @@
-"""The picture of one sample: what every client answers, what is known about the client, and the
-answers that are made from all of them. FENS and Fed-ET have it in common.
+"""The picture of one sample: each client's output, numbers about each client, and the answers that are
+made from all outputs. The labs of FENS and Fed-ET share it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,30 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..plots import Picture, describe_picture, drawing, dress, heading, percent
-from ..plots.kit import draw_heat_map, keep_photo_colours, make_tile, omit_zeros
+from ..plots import Picture, describe_picture, drawing, dress, format_percent, write_axes_title
+from ..plots.kit import (
+    draw_heat_map,
+    exempt_from_dark_theme,
+    make_number_format_without_zero,
+    render_tile_pixels,
+)
+from ..plots.marks import attach_hover_text, attach_tick_hover_texts
 from ..plots.style import (
     ACCENT,
     INK,
     QUIET,
     SECOND,
+    highlight_row_or_column,
     is_narrow,
-    limit_ticks,
-    mark_place,
+    limit_tick_count,
     set_class_ticks,
 )
-from ..plots.words import Setting, plain_client_name, row_name
+from ..plots.words import (
+    SettingCaption,
+    TableRows,
+    format_client_for_row,
+    format_client_for_sentence,
+)
 
 MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
 MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
@@ -29,18 +40,20 @@ MAX_NAMED_CLIENTS = 25
 TRUTH_COLOUR = "#009E73"
 
 
-class OneSample(NamedTuple):
+class SampleOutputs(NamedTuple):
     """A sample and the outputs of M clients for it, in C classes.
 
     x:              `[channels, H, W]`, or features `[D]`
-    name:           "test sample 17";   truth: its class, None where it is not known
+    name:           such as "test sample 17"
+    truth:          its class, None if it is not known
     outputs:        `[M, C]`, the clients' probabilities or logits
-    answers:        {name: probabilities `[C]`} of what is made from all outputs
+    answers:        {name: probabilities `[C]`} made from all outputs
     disagrees:      `[M]`, whether a client's answer differs from the truth, or from the consensus
-    client_numbers: {title: `[M]`}: the first one is drawn as bars, the others are written beside
-        them
-    members:        the clients' numbers `[M]`;   names: of the classes
-    client, class_index: what is looked at
+    client_numbers: {title: `[M]`}; the first is drawn as bars, the others are written beside them
+    members:        `[M]`, the clients' indices
+    names:          of the classes
+    setting:        the run's setting
+    client, class_index: the selected client and class
     """
 
     x: np.ndarray
@@ -52,12 +65,12 @@ class OneSample(NamedTuple):
     client_numbers: Mapping[str, np.ndarray]
     members: Sequence[int]
     names: Sequence[str]
-    setting: Setting | str
+    setting: SettingCaption | str
     client: int | None = None
     class_index: int | None = None
 
     @property
-    def has_numbers(self) -> bool:
+    def has_room_for_numbers(self) -> bool:
         """Whether the numbers fit into the cells of the picture."""
         clients, classes = self.outputs.shape
         return clients <= MAX_CLIENTS_WITH_NUMBERS and classes <= MAX_CLASSES_WITH_NUMBERS
@@ -68,7 +81,7 @@ class OneSample(NamedTuple):
         return max(1.0, float(np.abs(self.outputs).max()))
 
     @property
-    def colours(self) -> list[str]:
+    def client_colours(self) -> list[str]:
         """A colour for each client."""
         return [SECOND if disagrees else ACCENT for disagrees in self.disagrees]
 
@@ -84,13 +97,13 @@ class OneSample(NamedTuple):
         return f"“{self.names[int(scores.argmax())]}”"
 
     @property
-    def table(self) -> list[dict]:
+    def table_rows(self) -> TableRows:
         """A row for each client, then one for each answer."""
         columns = [f"class {name}" for name in self.names]
         rows = []
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
             row = {
-                "who": f"client {plain_client_name(k, self.setting)}",
+                "who": f"client {format_client_for_sentence(k, self.setting)}",
                 "says": self.format_top_class(scores),
             }
             for title, values in self.client_numbers.items():
@@ -101,7 +114,7 @@ class OneSample(NamedTuple):
         for name, answer in self.answers.items():
             row = {"who": name, "says": self.format_top_class(answer)}
             for column, share in zip(columns, answer, strict=True):
-                row[column] = percent(share)
+                row[column] = format_percent(share)
             rows.append(row)
         return rows
 
@@ -119,16 +132,18 @@ WIDE_LAYOUT = Layout((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785)
 NARROW_LAYOUT = Layout((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72)
 
 
-def draw_one_sample(sample: OneSample, title: str, sentence: str, detail: str = "") -> Picture:
+def draw_sample_and_outputs(
+    sample: SampleOutputs, title: str, sentence: str, detail: str = ""
+) -> Picture:
     """A row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
     """
     layout = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
     # Fixed places: this picture follows a slider, and computing a layout would take most time.
     with drawing(fixed=True) as (figure, _):
-        draw_image(figure, sample, layout)
+        draw_sample_image(figure, sample, layout)
         left = figure.add_axes((0.245, layout.bottom, 0.41, layout.height))
-        draw_outputs(left, sample, title)
+        draw_client_outputs(left, sample, title)
         right = figure.add_axes((0.675, layout.bottom, 0.15, layout.height), sharey=left)
         draw_client_numbers(right, sample)
     return describe_picture(
@@ -136,19 +151,19 @@ def draw_one_sample(sample: OneSample, title: str, sentence: str, detail: str = 
         f"{title}: {sample.name}",
         sample.setting,
         sentence,
-        sample.table,
+        sample.table_rows,
         detail=detail,
     )
 
 
-def draw_image(figure: Figure, sample: OneSample, layout: Layout) -> None:
+def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: Layout) -> None:
     """The sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
-    tile = make_tile(np.asarray(sample.x, dtype=float)).squeeze()
+    tile = render_tile_pixels(np.asarray(sample.x, dtype=float)).squeeze()
     ax.imshow(tile, cmap="gray_r")
     has_colours = tile.ndim == 3 and len(sample.x) == 3
     if has_colours:  # grey images are ink on paper, and turn dark on a dark page
-        keep_photo_colours(ax)
+        exempt_from_dark_theme(ax)
     ax.set_axis_off()
     text = sample.name.replace(" sample ", "\nsample ")
     if sample.truth is not None:
@@ -156,7 +171,7 @@ def draw_image(figure: Figure, sample: OneSample, layout: Layout) -> None:
     figure.text(*layout.text, text, fontsize=9, color=INK, va="top", linespacing=1.5)
 
 
-def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
+def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     """The heat-map of the clients' outputs, and below a line the answers in per cent."""
     clients, classes = sample.outputs.shape
     answers = np.array(list(sample.answers.values()))
@@ -166,31 +181,42 @@ def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
     draw_heat_map(
         ax,
         values,
-        signed=True,
-        text=omit_zeros("{:.0f}") if sample.has_numbers else None,
-        numbers=np.concatenate([sample.outputs * unit, 100 * answers]),
-        size=8,
+        is_signed=True,
+        format_cell=make_number_format_without_zero("{:.0f}")
+        if sample.has_room_for_numbers
+        else None,
+        written_values=np.concatenate([sample.outputs * unit, 100 * answers]),
+        font_size=8,
     )
-    colours = sample.colours + [INK] * len(answers)
+    colours = sample.client_colours + [INK] * len(answers)
     dots = {"s": 14, "color": colours, "edgecolors": "white", "lw": 0.5}
     ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, **dots)
-    heading(ax, title, size=10.5)
+    write_axes_title(ax, title, font_size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
-    set_class_ticks(ax, sample.names, length=6, few=26)
+    set_class_ticks(ax, sample.names, max_letters=6, max_single_ticks=26)
 
     stride = -(-clients // MAX_NAMED_CLIENTS)
     named_rows = [*range(0, clients, stride), *range(clients, len(values))]
-    names = [row_name(k, sample.setting) for k in sample.members] + list(sample.answers)
+    names = [format_client_for_row(k, sample.setting) for k in sample.members] + list(
+        sample.answers
+    )
     font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
     ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
         tick.set_color(colours[row])
+    named_clients = [row for row in named_rows if row < clients]
+    texts = [
+        f"{names[row]} says {sample.format_top_class(sample.outputs[row])}" for row in named_clients
+    ]
+    attach_tick_hover_texts(
+        ax.yaxis, texts, "client", [sample.members[row] for row in named_clients]
+    )
     ax.axhline(clients - 0.5, color=QUIET, lw=1.5)
-    mark_place(ax, sample.truth, classes, frame=True, colour=TRUTH_COLOUR)
-    mark_place(ax, sample.class_index, classes, frame=True, lw=1.2)
+    highlight_row_or_column(ax, sample.truth, classes, has_frame=True, colour=TRUTH_COLOUR)
+    highlight_row_or_column(ax, sample.class_index, classes, has_frame=True, lw=1.2)
 
 
-def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
+def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
     """Bars of the first of the client numbers, hatched where a client disagrees; beside them the
     other numbers.
     """
@@ -200,7 +226,7 @@ def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
     bars = ax.barh(
         range(clients),
         sample.client_numbers[first],
-        color=sample.colours,
+        color=sample.client_colours,
         hatch=hatches,
         height=0.7,
         edgecolor="white",
@@ -208,8 +234,8 @@ def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
     )
     dress(ax, title=" | ".join((first, *others)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
-    limit_ticks(ax, "x", 2)
-    mark_place(ax, sample.selected_row, clients, "y")
+    limit_tick_count(ax, "x", 2)
+    highlight_row_or_column(ax, sample.selected_row, clients, "y")
 
     digits = 2 if is_narrow() else 3
     labels = [""] * clients
@@ -218,3 +244,7 @@ def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
             numbers = [f"{sample.client_numbers[title][i]:.{digits}g}" for title in others]
             labels[i] = " | ".join(numbers)
     ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)
+    for bar, k, value in zip(bars, sample.members, sample.client_numbers[first], strict=True):
+        attach_hover_text(
+            bar, f"{format_client_for_row(k, sample.setting)}\n{first}: {value:.3g}", client=k
+        )

@@ -1,67 +1,71 @@
 """Runs of a method as the work of a view's button: with progress, one after the other.
 
     def work(self, state):                                   # of a LabView
-        outcomes = yield from run_method("fens", {**state.settings, "fens.bits": 4})   # {seed: Outcome}
-        outcome = yield from rerun(state.outcome, "ensemble")      # same federation, same seed
+        outcomes = yield from run_method_on_all_seeds("fens", {**state.settings, "fens.bits": 4})   # {seed: Outcome}
+        outcome = yield from rerun_with_method(state.outcome, "ensemble")      # same federation, same seed
         changes = {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}}
         planned = plan_runs("fens", state.settings, changes)
-        return (yield from run_all(planned))                       # {"4 bits": {seed: Outcome}, …}
+        return (yield from run_planned_runs(planned))                       # {"4 bits": {seed: Outcome}, …}
 
 Trained clients are cached, so that a run costs only what comes after them. A run that was made
 before is answered at once.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from ..methods import METHODS
-from ..panels import PanelState, PlannedRuns
-from ..plots import join_words, percent
-from ..plots.words import Setting, make_setting, plain_client_name
+from ..panels import JobSteps, PanelState, PlannedRuns
+from ..plots import format_percent, join_with_and
+from ..plots.words import SettingCaption, format_client_for_sentence, make_setting_caption
 from ..studies import Outcome, job
 from ..studies.settings import RECIPE_FIELDS, Settings
+from ..value_types import SettingsByName, SettingValue
 
-Steps = Generator[tuple[int, int, str], None, Any]
-NAMED_CLASSES = 3  # how many classes `describe_classes` names
+OutcomesBySeed = dict[int, Outcome]
+OutcomesByRun = dict[Any, OutcomesBySeed]  # by the name of the planned run
+NAMED_CLASSES = 3  # how many classes `describe_commonest_classes` names
 
 
-def describe_setting(source: Any, *more: str) -> Setting:
+def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) -> SettingCaption:
     """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
 
-    source: an Outcome, or a PanelState: then its first outcome, or without one what the controls
+    outcome_or_state: an Outcome, or a PanelState: then its first outcome, or without one what the controls
         say
-    more:   words that are added at the end
+    extra_words:   words that are added at the end
     """
-    outcome = getattr(source, "outcome", None)
-    settings = source.settings if outcome is None else outcome.settings
+    outcome = getattr(outcome_or_state, "outcome", None)
+    settings = outcome_or_state.settings if outcome is None else outcome.settings
     if not isinstance(settings, Mapping):
         settings = vars(settings)
-    return make_setting(settings, f"seed {settings['seed']}", *more)
+    return make_setting_caption(settings, f"seed {settings['seed']}", *extra_words)
 
 
-def list_clients(state: PanelState) -> list[tuple[str, int]]:
+def list_client_menu_options(state: PanelState) -> list[tuple[str, int]]:
     """The clients of the run as options of a menu: (name, index) pairs."""
     setting = describe_setting(state)
     clients = len(state.outcome.label_counts)
-    return [(f"client {plain_client_name(k, setting)}", k) for k in range(clients)]
+    return [(f"client {format_client_for_sentence(k, setting)}", k) for k in range(clients)]
 
 
-def describe_classes(counts: np.ndarray, names: Sequence[str]) -> str:
+def describe_commonest_classes(samples_per_class: np.ndarray, class_names: Sequence[str]) -> str:
     """A client's commonest classes in words: 'mostly 3 (60 %), 5 (30 %) and 1 (5 %)'.
 
-    counts: the client's samples by class `[C]`
+    samples_per_class: the client's samples by class `[C]`
     """
     shares = []
-    for c in np.argsort(-counts, kind="stable")[:NAMED_CLASSES]:
-        if counts[c] > 0:
-            shares.append(f"{names[c]} ({percent(counts[c] / counts.sum())})")
-    return "mostly " + (join_words(shares) or "no class")
+    for c in np.argsort(-samples_per_class, kind="stable")[:NAMED_CLASSES]:
+        if samples_per_class[c] > 0:
+            shares.append(
+                f"{class_names[c]} ({format_percent(samples_per_class[c] / samples_per_class.sum())})"
+            )
+    return "mostly " + (join_with_and(shares) or "no class")
 
 
-def select_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def select_settings_of_method(method: str, settings: SettingsByName) -> dict[str, SettingValue]:
     """Those of `settings` that a run of `method` takes, without the knobs of other methods."""
     allowed = {"seeds", "cache", *RECIPE_FIELDS}
     allowed.update(field.name for field in fields(Settings) if field.name != "overrides")
@@ -70,20 +74,24 @@ def select_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name.removeprefix(prefix) in allowed}
 
 
-def run_method(
-    method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1
-) -> Steps:
+def run_method_on_all_seeds(
+    method: str,
+    settings: SettingsByName,
+    run_label: str = "",
+    part_index: int = 0,
+    part_count: int = 1,
+) -> JobSteps[OutcomesBySeed]:
     """Run `method` on all seeds, and return {seed: Outcome}. A run that fails raises its error.
 
     settings:    as for `study.job`; what belongs to other methods is left out
-    name:        comes before the phase in the words that are yielded
-    part, parts: which part of the whole work this is (from 0), and of how many
+    run_label:        comes before the phase in the words that are yielded
+    part_index, part_count: which part of the whole work this is (from 0), and of how many
 
     Yields (done, total, words).
     """
     outcomes: dict[int, Any] = {}
     seeds = settings.get("seeds", 1)
-    for event in job(method, **select_settings(method, settings)):
+    for event in job(method, **select_settings_of_method(method, settings)):
         if event.error is not None:
             raise event.error
         if event.outcome is None:
@@ -92,50 +100,57 @@ def run_method(
             outcomes[event.seed] = event.outcome
             share_of_seed = 0.0
         share = min(1.0, (len(outcomes) + share_of_seed) / seeds)
-        words = ", ".join(text for text in (name, event.phase) if text)
-        yield 100 * part + int(100 * share), 100 * parts, words
+        words = ", ".join(text for text in (run_label, event.phase) if text)
+        yield 100 * part_index + int(100 * share), 100 * part_count, words
     return outcomes
 
 
-def rerun(
-    outcome: Outcome, method: str, changes: Mapping[str, Any] | None = None, name: str = ""
-) -> Steps:
-    """Run `method` with the settings and the seed of `outcome`, except for `changes`.
+def rerun_with_method(
+    outcome: Outcome,
+    method: str,
+    changed_settings: SettingsByName | None = None,
+    run_label: str = "",
+) -> JobSteps[Outcome]:
+    """Run `method` with the settings and the seed of `outcome`, except for `changed_settings`.
 
     Returns its outcome.
     """
-    settings = {**outcome.settings.to_keywords(), **(changes or {})}
-    outcomes = yield from run_method(method, settings, name)
+    settings = {**outcome.settings.to_keywords(), **(changed_settings or {})}
+    outcomes = yield from run_method_on_all_seeds(method, settings, run_label)
     return outcomes[outcome.settings.seed]
 
 
-def get_ensemble(state: PanelState) -> Steps:
+def get_or_run_ensemble(state: PanelState) -> JobSteps[Outcome]:
     """The outcome of the plain ensemble of the run's clients. It runs only if it did not run
     yet.
     """
     outcomes = state.others.get("ensemble", {})
     outcome = outcomes.get(state.outcome.settings.seed)
     if outcome is None:
-        outcome = yield from rerun(state.outcome, "ensemble")
+        outcome = yield from rerun_with_method(state.outcome, "ensemble")
     return outcome
 
 
 def plan_runs(
-    method: str, settings: Mapping[str, Any], changes_by_name: Mapping[Any, Mapping[str, Any]]
+    method: str,
+    settings: SettingsByName,
+    changed_settings_by_name: Mapping[Any, SettingsByName],
 ) -> PlannedRuns:
     """The runs of `method` that a view's button makes.
 
-    changes_by_name: for each run how its settings differ from `settings`
+    changed_settings_by_name: for each run how its settings differ from `settings`
     """
     return {
-        name: (method, select_settings(method, {**settings, **changes}))
-        for name, changes in changes_by_name.items()
+        name: (method, select_settings_of_method(method, {**settings, **changes}))
+        for name, changes in changed_settings_by_name.items()
     }
 
 
-def run_all(planned: PlannedRuns) -> Steps:
+def run_planned_runs(planned: PlannedRuns) -> JobSteps[OutcomesByRun]:
     """Make the `planned` runs, one after the other: returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
     for part, (name, (method, settings)) in enumerate(planned.items()):
-        outcomes[name] = yield from run_method(method, settings, str(name), part, len(planned))
+        outcomes[name] = yield from run_method_on_all_seeds(
+            method, settings, str(name), part, len(planned)
+        )
     return outcomes

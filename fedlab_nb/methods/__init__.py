@@ -9,7 +9,15 @@ folder, and nothing here is edited. Not methods themselves: the contract (`base`
 import importlib
 import pkgutil
 
-from .base import METHODS, Method, group_methods, knob, label_of, register, shorten_title
+from .base import (
+    METHODS,
+    Method,
+    choose_method_label,
+    group_methods_by_kind,
+    knob,
+    register,
+    shorten_title,
+)
 from .run_outputs import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
 # In the order in which people meet them.

@@ -5,7 +5,7 @@ and its labels as Y_k `[n_k, C]`, one-hot.
 Clients: A_k = X_kᵀX_k + γI and C_k = X_kᵀY_k. Link: the seed of φ down; the upper triangle of A_k and C_k up.
 Server: A = Σ A_k, W = A⁻¹ Σ C_k ("absolute aggregation"), then the M local ridges are taken off again ("RI cleaning"):
 W* = (A − MγI + ρI)⁻¹ A W. That is ridge regression on all samples in one place, to rounding, whatever the partition:
-skew has no effect. A client is forgotten exactly by subtracting its sums (`forget_client`).
+skew has no effect. A client is forgotten exactly by subtracting its sums (`solve_classifier_weights_without_client`).
 
 Departures: the paper sends the local solution W_k = A_k⁻¹C_k with A_k and merges pair by pair with
 W = (I − R₁A₂ + R₁A₂SA₂)W₁ + (I − R₂A₁ + R₂A₁SA₁)W₂, where R = A_k⁻¹, S = (A₁+A₂)⁻¹. This equals S(A₁W₁ + A₂W₂), and
@@ -36,15 +36,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..comm import from_upper_triangle, upper_triangle
+from ..comm import pack_upper_triangle, unpack_upper_triangle
+from ..data.array_types import FeatureArray, LabelArray
 from ..errors import UsageError, check_whole_number
+from ..methods.run_outputs import SentenceOnPrivacy
+from ..tensor_types import ClassifierWeights, ClassScores, Features, Labels, Samples
 from .base import Context, Progress, Report, Steps, knob, register
-from .memory import SquareMatrices
-from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, make_inverse
-from .parts.privacy import find_smallest_sigma, sum_securely
-from .parts.ridge import WAYS, Sums, choose_ridge
-from .traffic import FLOAT, Sizes, Traffic, count_triangle_entries
+from .memory import SquareMatricesInMemory
+from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
+from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
+from .parts.privacy import find_smallest_noise_sigma, send_and_sum_masked_vectors
+from .parts.ridge import WAYS, RidgeSelection, RidgeSums, choose_ridge
+from .run_outputs import AccuracyByRule
+from .traffic import FLOAT, FederationSizes, TrafficBytes, count_upper_triangle_entries
+
+ClassifierWeightArray = np.ndarray  # [D, C]
 
 # ------------------------------------------------------------------------------------------------------------------ fit
 # The least-squares fit from its two sums, in float64. Nothing here reads clients' data or uses a link.
@@ -53,24 +59,24 @@ from .traffic import FLOAT, Sizes, Traffic, count_triangle_entries
 SENSITIVITY = 2**0.5
 
 
-def solve_weights(
-    total: Sums, clients: int, gamma: float, rho: float, *, sigma: float = 0.0
-) -> Tensor:
-    """The weights `[d, C]` from the sum over `clients`, each with its ridge γ: W* = (A − MγI + ρI)⁻¹ Σ C_k.
+def solve_classifier_weights(
+    sums_of_clients: RidgeSums, client_count: int, gamma: float, rho: float, *, sigma: float = 0.0
+) -> ClassifierWeights:
+    """The weights `[d, C]` from the sum over `client_count`, each with its ridge γ: W* = (A − MγI + ρI)⁻¹ Σ C_k.
 
     `sigma`: of the noise in the sums. Eigenvalues that it makes negative are set to 0, and the ridge grows by σ√d,
     about the largest eigenvalue of such noise. Directions that no sample has get 0 where ρ = 0.
     """
-    moments = add_identity(total.moments, -clients * gamma)
+    moments = add_to_diagonal(sums_of_clients.moments, -client_count * gamma)
     ridge = rho
     if sigma:
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return make_inverse(add_identity(moments, ridge))(total.classes)
+    return make_inverse_multiplier(add_to_diagonal(moments, ridge))(sums_of_clients.classes)
 
 
-def compute_linear_scores(features: Tensor, weights: Tensor) -> Tensor:
+def compute_linear_scores(features: Features, weights: ClassifierWeights) -> ClassScores:
     """`(φ, 1)ᵀ W` `[N, C]` of `features [N, d - 1]`, in their dtype."""
     weights = weights.to(features)
     return features @ weights[:-1] + weights[-1]
@@ -88,16 +94,17 @@ OWN_FITS = "Mean of the clients' own fits"
 class AflReport(Report):
     """The weights of a run, and the clients' sums where the server saw them.
 
-    weights [d, C]:    last row: of the 1; float64
-    moments [M, d(d+1)/2]: upper triangles, with γ on the diagonal;   classes [M, d, C]: the last row counts the
-                       client's samples of each class. Both as the server received them; None where it saw only their
-                       total (`secure`), or where they are more than 4 million numbers
+    weights [d, C]: last row: of the 1; float64
+    moments [M, d(d+1)/2]: upper triangles, with γ on the diagonal
+    classes [M, d, C]: the last row counts the client's samples of each class. Both as the server
+        received them; None if it saw only their total (`secure`), or where they are more than 4
+        million numbers
     clients, gamma, rho: as in the run
-    grid, errors [G]:  the ρ that were tried, and the squared error a sample of each (`choose`)
-    sigma:             of the noise on the sum, 0 if none
-    backbone:          the client whose network makes the features, None if no client's does
-    align:             τ, if the clients' features were aligned
-    own_fits:          test accuracy of the mean of the clients' own ridge solutions, weighted with n_k/N
+    grid, errors [G]: the ρ that were tried, and the squared error a sample of each (`choose`)
+    sigma: of the noise on the sum, 0 if none
+    backbone: the client whose network makes the features, None if no client's does
+    align: τ, if the clients' features were aligned
+    own_fits: test accuracy of the mean of the clients' own ridge solutions, weighted with n_k/N
     """
 
     weights: np.ndarray | None = None
@@ -113,42 +120,45 @@ class AflReport(Report):
     align: float | None = None
     own_fits: float | None = None
 
-    def others(self) -> dict[str, float]:
+    def others(self) -> AccuracyByRule:
         if self.own_fits is None:
             return {}
         return {OWN_FITS: self.own_fits}
 
-    def get_client_sums(self, client: int) -> Sums:
-        """Client k's sums; UsageError where the server has only the total."""
+    def get_client_sums(self, client: int) -> RidgeSums:
+        """Client k's sums; UsageError if the server has only the total."""
         if self.moments is None or self.classes is None:
             raise UsageError(
-                "The server has no client's sums, only their total;"
-                " set secure=false or a smaller size."
+                "The server has no client's sums, only their total; set secure=false or a smaller size."
             )
         client = check_whole_number("client", client, 0, len(self.moments) - 1)
-        moments = from_upper_triangle(torch.from_numpy(self.moments[client]))
-        return Sums(moments, torch.from_numpy(self.classes[client]))
+        moments = unpack_upper_triangle(torch.from_numpy(self.moments[client]))
+        return RidgeSums(moments, torch.from_numpy(self.classes[client]))
 
-    def solve(self, total: Sums, clients: int) -> np.ndarray:
-        """The weights `[d, C]` that this run's server would compute from the `total` of so many clients."""
+    def solve_server_classifier_weights(
+        self, sums_of_clients: RidgeSums, client_count: int
+    ) -> ClassifierWeightArray:
+        """The weights `[d, C]` that this run's server would compute from the `sums_of_clients` of so many clients."""
         assert self.gamma is not None and self.rho is not None
-        return solve_weights(total, clients, self.gamma, self.rho).numpy()
+        return solve_classifier_weights(sums_of_clients, client_count, self.gamma, self.rho).numpy()
 
-    def solve_client_weights(self) -> np.ndarray:
+    def solve_client_classifier_weights(self) -> np.ndarray:
         """The clients' own ridge solutions A_k⁻¹C_k (the paper's uploads), `[M, d, C]`."""
         solutions = []
         for k in range(self.clients or 0):
             sums = self.get_client_sums(k)
-            solutions.append(make_inverse(sums.moments)(sums.classes).numpy())
+            solutions.append(make_inverse_multiplier(sums.moments)(sums.classes).numpy())
         return np.stack(solutions)
 
 
-def forget_client(report: AflReport, client: int) -> np.ndarray:
+def solve_classifier_weights_without_client(
+    report: AflReport, client: int
+) -> ClassifierWeightArray:
     """The weights `[d, C]` as if client k had never taken part: its sums are subtracted, and the fit solved again.
 
-    UsageError where the server has no client's sums, where noise is in the total (it covers this client, too), where
-    all features were aligned with its moments, for the only client, and for the client whose network makes the
-    features.
+    UsageError if the server has no client's sums, if noise is in the total (it covers this client, too), or if all
+    features were aligned with its moments. UsageError also for the only client, and for the client whose network
+    makes the features.
     """
     if report.sigma:
         raise UsageError(
@@ -166,17 +176,16 @@ def forget_client(report: AflReport, client: int) -> np.ndarray:
         )
     if client == report.backbone:
         raise UsageError(
-            f"Client {client}'s network makes the features, so that its sums are not all that is left"
-            " of it."
+            f"Client {client}'s network makes the features, so that its sums are not all that is left of it."
         )
     total = report.get_client_sums(0)
     for j in range(1, clients):
         total = total + report.get_client_sums(j)
-    return report.solve(total - client_sums, clients - 1)
+    return report.solve_server_classifier_weights(total - client_sums, clients - 1)
 
 
-def compute_weights_accuracy(
-    weights: np.ndarray, features: np.ndarray, labels: np.ndarray
+def compute_accuracy_of_classifier_weights(
+    weights: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
 ) -> float:
     """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `labels [N]`."""
     scores = features @ weights[:-1] + weights[-1]
@@ -189,7 +198,9 @@ class AflModel(HeadModel):
     score_kind = "regression"
     parts = ("frozen", "weights")
 
-    def __init__(self, frozen: Frozen, weights: Tensor, report: AflReport = AflReport()) -> None:  # noqa: B008  (frozen)
+    def __init__(
+        self, frozen: FrozenFeatures, weights: Tensor, report: AflReport = AflReport()
+    ) -> None:  # noqa: B008  (frozen)
         self.weights = weights
         report = replace(report, weights=weights.cpu().numpy())
         super().__init__(
@@ -199,16 +210,20 @@ class AflModel(HeadModel):
             report,
         )
 
-    def measured(self, x: Tensor, y: Tensor) -> Report:
+    def measured(self, samples: Samples, labels: Labels) -> Report:
         """With the accuracy of the mean of the clients' own fits, where the server has their sums without noise."""
         report = self.report
         assert isinstance(report, AflReport)
         if report.classes is None or report.sigma:
             return report
         shares = report.classes[:, -1].sum(1)
-        mean_weights = np.tensordot(shares / shares.sum(), report.solve_client_weights(), 1)
-        features = self.features(x).double().cpu().numpy()
-        own_fits = compute_weights_accuracy(mean_weights, features, y.cpu().numpy())
+        mean_weights = np.tensordot(
+            shares / shares.sum(), report.solve_client_classifier_weights(), 1
+        )
+        features = self.features(samples).double().cpu().numpy()
+        own_fits = compute_accuracy_of_classifier_weights(
+            mean_weights, features, labels.cpu().numpy()
+        )
         return replace(report, own_fits=own_fits)
 
 
@@ -223,9 +238,11 @@ SENT_AS_A_SEED = ("pixels", "relu", "conv")
     paper="He et al., CVPR 2025",
     traffic="d(d+1)/2 + d C floats up; the seed of the features (8 bytes) down",
     sends="two sums",
-    leaks="the second moments of each client's features, and each of its classes' sum: of a class with one image, that "
-    "image; of few images whose pixels are the features, all of them (choose=samples: the sums of all clients "
-    "together, to every client)",
+    leaks=(
+        "the second moments of each client's features, and each of its classes' sum: of a "
+        "class with one image, that image; of few images whose pixels are the features, all "
+        "of them (choose=samples: the sums of all clients together, to every client)"
+    ),
     forgets="its sums are subtracted, and the fit is solved again",
 )
 class AFL(FrozenMethod):
@@ -233,40 +250,38 @@ class AFL(FrozenMethod):
 
     gamma: float = knob(1.0, "Local ridge", symbol="γ", low=0, high=1e3)
     rho: float = knob(1.0, "Final ridge", symbol="ρ", low=0, high=1e9)
-    choose: str = knob("given", "Choice of ρ", options=WAYS)
+    choose: RidgeSelection = knob("given", "Choice of ρ", options=WAYS)
     secure: bool = knob(False, "Secure sum")
     epsilon: float = knob(0.0, "Privacy budget", symbol="ε", low=0, high=1e6, endless=True)
     delta: float = knob(1e-5, "Failure probability", symbol="δ", low=1e-12, high=0.1, log=True)
 
     report = AflReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.count_features_read(sizes)
-        sums = count_triangle_entries(d + 1) + (d + 1) * sizes.classes
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        d = self.count_features_before_run(sizes)
+        sums = count_upper_triangle_entries(d + 1) + (d + 1) * sizes.classes
         if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
-            return Traffic(sizes.count_bytes_of_all(sums), is_exact=False)
+            return TrafficBytes(sizes.count_bytes_from_all_clients(sums), is_exact=False)
         seed = 0 if self.features == "pixels" else 8
         if self.secure:  # numbers of 64 bits, and a key of 32 bytes for each pair of clients
-            return Traffic(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
-        return Traffic(sizes.clients * (FLOAT * sums + seed))
+            return TrafficBytes(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
+        return TrafficBytes(sizes.clients * (FLOAT * sums + seed))
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
         if self.has_noise and self.features == "client":
             raise UsageError(
-                "features=client sends a network without noise;"
-                " set features to pixels, relu, conv or lite0."
+                "features=client sends a network without noise; set features to pixels, relu, conv or lite0."
             )
         hides_sums = self.has_noise or self.secure
         if self.align and hides_sums:
             raise UsageError(
-                "align sends each client's moments as they are;"
-                " set secure=false and epsilon=0, or align=0."
+                "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0."
             )
         if self.choose != "given" and hides_sums:
             raise UsageError(
-                "choose needs what each client says of a ridge;"
-                " set secure=false and epsilon=0, or choose=given."
+                "choose needs what each client says of a ridge; set secure=false and "
+                "epsilon=0, or choose=given."
             )
         if self.choose == "clients" and ctx.clients_count < 2:
             raise UsageError(
@@ -278,7 +293,7 @@ class AFL(FrozenMethod):
         return 0 < self.epsilon < math.inf
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         if not self.secure:
             return super().leaks
         text = "the sum over all clients"
@@ -288,9 +303,11 @@ class AFL(FrozenMethod):
             text += ", and the largest client's network"
         return text
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """Every client's moments, as it has them and as the server has received them."""
-        client_matrices = SquareMatrices(2 * ctx.clients_count, self.compute_feature_size(ctx) + 1)
+        client_matrices = SquareMatricesInMemory(
+            2 * ctx.clients_count, self.count_features_per_sample(ctx) + 1
+        )
         return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
@@ -298,22 +315,22 @@ class AFL(FrozenMethod):
         client_features, features = yield from self.make_features(ctx)
         sigma = 0.0
         if self.has_noise:
-            sigma = find_smallest_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
+            sigma = find_smallest_noise_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
         # Clients: one pass over the samples; two sums.
         client_sums = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            sums = Sums.measure(client_features[k](x), y, ctx.classes, unit=sigma > 0)
+            sums = RidgeSums.measure(client_features[k](x), y, ctx.classes, has_unit_rows=sigma > 0)
             client_sums.append(sums.add_ridge(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or as they are.
         if self.secure:
-            received = [self._sum_securely(ctx, client_sums, sigma)]
+            received = [self._sum_securely_with_noise(ctx, client_sums, sigma)]
         else:
             received = []
             for k, sums in enumerate(client_sums):
                 message = ctx.link.up(k, sums.make_message(ctx.dtype), phase="sums")
-                received.append(Sums.from_message(message))
+                received.append(RidgeSums.from_message(message))
         rho = self.rho
         choice: dict[str, Any] = {}
         if self.choose != "given":
@@ -324,7 +341,9 @@ class AFL(FrozenMethod):
             total = sum(received[1:], received[0])
             if sigma and not self.secure:
                 total = total.add_noise(sigma, ctx.generator("afl", "noise"))
-            weights = solve_weights(total, ctx.clients_count, self.gamma, rho, sigma=sigma)
+            weights = solve_classifier_weights(
+                total, ctx.clients_count, self.gamma, rho, sigma=sigma
+            )
             report = AflReport(
                 clients=ctx.clients_count,
                 gamma=self.gamma,
@@ -335,12 +354,14 @@ class AFL(FrozenMethod):
                 **choice,
             )
             if not self.secure:
-                report = self._add_sums_to_report(report, received)
+                report = self._add_client_sums_to_report(report, received)
             return AflModel(features, weights, report)
 
-    def _add_sums_to_report(self, report: AflReport, received: Sequence[Sums]) -> AflReport:
+    def _add_client_sums_to_report(
+        self, report: AflReport, received: Sequence[RidgeSums]
+    ) -> AflReport:
         """The report with each client's sums, unless they are too large."""
-        triangles = [upper_triangle(sums.moments) for sums in received]
+        triangles = [pack_upper_triangle(sums.moments) for sums in received]
         numbers = len(received) * (triangles[0].numel() + received[0].classes.numel())
         if numbers > MOST_NUMBERS:
             return report
@@ -348,20 +369,22 @@ class AFL(FrozenMethod):
         classes = torch.stack([sums.classes for sums in received]).cpu().numpy()
         return replace(report, moments=moments, classes=classes)
 
-    def _sum_securely(self, ctx: Context, client_sums: Sequence[Sums], sigma: float) -> Sums:
+    def _sum_securely_with_noise(
+        self, ctx: Context, client_sums: Sequence[RidgeSums], noise_sigma: float
+    ) -> RidgeSums:
         """The total of masked sums. With privacy each client adds its part of the noise first."""
-        if sigma:
-            share = sigma / len(client_sums) ** 0.5
+        if noise_sigma:
+            share = noise_sigma / len(client_sums) ** 0.5
             client_sums = [
                 sums.add_noise(share, ctx.generator("afl", "noise", k))
                 for k, sums in enumerate(client_sums)
             ]
         vectors = []
         for sums in client_sums:
-            vectors.append(torch.cat([upper_triangle(sums.moments), sums.classes.flatten()]))
-        total: Tensor = sum_securely(
+            vectors.append(torch.cat([pack_upper_triangle(sums.moments), sums.classes.flatten()]))
+        total: Tensor = send_and_sum_masked_vectors(
             ctx.link, vectors, lambda k: ctx.generator("afl", "secret", k), "masked sums"
         )
         classes = client_sums[0].classes
         triangle, class_sums = total.split([len(total) - classes.numel(), classes.numel()])
-        return Sums(from_upper_triangle(triangle), class_sums.view_as(classes))
+        return RidgeSums(unpack_upper_triangle(triangle), class_sums.view_as(classes))

@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
 
 from ..declared import read_toml
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
+from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from ..models import MODELS
-from ..models.build import check_one_model
+from ..models.build import check_names_one_model
+from ..models.state import ModelState
 from ..training import Recipe
-from .context import Context
-from .memory import SquareMatrices
+from ..value_types import SettingValue
+from .context import Context, Need
+from .memory import SquareMatricesInMemory
 from .run_outputs import (  # noqa: F401
     ClientsAlone,
     EnsembleModel,
@@ -33,24 +34,28 @@ from .run_outputs import (  # noqa: F401
     NetworkModel,
     Progress,
     Report,
+    SentenceOnPrivacy,
     Steps,
     report_progress,
 )
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
-# A method's hyper-parameters: with a label, a range and a help, and checked when they are set.
+# A method's hyper-parameters. Each has a label, a range and a help text, and is checked when it is set.
 #
-# A knob that several methods share is a function here or in `parts`, and stands in a class as `weights: str =
-# ..._knob()`.
+# A knob that several methods share is made by a function, here or in `parts`; a class then says, for example,
+# `weights: str = make_client_weights_knob("w_k")`.
+
+
+KnobValue = bool | int | float | str
 
 
 @dataclass(frozen=True)
 class Knob:
     """One hyper-parameter; `default` is its value in the preset "classroom".
 
-    `log`: on a logarithmic slider. `model`: an architecture, "name" or "name:width", or "auto"; `options` are then
-    suggestions. `endless`: "inf" is a value, too, and means the same as 0, off.
+    `log`: the slider is logarithmic. `model`: the value is an architecture, "name" or "name:width", or "auto";
+    `options` are then only suggestions. `endless`: "inf" is accepted, too, and means 0, which switches the knob off.
     """
 
     name: str
@@ -65,11 +70,14 @@ class Knob:
     model: bool = False
     endless: bool = False
 
-    def check(self, method: str, value: Any) -> Any:
-        """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
-        name = f"{method}.{self.name}"
+    def check(self, method_name: str, value: KnobValue) -> KnobValue:
+        """`value` converted to the knob's own type.
+
+        UsageError if it is not allowed; the message names the knob and the allowed values.
+        """
+        name = f"{method_name}.{self.name}"
         if self.model:
-            return check_one_model(value)
+            return check_names_one_model(cast(str, value))
         if self.options:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):
@@ -78,22 +86,28 @@ class Knob:
                 return True
             if text in _FALSE:
                 return False
-            return choose(name, text, ("true", "false"))  # refuses it
-        if self.endless and parse_number(value) == math.inf:
+            return choose(name, text, ("true", "false"))  # raises the UsageError: text is neither
+        if self.endless and parse_if_number(value) == math.inf:
             return 0.0
         if isinstance(self.default, int):
-            return check_whole_number(name, parse_number(value), self.low, self.high)
-        return check_number(name, parse_number(value), self.low, self.high)
+            return check_whole_number(name, parse_if_number(value), self.low, self.high)
+        return check_number(name, parse_if_number(value), self.low, self.high)
 
 
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
+KnobField = Any  # a dataclass field that carries a `Knob`; its value has the knob's own type
 
 
 def knob(
-    default: Any, label: str, help: str = "", *, options: Iterable[str] = (), **more: Any
-) -> Any:
-    """A dataclass field that carries its own label, range and help. Where it has no `help`, `knobs.toml` has it.
+    default: KnobValue,
+    label: str,
+    help: str = "",
+    *,
+    options: Iterable[str] = (),
+    **more: str | float | bool,
+) -> KnobField:
+    """A dataclass field that carries its own label, range and help; without `help` the text is in `knobs.toml`.
 
     `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
     """
@@ -103,13 +117,17 @@ def knob(
     return field(default=default, metadata=metadata)
 
 
-def server_model_knob() -> Any:
+def make_server_model_knob() -> KnobField:
     """The field `server_model` of the methods whose server distils a network of its own."""
     return knob("auto", "Server's model", model=True)
 
 
-def client_weights_knob(symbol: str) -> Any:
-    """The field `weights` of the methods that average clients by sample counts, or all the same."""
+# Weights of clients in an average: by their numbers of samples, or equal.
+ClientWeighting = Literal["samples", "uniform"]
+
+
+def make_client_weights_knob(symbol: str) -> KnobField:
+    """The field `weights` of the methods that average clients by sample counts, or equally."""
     return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
 
 
@@ -119,8 +137,8 @@ NEEDS = {
     "images": "images, not {kind}",
 }
 
-# The groups in which lists show the methods, in this order. A method that names none stands under ONE_SHOT or ROUNDS,
-# as its `rounds` says.
+# The groups in which lists show the methods, in this order. A method without a group of its own is listed under
+# ONE_SHOT or ROUNDS, depending on its `rounds`.
 ONE_SHOT = "One shot"
 ROUNDS = "Many rounds"
 GROUPS = (
@@ -137,12 +155,16 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Info:
-    """What the tables say about a method.
+    """The description of a method for tables.
 
-    `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up, as a formula for readers. `group`: one of GROUPS.
-    `titles`: {"knob=value": the title with that value}; see `label_of`. `sends`: what a client sends ("": nothing),
-    `back`: what it then gets back; both in a few words, for `plots.journey`. `forgets`: how the server takes a client
-    out of a finished model, exactly and without training anything again ("": it cannot), with the classroom's settings.
+    needs: keys of NEEDS
+    traffic: bytes of one client, down + up, as a formula for readers
+    group: one of GROUPS
+    titles: {"knob=value": the title with that value}; see `choose_method_label`
+    sends: what a client sends, in a few words, for `plots.journey`; "": nothing
+    back: what a client then gets back, in a few words, for `plots.journey`
+    forgets: how the server removes a client from a finished model, exactly and without retraining, with the
+        classroom settings; "": it cannot
     """
 
     name: str
@@ -151,7 +173,7 @@ class Info:
     group: str = ""
     rounds: str = "one-shot"
     traffic: str = "2 S_θ"
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[Need] = frozenset()
     extra: str = "nothing"
     leaks: str = ""
     help: str = ""
@@ -169,13 +191,13 @@ class Method:
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
     # Whether it begins with `ctx.local_training()`, whose result all such methods share.
     trains_locally: ClassVar[bool] = True
-    # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
+    # Whether its clients send trained models or model updates, which a poisoned client can reverse or scale up.
     sends_models: ClassVar[bool] = True
-    # Whether its clients are asked when it predicts, so that a poisoned one can lie.
+    # Whether the global model queries the clients when it predicts, so that a poisoned client can lie.
     asks_clients: ClassVar[bool] = False
-    # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
+    # Whether it trains on samples that clients hold out of local training (see `holdout_for` in `studies/settings.py`).
     holds_out: ClassVar[bool] = False
-    # Knobs whose classroom value is another one for networks with convolutions.
+    # {knob: its classroom value for networks with convolutions}, where that differs from the default.
     convolutional: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -183,7 +205,8 @@ class Method:
 
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
-        ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses an unfit one
+        # Called for its UsageError: the server's network may not fit these samples.
+        ctx.server_architecture(getattr(self, "server_model", "auto"))
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
         if missing:
             needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
@@ -196,24 +219,30 @@ class Method:
         self.refuse(ctx)
 
     def refuse(self, ctx: Context) -> None:
-        """Raise UsageError where these values of the knobs do not fit the federation; the end of `validate`."""
+        """Raise UsageError if the values of the knobs do not fit this federation; `validate` calls it last."""
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
-        """The matrices that grow with the square of a width, as many as are held at once, for `check_memory`."""
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
+        """The matrices that are in memory at the same time and grow with the square of a width.
+
+        `check_matrices_fit_in_memory` adds them up before a run.
+        """
         return []
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+        """Passes of a client over its own data in a whole run, as the mean over clients.
 
-        `sizes` `[M]`: samples that the clients train on. Passes that only measure are not counted, nor are steps on
-        public or synthetic samples.
+        `client_sample_counts` `[M]`: samples that the clients train on. Passes that only measure
+        are not counted, nor are steps on public or synthetic samples.
         """
         return float(recipe.epochs)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        """What travels in a run, of all clients and both ways, known before it: by default an estimate, one model down
-        to each client and one up. Nobody is taken to be absent or poisoned."""
-        return sizes.one_shot.about
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        """The bytes of a whole run, of all clients in both directions, known before it.
+
+        By default it is an estimate: one model down to each client, and one up. It assumes that no
+        client is absent or poisoned.
+        """
+        return sizes.one_shot_bytes.as_estimate
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""
@@ -225,33 +254,36 @@ class Method:
             )
         if ctx.poison.changes_answers and not self.asks_clients:
             raise UsageError(
-                f"{title} asks no client when it predicts, so none can lie;"
-                f" set poison to labels:{count}."
+                f"{title} asks no client when it predicts, so none can lie; set poison to labels:{count}."
             )
         if ctx.poison.changes_answers and count >= ctx.clients_count:
             raise UsageError(
-                f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients"
-                " must be honest."
+                f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest."
             )
 
     @property
-    def leaks(self) -> str:
-        """What leaks with these settings; `info.leaks` says it for all of them."""
+    def leaks(self) -> SentenceOnPrivacy:
+        """The private information that leaks with these settings; `info.leaks` covers every setting."""
         return self.info.leaks
 
     @classmethod
     def fields(cls) -> list[Knob]:
-        """The hyper-parameters, in the order of the dataclass; helps that are not beside them are in `knobs.toml`."""
+        """The hyper-parameters, in the order of the dataclass.
+
+        A help text that the field itself does not have is read from `knobs.toml`.
+        """
         tables = read_toml("methods/knobs.toml")
-        helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
+        helps: dict[str, str] = {}
+        for base_class in reversed(cls.__mro__):  # a subclass's texts replace those of its bases
+            helps.update(tables.get(base_class.__name__, {}))
         knobs = []
-        for f in fields(cls):
-            options = {"help": helps.get(f.name, ""), **f.metadata}
-            knobs.append(Knob(f.name, f.default, **options))
+        for knob_field in fields(cls):
+            options = {"help": helps.get(knob_field.name, ""), **knob_field.metadata}
+            knobs.append(Knob(knob_field.name, knob_field.default, **options))
         return knobs
 
     @classmethod
-    def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:
+    def configure(cls, *, convolutions: bool = False, **given: KnobValue) -> Method:
         """The method with its classroom values, except for those in `given` (checked against their knobs).
 
         `convolutions`: whether the clients' networks have convolutions (see `convolutional`); a network that is set for
@@ -264,23 +296,29 @@ class Method:
             choose(f"setting of {cls.info.name}", name, knobs)
             checked[name] = knobs[name].check(cls.info.name, value)
             if knobs[name].model and checked[name] != "auto":
-                model = checked[name].partition(":")[0]
-                convolutions = convolutions or MODELS[model].needs != ""
+                model = str(checked[name]).partition(":")[0]
+                convolutions = convolutions or MODELS[model].required_sample_kind != ""
         if convolutions:
             values |= cls.convolutional
         return cls(**values | checked)
 
 
 METHODS: dict[str, type[Method]] = {}
+MethodDecorator = Callable[[type[Method]], type[Method]]
+# A field of `Info`.
+InfoValue = str | bool | Iterable[str] | Mapping[str, str]
 
 
-def label_of(method: str, settings: Mapping[str, Any] | None = None, usual: str = "") -> str:
-    """What runs of a method are called in pictures and tables: its title, or the one that the value of a knob gives it.
+def choose_method_label(
+    method: str, settings: Mapping[str, SettingValue] | None = None, default_title: str = ""
+) -> str:
+    """The name of a method's runs in pictures and tables: its title, or the title that a knob's value gives.
 
-    `settings`: what was set, knobs with or without "METHOD." before them. `usual`: in place of the method's own title.
+    `settings`: {knob: its value}; a knob is written with or without "METHOD." in front.
+    `default_title` replaces the method's own title.
     """
     if method not in METHODS:
-        return usual or method
+        return default_title or method
     cls = METHODS[method]
     settings = settings or {}
     for condition, title in cls.info.titles.items():
@@ -289,7 +327,7 @@ def label_of(method: str, settings: Mapping[str, Any] | None = None, usual: str 
         value = settings.get(f"{method}.{name}", value)
         if str(value) == title_value:
             return title
-    return usual or cls.info.title
+    return default_title or cls.info.title
 
 
 def shorten_title(title: str) -> str:
@@ -303,7 +341,7 @@ def shorten_title(title: str) -> str:
     return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
 
 
-def register(name: str, **info: Any):
+def register(name: str, **info: InfoValue) -> MethodDecorator:
     """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS under `name`.
 
     `info`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the first line of the docstring
@@ -311,10 +349,14 @@ def register(name: str, **info: Any):
     """
 
     def add_to_methods(cls: type[Method]) -> type[Method]:
-        taken = METHODS.get(name)
-        if taken is not None and _is_in_package(taken) and not _is_in_package(cls):
+        registered = METHODS.get(name)
+        if (
+            registered is not None
+            and _is_class_of_package(registered)
+            and not _is_class_of_package(cls)
+        ):
             raise UsageError(
-                f"The method name {name!r} is taken by {taken.info.title}; choose another one."
+                f"The method name {name!r} is taken by {registered.info.title}; choose another one."
             )
         cls.info = _make_info(name, cls, info)
         if "__dataclass_fields__" not in vars(cls):
@@ -325,14 +367,14 @@ def register(name: str, **info: Any):
     return add_to_methods
 
 
-def _is_in_package(cls: type[Method]) -> bool:
+def _is_class_of_package(method_class: type[Method]) -> bool:
     package = __name__.partition(".")[0]
-    return cls.__module__.startswith(package + ".")
+    return method_class.__module__.startswith(package + ".")
 
 
-def _make_info(name: str, cls: type[Method], given: Mapping[str, Any]) -> Info:
-    """The `Info` of a class that is registered with the fields `given`."""
-    info = dict(given)
+def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValue]) -> Info:
+    """The `Info` of a class that is registered with the fields `given_fields`."""
+    info: dict[str, Any] = dict(given_fields)
     help = info.get("help") or (cls.__doc__ or "").strip().splitlines()[0]
     for condition, title in info.get("titles", {}).items():
         help += f" {condition}: {title}."
@@ -345,7 +387,10 @@ def _make_info(name: str, cls: type[Method], given: Mapping[str, Any]) -> Info:
     return Info(name, **info)
 
 
-def group_methods(methods: Iterable[str]) -> dict[str, list[str]]:
+MethodsByKind = dict[str, list[str]]  # {group of GROUPS: names of methods}
+
+
+def group_methods_by_kind(methods: Iterable[str]) -> MethodsByKind:
     """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
     methods = set(methods)
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
@@ -355,9 +400,7 @@ def group_methods(methods: Iterable[str]) -> dict[str, list[str]]:
     return {group: names for group, names in groups.items() if names}
 
 
-def weighted_mean(
-    states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]
-) -> dict[str, Tensor]:
+def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> ModelState:
     """Σ_k w_k θ_k over state dicts, weights normalised to sum to 1 (FedAvg's average)."""
     states = list(states)
     weights = torch.tensor(list(weights), dtype=torch.float64)

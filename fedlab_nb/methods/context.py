@@ -1,40 +1,62 @@
-"""What a running method can reach: its clients' private data (client side only), the link, public data, random streams.
+"""The context of a running method: its clients' private data (client side only), the link, public data, random streams.
 
-`ctx.private` is the trip-wire (`PrivateData`): inside `with ctx.server():` any touch of a client's samples raises, so a
-server step that peeks cannot pass unnoticed. Test images are not here at all.
+A server step cannot read private data by mistake: inside `with ctx.server():` every access to a client's samples
+through `ctx.private` (`PrivateData`) raises. Test images are not here at all.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from ..comm import Link
-from ..data import Federation, find_normalisation
+from ..comm.link import Payload
+from ..data import Federation, compute_normalisation
+from ..data.transform import InputScale
 from ..errors import SAMPLES, RunError
-from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
+from ..models import (
+    Network,
+    build,
+    load_state,
+    model_state,
+    parse_architecture,
+    prepend_input_normalisation,
+)
 from ..models.build import choose_default_width
 from ..models.network import Architecture
-from ..models.state import all_finite, copy_model
+from ..models.state import ModelState, are_all_finite, copy_model
 from ..rng import draw_laplace_noise, generator
-from ..training import ClientModels, Recipe, Tick, train_clients
-from ..training.loop import Shard
+from ..tensor_types import SampleIndices
+from ..training import ClientModels, EpochProgress, Recipe, train_clients
+from ..training.backend import BackendChoice
+from ..training.local import TrainingOption
+from ..training.loop import LabelledSamples, Shard
+from ..value_types import WithBlock
 from .poison import Poison
 from .run_outputs import ClientsAlone, Progress, Steps, report_progress
 
+ClientIndex = int  # from 0
+StateByClient = Mapping[ClientIndex, ModelState]
+SampleCountPerClient = list[int]  # n_k of each client
+# A requirement of a method.
+Need = Literal["public", "one architecture", "images"]
+
+
 # -------------------------------------------------------------------------------------------------------------- private
-# The clients' samples, and the trip-wire: no server step can read them.
+# The clients' samples, which no server step can read.
 
 
 class PrivateData:
     """The clients' samples, on the device; client side only.
 
-    Each client's shard is split once into a training part and a held-out part (`holdout`, a share). `train(k)`,
-    `held_out(k)` and `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
-    The labels of `poisoned` clients are flipped where the `poison` is one of labels. With `data_noise` every sample is
-    seen with Laplace noise of this scale, drawn once from `stream`, so that nothing ever reads it without.
+    Each client's shard is split once into a training part and a held-out part. `train(k)`, `held_out(k)` and
+    `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+
+    holdout: the held-out share of each shard
+    poison, poisoned: the labels of the clients `poisoned` are flipped if `poison` is of that kind
+    data_noise: scale of the Laplace noise that is added to all samples once, drawn from `stream`; 0: none
     """
 
     def __init__(
@@ -55,7 +77,7 @@ class PrivateData:
         self._x = samples.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
-        self._y = poison.flip_labels(labels, poisoned_shards, federation.classes)
+        self._y = poison.flip_labels_of_shards(labels, poisoned_shards, federation.classes)
         self._train = []
         self._held_out = []
         for train_rows, held_out_rows in federation.split(holdout):
@@ -64,27 +86,26 @@ class PrivateData:
         self.locked = False
         self.held_out_used = False  # whether the method has asked for held-out samples
 
-    def _select_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _select_samples(self, sample_indices: SampleIndices) -> LabelledSamples:
         if self.locked:
             raise RuntimeError("A server step touched a client's private samples.")
-        rows = rows.to(self._y.device)
-        return self._x[rows], self._y[rows]
+        sample_indices = sample_indices.to(self._y.device)
+        return LabelledSamples(self._x[sample_indices], self._y[sample_indices])
 
-    def train(self, client: int) -> tuple[Tensor, Tensor]:
-        return self._select_rows(self._train[client])
+    def train(self, client: int) -> LabelledSamples:
+        return self._select_samples(self._train[client])
 
-    def held_out(self, client: int) -> tuple[Tensor, Tensor]:
+    def held_out(self, client: int) -> LabelledSamples:
         self.held_out_used = True
-        return self._select_rows(self._held_out[client])
+        return self._select_samples(self._held_out[client])
 
-    def everything(self, client: int) -> tuple[Tensor, Tensor]:
+    def everything(self, client: int) -> LabelledSamples:
         self.held_out_used = True
-        return self._select_rows(
-            torch.cat([self._train[client], self._held_out[client]]).sort().values
-        )
+        rows = torch.cat([self._train[client], self._held_out[client]])
+        return self._select_samples(rows.sort().values)
 
-    def sizes(self, part: str = "train") -> list[int]:
-        """Samples of each client in its `train` or `held_out` part (numbers, not samples: always allowed)."""
+    def sizes(self, part: Literal["train", "held_out"] = "train") -> SampleCountPerClient:
+        """The number of samples in each client's `train` or `held_out` part; a server step may read it, too."""
         client_rows = self._train if part == "train" else self._held_out
         return [len(rows) for rows in client_rows]
 
@@ -102,13 +123,13 @@ class Context:
         holdout: float = 0.1,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
-        backend: str = "auto",
-        init: str = "same",
-        scale: str = "none",
+        backend: BackendChoice = "auto",
+        init: Literal["same", "different"] = "same",
+        scale: InputScale = "none",
         poison: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
-        train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
+        train: Callable[[list[Network], list[Shard]], Iterator[EpochProgress]] | None = None,
     ) -> None:
         self.device = torch.device(device)
         self.dtype = dtype
@@ -129,7 +150,7 @@ class Context:
             public = federation.dataset.x_train[:0]  # no samples
         self.public = public.to(self.device, dtype)
         self.poison = Poison.parse(poison, self.clients_count)
-        self.poisoned = self.poison.choose_clients(self.clients_count, seed)
+        self.poisoned = self.poison.choose_poisoned_clients(self.clients_count, seed)
         self.private = PrivateData(
             federation,
             holdout,
@@ -144,38 +165,37 @@ class Context:
         self._recall = recall
         self._remember = remember
         self._train = train or self.train
-        self._scale = find_normalisation(
-            scale, federation.dataset.x_train
-        )  # of the networks' first layer
+        # The mean and deviation by which the networks' first layer normalises its input; None: it does not.
+        self._scale = compute_normalisation(scale, federation.dataset.x_train)
         self.server_steps = 0
         self._initial_models: dict[tuple, Network] = {}
 
     # ------------------------------------------------------------------ the federation
-    def has(self, need: str) -> bool:
-        """Whether this run offers `need` (a key of base.NEEDS)."""
+    def has(self, requirement: Need) -> bool:
+        """True if this run offers `requirement` (a key of base.NEEDS)."""
         offers = {
             "public": len(self.public) > 0,
             "one architecture": len(set(self.architectures)) == 1,
             "images": self.kind == "images",
         }
-        return offers[need]
+        return offers[requirement]
 
     @property
-    def sizes(self) -> list[int]:
+    def sizes(self) -> SampleCountPerClient:
         """n_k: samples in each client's training part."""
         return self.private.sizes()
 
     @property
-    def largest_client(self) -> int:
+    def largest_client(self) -> ClientIndex:
         """The client with the most samples; the first of several such."""
         return self.sizes.index(max(self.sizes))
 
-    def generator(self, *names: object) -> torch.Generator:
+    def generator(self, *names: str | int) -> torch.Generator:
         """The random stream `names` of this run's seed."""
         return generator(self.seed, *names)
 
     @contextmanager
-    def server(self) -> Iterator[None]:
+    def server(self) -> WithBlock:
         """The server part: inside, touching private data raises."""
         self.server_steps += 1
         self.private.locked = True
@@ -186,22 +206,22 @@ class Context:
 
     # ------------------------------------------------------------------ models
     def initial_model(
-        self, k: int = 0, architecture: Architecture | None = None, *names: str
+        self, client: int = 0, architecture: Architecture | None = None, *stream_names: str
     ) -> Network:
-        """The untrained model of client k: the server's common one, or, with init="different", the client's own.
+        """The untrained model of `client`: the server's common one, or, with init="different", the client's own.
 
-        `architecture`: instead of the client's; `names`: of the random stream, before "init".
+        `architecture` replaces the client's own. The random stream is called `*stream_names`, "init", and so on.
         """
-        architecture = architecture or self.architectures[k]
-        client = () if self.init == "same" else (self.ids[k],)
-        key = (architecture, *names, *client)
+        architecture = architecture or self.architectures[client]
+        client_ids = () if self.init == "same" else (self.ids[client],)
+        key = (architecture, *stream_names, *client_ids)
         if key not in self._initial_models:
-            stream = self.generator(*names, "init", architecture[0], *client)
+            stream = self.generator(*stream_names, "init", architecture[0], *client_ids)
             self._initial_models[key] = self.build(architecture, stream)
         return copy_model(self._initial_models[key])
 
     def build(self, architecture: Architecture, stream: torch.Generator) -> Network:
-        """A network for images in [0, 1], which its first layer brings to the run's scale."""
+        """An untrained network for images in [0, 1]; its first layer normalises them as the run's `scale` says."""
         name, input_shape, classes, width = architecture
         model = build(
             name,
@@ -213,24 +233,26 @@ class Context:
             dtype=self.dtype,
         )
         if self._scale:
-            model = normalise_inputs(model, *self._scale)
+            model = prepend_input_normalisation(model, *self._scale)
         return model
 
-    def server_architecture(self, model: str = "auto") -> Architecture:
-        """(name, input_shape, classes, width) of the server's own network: `model`, or for "auto" the first client's.
+    def server_architecture(self, model_text: str = "auto") -> Architecture:
+        """(name, input_shape, classes, width) of the server's own network.
+
+        It is the one that `model_text` specifies; "auto" is the first client's.
 
         UsageError if there is no such network or it cannot take these samples.
         """
-        if model == "auto":
+        if model_text == "auto":
             return self.architectures[0]
-        return parse_architecture(model, self.input_shape, self.classes)
+        return parse_architecture(model_text, self.input_shape, self.classes)
 
-    def has_clients_architecture(self, model: str) -> bool:
-        """Whether the server's own network is of the one architecture that all clients have."""
-        kinds = set()
-        for name, _, _, width in (self.server_architecture(model), *self.architectures):
-            kinds.add((name, width or choose_default_width(name, self.input_shape)))
-        return len(kinds) == 1
+    def has_clients_architecture(self, server_model_text: str) -> bool:
+        """True if the server's own network has the architecture of all clients."""
+        names_and_widths = set()
+        for name, _, _, width in (self.server_architecture(server_model_text), *self.architectures):
+            names_and_widths.add((name, width or choose_default_width(name, self.input_shape)))
+        return len(names_and_widths) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:
         """A network of the first client's architecture with the weights `state`."""
@@ -239,15 +261,15 @@ class Context:
         return model
 
     def send_initial_models(
-        self, architectures: Sequence[Architecture] = (), *names: str
+        self, architectures: Sequence[Architecture] = (), *stream_names: str
     ) -> list[Network]:
-        """Every client gets the initial model (phase "initial model"); returns the clients' models.
+        """Send the initial model to every client (phase "initial model"); returns the clients' models.
 
-        With init="different" each client draws its own and nothing is sent. Absent clients get theirs, too.
-        `architectures`, `names`: as in `initial_model`.
+        With init="different" each client draws its own and nothing is sent. Absent clients are sent one, too.
+        `architectures`, `stream_names`: as in `initial_model`.
         """
         kinds = architectures or self.architectures
-        models = [self.initial_model(k, kind, *names) for k, kind in enumerate(kinds)]
+        models = [self.initial_model(k, kind, *stream_names) for k, kind in enumerate(kinds)]
         if self.init != "same":
             return models
         for k, model in enumerate(models):
@@ -255,21 +277,20 @@ class Context:
         for k, kind in enumerate(self._absent_architectures, self.clients_count):
             if architectures:
                 kind = architectures[0]
-            state = model_state(self.initial_model(0, kind, *names))
+            state = model_state(self.initial_model(0, kind, *stream_names))
             self.link.down(k, state, phase="initial model")
         return models
 
     # ------------------------------------------------------------------ local training
     def local_training(self) -> Steps[ClientModels]:
-        """Client part that the one-shot methods share: initial model down, then each client trains alone on its
-        training part.
+        """The client part that one-shot methods share: each client gets the initial model and trains it alone.
 
-        Done once for a setting and cached; a cached training is indistinguishable from a fresh one. What is cached is
-        what each client has trained; a poisoned client changes its model afterwards.
+        The trained models are cached by the run's settings; a run that finds them there gives the same results as one
+        that trains. They are cached as they were trained: a client that poisons its model changes it only afterwards.
         """
         models = self.send_initial_models()
         epochs = self.recipe.epochs
-        starts = self.copy_poisoned_starts(models)
+        starts = self.copy_initial_states_of_poisoned_clients(models)
         states = self._recall()
         if states is not None:
             for model, state in zip(models, states, strict=True):
@@ -289,8 +310,8 @@ class Context:
         return self.apply_poison(clients, starts)
 
     def train(
-        self, models: Sequence[Network], shards: Sequence[Shard], **options: Any
-    ) -> Iterator[Tick]:
+        self, models: Sequence[Network], shards: Sequence[Shard], **options: TrainingOption
+    ) -> Iterator[EpochProgress]:
         """Every client trains alone, by the run's recipe; `models` are changed in place.
 
         `options`: of `train_clients`, where they differ from the run's.
@@ -302,70 +323,76 @@ class Context:
         return train_clients(models, shards, **options)
 
     def further_training(
-        self, phase: str, models: Sequence[Network], **options: Any
+        self, phase: str, models: Sequence[Network], **options: TrainingOption
     ) -> Steps[ClientModels]:
-        """Every client trains its model of `models`, by `train`; all of them as they are sent."""
-        starts = self.copy_poisoned_starts(models)
+        """Every client trains its model in `models` further; returns the models as they are sent."""
+        starts = self.copy_initial_states_of_poisoned_clients(models)
         shards = [self.private.train(k) for k in range(self.clients_count)]
         yield from report_progress(phase, self.train(models, shards, **options))
         clients = ClientModels(models)
         self.check_finite(clients)
         return self.apply_poison(clients, starts)
 
-    def copy_poisoned_starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
-        """The states of the untrained models whose poisoned clients will change what they send.
+    def copy_initial_states_of_poisoned_clients(self, models: Sequence[Network]) -> StateByClient:
+        """The poisoned clients' states before they train, for `apply_poison`.
 
-        They are what `apply_poison` starts from; empty where no client changes its model.
+        Empty if no client changes its model.
         """
         if not self.poison.changes_models:
             return {}
         return {k: model_state(models[k]) for k in self.poisoned}
 
-    def apply_poison(
-        self, clients: ClientModels, starts: Mapping[int, dict[str, Tensor]]
-    ) -> ClientModels:
-        """The clients' models as they are sent: trained from `starts`, those of poisoned clients are changed."""
-        if not starts:
+    def apply_poison(self, clients: ClientModels, initial_states: StateByClient) -> ClientModels:
+        """The clients' trained models as they are sent: poisoned clients have changed theirs.
+
+        `initial_states`: from `copy_initial_states_of_poisoned_clients`, before the training.
+        """
+        if not initial_states:
             return clients
         states = []
         for k in range(len(clients)):
-            if k in starts:
-                states.append(self.make_upload(k, starts[k], clients.module(k)))
+            if k in initial_states:
+                states.append(self.make_upload(k, initial_states[k], clients.module(k)))
             else:
                 states.append(clients.state(k))
         return clients.with_states(states)
 
     def make_upload(
-        self, client: int, start: Mapping[str, Tensor], model: nn.Module
-    ) -> dict[str, Tensor]:
-        """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
+        self, client: int, start_state: Mapping[str, Tensor], model: nn.Module
+    ) -> ModelState:
+        """The state that `client` sends: that of its trained `model`, or a poisoned one.
+
+        `start_state`: the model's state before the training.
+        """
         end = model_state(model)
         if client not in self.poisoned or not self.poison.changes_models:
             return end
         parameters = [name for name, _ in model.named_parameters()]
-        return self.poison.change_state(start, end, parameters)
+        return self.poison.poison_state(start_state, end, parameters)
 
     def collect(
-        self, what: str, message: Callable[[int], Any], phase: str = ""
-    ) -> Steps[list[Any]]:
-        """Each client sends `make_message(k)`; returns what the server receives.
+        self, step_name: str, make_message: Callable[[int], Payload], phase: str = ""
+    ) -> Steps[list[Payload]]:
+        """Each client k sends `make_message(k)`; returns what the server receives.
 
-        `what`: the name of this step in the progress; `phase`: in the ledger, where it is another.
+        step_name: the name of this step in the progress
+        phase: its name in the ledger; "": `step_name`
         """
         received = []
         for k in range(self.clients_count):
-            received.append(self.link.up(k, message(k), phase=phase or what))
-            yield Progress(what, k + 1, self.clients_count)
+            received.append(self.link.up(k, make_message(k), phase=phase or step_name))
+            yield Progress(step_name, k + 1, self.clients_count)
         return received
 
     def one_upload(self) -> Steps[ClientModels]:
-        """Client part and link of most one-shot methods: `local_training`, then `upload`."""
-        return self.upload((yield from self.local_training()))
+        """The client part of most one-shot methods: `local_training`, then `upload`."""
+        clients = yield from self.local_training()
+        return self.upload(clients)
 
     def upload(self, clients: ClientModels, members: Sequence[int] | None = None) -> ClientModels:
-        """Each client's model goes up, once (phase "local models"); the models as the server receives them.
+        """Send each client's model to the server (phase "local models"); returns what the server receives.
 
-        `members`: only theirs, in this order (None: everybody's).
+        `members`: only these clients send, in this order; None: all of them.
         """
         if members is None:
             members = range(len(clients))
@@ -375,17 +402,20 @@ class Context:
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
-        # One question for all clients first: on a graphics card each one waits for the device.
-        if torch.stack([all_finite(module.parameters()) for module in clients.modules]).all():
+        # All clients are checked at once first, since every check waits for the graphics card.
+        if torch.stack([are_all_finite(module.parameters()) for module in clients.modules]).all():
             return
         rate = f"lr={self.recipe.lr:g}"
         for k, module in enumerate(clients.modules):
             check_finite(module.parameters(), f"Local training of client {k}", rate)
 
 
-def check_finite(numbers: Iterable[Tensor], what: str, rate: str) -> None:
-    """RunError if `numbers` are not finite: it says that `what`, with the learning rate `rate`, diverged."""
-    if not all_finite(numbers):
+def check_finite(numbers: Iterable[Tensor], training_name: str, learning_rate_text: str) -> None:
+    """Raise RunError if `numbers` are not all finite.
+
+    The message says that `training_name` diverged with `learning_rate_text`, such as "lr=0.1".
+    """
+    if not are_all_finite(numbers):
         raise RunError(
-            f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate."
+            f"{training_name} diverged with {learning_rate_text}: its numbers are no longer finite; use a smaller rate."
         )

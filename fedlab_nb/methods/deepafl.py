@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,41 +32,63 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..rng import generator
+from ..tensor_types import (
+    ClassifierWeights,
+    ClassScores,
+    Features,
+    LayerMatrix,
+    Samples,
+    SquareMatrix,
+)
 from .base import Context, Progress, Report, Steps, knob, register
-from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import add_identity, make_inverse
-from .parts.ridge import Sums
-from .traffic import Sizes, Traffic, count_triangle_entries
+from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
+from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
+from .parts.ridge import RidgeSums
+from .traffic import FederationSizes, TrafficBytes, count_upper_triangle_entries
 
-Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
+FeatureClassProducts = Tensor  # [D, C], features times errors of the classes, summed
+
+# B [i, o] and b [o] of random features σ(x B + b); a plain tuple, as saved models have it.
+RandomLayer = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class DeepAflReport(Report):
-    """objective [L + 1]: (‖Y - Φ_t W_t‖² + ρ ‖W_t‖²)/N of the training samples, with t layers; it never grows."""
+    """The fit of the layers to the training samples.
+
+    objective [L + 1]: (‖Y - Φ_t W_t‖² + ρ ‖W_t‖²)/N of the training samples, with t layers; it never grows
+    """
 
     objective: np.ndarray | None = None
 
 
-def draw_random_map(seed: int, layer: int, inputs: int, outputs: int, like: Tensor) -> Map:
+def draw_random_layer(
+    seed: int, layer_index: int, input_size: int, output_size: int, dtype_device_template: Tensor
+) -> RandomLayer:
     """The numbers of a layer, the same on every device."""
-    stream = generator(seed, "deepafl", layer)
-    weight = torch.randn(inputs, outputs, generator=stream) / inputs**0.5
-    return weight.to(like), (torch.randn(outputs, generator=stream) / 2).to(like)
+    stream = generator(seed, "deepafl", layer_index)
+    weight = torch.randn(input_size, output_size, generator=stream) / input_size**0.5
+    bias = torch.randn(output_size, generator=stream) / 2
+    return weight.to(dtype_device_template), bias.to(dtype_device_template)
 
 
-def compute_random_features(samples: Tensor, layer_map: Map) -> Tensor:
+def compute_random_features(samples: Features, random_layer: RandomLayer) -> Features:
     """σ(x B + b) `[n, o]` of `samples [n, i]`."""
-    weight, bias = layer_map
+    weight, bias = random_layer
     return torch.tanh(torch.addmm(bias.to(samples), samples, weight.to(samples)))
 
 
-def solve_layer(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -> Tensor:
+def solve_residual_layer(
+    feature_moments: SquareMatrix,
+    feature_error_products: FeatureClassProducts,
+    classifier_weights: ClassifierWeights,
+    gamma: float,
+) -> LayerMatrix:
     """Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`."""
-    feature_values, u = torch.linalg.eigh(moments)
-    weight_values, v = torch.linalg.eigh(weights @ weights.T)
+    feature_values, u = torch.linalg.eigh(feature_moments)
+    weight_values, v = torch.linalg.eigh(classifier_weights @ classifier_weights.T)
     scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + gamma
-    return u @ (u.T @ errors @ (weights.T @ v) / scale) @ v.T
+    return u @ (u.T @ feature_error_products @ (classifier_weights.T @ v) / scale) @ v.T
 
 
 class DeepModel(HeadModel):
@@ -76,9 +99,9 @@ class DeepModel(HeadModel):
 
     def __init__(
         self,
-        frozen: Frozen,
-        first: Map,
-        layers: Sequence[tuple[Map, Tensor]],
+        frozen: FrozenFeatures,
+        first: RandomLayer,
+        layers: Sequence[tuple[RandomLayer, Tensor]],
         weights: Tensor,
         report: DeepAflReport = DeepAflReport(),  # noqa: B008  (frozen)
     ) -> None:
@@ -91,11 +114,18 @@ class DeepModel(HeadModel):
         numbers = sum(tensor.numel() for tensor in tensors)
         super().__init__(frozen, lambda x: x @ weights.to(x), numbers, report)
 
-    def features(self, x: Tensor) -> Tensor:
-        features = compute_random_features(self.frozen(x), self.first)
+    def features(self, samples: Samples) -> Features:
+        features = compute_random_features(self.frozen(samples), self.first)
         for layer_map, omega in self.layers:
             features = features + compute_random_features(features, layer_map) @ omega.to(features)
         return features
+
+
+class ProductSums(NamedTuple):
+    """The sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`."""
+
+    moments: Tensor
+    products: Tensor
 
 
 @register(
@@ -119,19 +149,21 @@ class DeepAFL(FrozenMethod):
     rho: float = knob(10.0, "Ridge of the weights", symbol="ρ", low=1e-9, high=1e6, log=True)
     gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         width, random, classes = self.width, self.random, sizes.classes
-        heads = (self.layers + 1) * (count_triangle_entries(width) + width * classes)
-        blocks = self.layers * (count_triangle_entries(random) + random * classes)
+        heads = (self.layers + 1) * (count_upper_triangle_entries(width) + width * classes)
+        blocks = self.layers * (count_upper_triangle_entries(random) + random * classes)
         down = self.layers * width * (classes + random)
-        return Traffic(sizes.count_bytes_of_all(heads + blocks + down) + 8 * sizes.clients)
+        return TrafficBytes(
+            sizes.count_bytes_from_all_clients(heads + blocks + down) + 8 * sizes.clients
+        )
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         client_features, frozen = yield from self.make_features(ctx)
         message = torch.tensor([self.features_seed])
         seed = int(ctx.link.broadcast(message, phase="seed of the layers"))
         like = torch.zeros(0, dtype=torch.float64, device=ctx.device)
-        first = draw_random_map(seed, 0, frozen.size, self.width, like)
+        first = draw_random_layer(seed, 0, frozen.size, self.width, like)
         # Clients: Φ_0 of their samples; each keeps its own.
         clients = range(ctx.clients_count)
         phi = []
@@ -140,13 +172,13 @@ class DeepAFL(FrozenMethod):
             x, y = ctx.private.train(k)
             phi.append(compute_random_features(client_features[k](x).double(), first))
             labels.append(F.one_hot(y, ctx.classes).double())
-        layers: list[tuple[Map, Tensor]] = []
+        layers: list[tuple[RandomLayer, Tensor]] = []
         objective: list[float] = []
         for t in range(self.layers + 1):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
-            moments, classes = self.collect_sums(ctx, phi, labels, "sums")
+            moments, classes = self.send_and_sum_client_products(ctx, phi, labels, "sums")
             with ctx.server():
-                weights = make_inverse(add_identity(moments, self.rho))(classes)
+                weights = make_inverse_multiplier(add_to_diagonal(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
                 report = DeepAflReport(np.array(objective))
                 model = DeepModel(frozen, first, layers, weights, report)
@@ -155,28 +187,34 @@ class DeepAFL(FrozenMethod):
                 return model
             # Link: the weights down. Clients: random features, and how they go with what the fit leaves; up.
             weights = ctx.link.broadcast(weights.to(ctx.dtype), phase="weights").double()
-            layer_map = draw_random_map(seed, t + 1, self.width, self.random, like)
+            layer_map = draw_random_layer(seed, t + 1, self.width, self.random, like)
             new_features = [compute_random_features(phi[k], layer_map) for k in clients]
             residuals = [labels[k] - phi[k] @ weights for k in clients]
-            moments, errors = self.collect_sums(ctx, new_features, residuals, "layer's sums")
+            moments, errors = self.send_and_sum_client_products(
+                ctx, new_features, residuals, "layer's sums"
+            )
             # Server: Ω; down. Clients: one layer more.
             with ctx.server():
-                omega = solve_layer(moments, errors, weights, self.gamma)
+                omega = solve_residual_layer(moments, errors, weights, self.gamma)
             omega = ctx.link.broadcast(omega.to(ctx.dtype), phase="layers").double()
             layers.append((layer_map, omega))
             phi = [phi[k] + new_features[k] @ omega for k in clients]
         raise AssertionError  # the loop returns
 
-    def collect_sums(
-        self, ctx: Context, rows: Sequence[Tensor], targets: Sequence[Tensor], phase: str
-    ) -> tuple[Tensor, Tensor]:
+    def send_and_sum_client_products(
+        self,
+        ctx: Context,
+        client_features: Sequence[Features],
+        client_targets: Sequence[ClassScores],
+        phase: str,
+    ) -> ProductSums:
         """Clients and link: the sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`.
 
-        `rows`: each client's X `[n, d]`; `targets`: its T `[n, C]`.
+        `client_features`: each client's X `[n, d]`; `client_targets`: its T `[n, C]`.
         """
         received = []
-        for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
-            upload = Sums(x.T @ x, x.T @ target).make_message(ctx.dtype)
-            received.append(Sums.from_message(ctx.link.up(k, upload, phase=phase)))
+        for k, (x, target) in enumerate(zip(client_features, client_targets, strict=True)):
+            upload = RidgeSums(x.T @ x, x.T @ target).make_message(ctx.dtype)
+            received.append(RidgeSums.from_message(ctx.link.up(k, upload, phase=phase)))
         total = sum(received[1:], received[0])
-        return total.moments, total.classes
+        return ProductSums(total.moments, total.classes)

@@ -8,8 +8,9 @@ the server, with the uniform ensemble f̄(x) = (1/M) Σ_k f_k(x), T times:
 (c) SGD on τ² KL(f̄(x) ‖ f_S(x)) over the pool. Soft targets only: the labels are not used.
 
 L_CE is the cross-entropy of f̄(x) to y. L_BN compares batch statistics with the clients' batch-norm statistics
-(`FrozenEnsemble.compute_view`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i KL(f̄(x_i) ‖ f_S(x_i)),
-ω_i = 1 where the two answer differently: only images on which they already disagree are pushed on.
+(`FrozenEnsemble.compute_outputs`; 0 for models without batch norm). L_div = -(1/b) Σ_i ω_i
+KL(f̄(x_i) ‖ f_S(x_i)), ω_i = 1 where the two answer differently: only images on which they already
+disagree are pushed on.
 
 Choices where the paper is open, and departures:
 - λ₁ = λ₂ = 1, as in the published command (whose parser defaults, all 0, train nothing), with temperature 1 in L_div
@@ -25,28 +26,38 @@ Choices where the paper is open, and departures:
 - Rows of features (not in the paper) get a perceptron as generator. weights=samples is DW-DENSE of Co-Boosting's paper.
 """
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..training.distill import compute_kl_losses
-from .base import Context, GlobalModel, Steps, knob, register
+from ..tensor_types import ClientWeights, Images, Labels, Logits, ScalarLoss
+from ..training.distill import compute_distillation_losses
+from .base import ClientWeighting, Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import crop_randomly
-from .parts.synthesis import GeneratorKnobs, GeneratorServer, clip_knob, weights_knob
-from .traffic import Sizes, Traffic
+from .parts.synthesis import (
+    ClipChoice,
+    GeneratorKnobs,
+    GeneratorServer,
+    make_clip_knob,
+    make_teacher_weights_knob,
+)
+from .traffic import FederationSizes, TrafficBytes
 
-AUGMENT = ("none", "crop", "crop+flip")
+AugmentChoice = Literal["none", "crop", "crop+flip"]
+AUGMENT: tuple[AugmentChoice, ...] = get_args(AugmentChoice)
 
 
-def boundary_loss(
-    teacher_logits: Tensor, student_logits: Tensor, temperature: float = 1.0
-) -> Tensor:
+def compute_boundary_loss(
+    teacher_logits: Logits, student_logits: Logits, temperature: float = 1.0
+) -> ScalarLoss:
     """L_div = -(1/b) Σ_i 1[classes differ] τ² KL(softmax(f̄(x_i)/τ) ‖ softmax(f_S(x_i)/τ)) from logits `[b, C]`."""
     differ = (teacher_logits.argmax(1) != student_logits.argmax(1)).to(teacher_logits.dtype)
-    return -(differ * compute_kl_losses(teacher_logits, student_logits, temperature)).mean()
+    return -(
+        differ * compute_distillation_losses(teacher_logits, student_logits, temperature)
+    ).mean()
 
 
 @register(
@@ -62,30 +73,30 @@ class Dense(GeneratorKnobs):
     bn_weight: float = knob(1.0, "Weight of L_BN", symbol="λ₁", low=0, high=100)
     div_weight: float = knob(1.0, "Weight of L_div", symbol="λ₂", low=0, high=100)
     div_temperature: float = knob(1.0, "Temperature in L_div", low=0.1, high=100)
-    augment: str = knob("none", "Augment", options=AUGMENT)
-    clip: str = clip_knob()
+    augment: AugmentChoice = knob("none", "Augment", options=AUGMENT)
+    clip: ClipChoice = make_clip_knob()
     reset: bool = knob(False, "Fresh generator")
-    weights: str = weights_knob()
+    weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes
 
-    def generator_loss(
+    def compute_generator_loss(
         self,
-        images: Tensor,
-        labels: Tensor,
+        images: Images,
+        labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
-        weights: Tensor | None = None,
-    ) -> Tensor:
+        client_weights: ClientWeights | None = None,
+    ) -> ScalarLoss:
         """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
-        view = ensemble.compute_view(images, statistics=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, weights)
+        view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
+        teacher = self.combine_teacher_logits(view.logits, client_weights)
         similarity = F.cross_entropy(teacher, labels)
-        boundary = boundary_loss(teacher, student(images), self.div_temperature)
+        boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
 
-    def augment_images(self, images: Tensor, stream: torch.Generator) -> Tensor:
+    def augment_images(self, images: Images, stream: torch.Generator) -> Images:
         """Generated images as the loss reads them."""
         if self.augment == "none" or images.dim() < 4:
             return images
@@ -100,13 +111,13 @@ class Dense(GeneratorKnobs):
             server = GeneratorServer(self, ctx, uploaded)
 
             def image_loss(x: Tensor, *others: Any) -> Tensor:
-                return self.generator_loss(self.augment_images(x, server.stream), *others)
+                return self.compute_generator_loss(self.augment_images(x, server.stream), *others)
 
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.
                 x, y = yield from server.make_images(t, image_loss)
                 # (b) They join the pool.
-                server.add(t, x, y)
+                server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil_student(t)
+                yield from server.distil_student_network(t)
             return self.make_global_model(server)

@@ -25,17 +25,28 @@ see, the mean prediction is one class for nearly all images, and sharpening make
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
-from torch import Tensor
 
 from ..models import Network
 from ..models.state import copy_model
+from ..tensor_types import ClientProbabilities, Probabilities
 from ..training import Recipe, run_in_chunks, train_clients
-from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
+from ..training.loop import Shard
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Steps,
+    knob,
+    register,
+)
 from .context import check_finite
 from .parts.rounds import PHASE
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register(
@@ -59,36 +70,38 @@ class DSFL(Method):
     rounds: int = knob(2, "Rounds", symbol="T", low=1, high=1000)
     local_epochs: int = knob(0, "Epochs per round", symbol="E", low=0, high=1000)
     distil_steps: int = knob(300, "Distillation steps", low=1, high=100_000, log=True)
-    aggregation: str = knob("era", "Aggregation", options=("era", "mean"))
+    aggregation: Literal["era", "mean"] = knob("era", "Aggregation", options=("era", "mean"))
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return Traffic(sizes.count_bytes_of_all(sizes.public_samples * (answers + images)))
+        return TrafficBytes(
+            sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
+        )
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         return float(self.rounds * (self.local_epochs or recipe.epochs))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        everyone = range(ctx.clients_count)
+        all_clients = range(ctx.clients_count)
         x = ctx.public
         client_x = ctx.link.broadcast(x, phase="public images") if self.share_images else x
         models = []
-        for k in everyone:
+        for k in all_clients:
             stream = ctx.generator("dsfl", "init", k)
             models.append(ctx.build(ctx.architectures[k], stream))
         student = ctx.build(ctx.architectures[0], ctx.generator("dsfl", "init", "server"))
-        shards = [ctx.private.train(k) for k in everyone]
+        shards = [ctx.private.train(k) for k in all_clients]
         local_epochs = self.local_epochs or ctx.recipe.epochs
         public_batches = math.ceil(len(x) / ctx.recipe.batch_size)
         distil_epochs = max(1, round(self.distil_steps / public_batches))
         for t in range(self.rounds):
             # Clients: train, then predict the public images.
-            yield from self._train(ctx, t, "local", models, shards, local_epochs)
+            yield from self._train_for_epochs(ctx, t, "local", models, shards, local_epochs)
             received = []
-            for k in everyone:
+            for k in all_clients:
                 probabilities = run_in_chunks(models[k], client_x).softmax(1)
                 received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
@@ -96,7 +109,9 @@ class DSFL(Method):
                 q = aggregate_probabilities(
                     torch.stack(received), self.aggregation, self.temperature
                 )
-                yield from self._train(ctx, t, "server", [student], [(x, q)], distil_epochs)
+                yield from self._train_for_epochs(
+                    ctx, t, "server", [student], [(x, q)], distil_epochs
+                )
                 check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
                 snapshot = NetworkModel(copy_model(student))  # later rounds do not change it
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
@@ -104,16 +119,16 @@ class DSFL(Method):
             if t + 1 < self.rounds:
                 q = ctx.link.broadcast(q, phase=PHASE)
                 public = [(client_x, q)] * ctx.clients_count
-                yield from self._train(ctx, t, "clients", models, public, distil_epochs)
+                yield from self._train_for_epochs(ctx, t, "clients", models, public, distil_epochs)
         return snapshot
 
-    def _train(
+    def _train_for_epochs(
         self,
         ctx: Context,
         round_index: int,
-        role: str,
+        role: Literal["local", "server", "clients"],
         models: Sequence[Network],
-        shards: Sequence[tuple],
+        shards: Sequence[Shard],
         epochs: int,
     ) -> Steps[None]:
         """`epochs` on (x, y), or on (x, soft labels).
@@ -130,7 +145,9 @@ class DSFL(Method):
             yield Progress(PHASE, round_index, self.rounds)
 
 
-def aggregate_probabilities(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
+def aggregate_probabilities(
+    probabilities: ClientProbabilities, aggregation: Literal["era", "mean"], temperature: float
+) -> Probabilities:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
     mean = probabilities.mean(0)
     if aggregation == "era":

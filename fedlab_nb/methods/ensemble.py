@@ -29,21 +29,32 @@ Whatever the rule, a run reports the accuracy of the two plain means, from the s
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, cast, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UsageError
+from ..methods.run_outputs import SentenceOnPrivacy
+from ..tensor_types import ClassScores, ClientLogits, Labels, Logits, Samples
 from ..training import ClientModels, run_in_chunks
+from ..training.calibration import ScoreKind
 from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
-from .parts.byzantine import certify_predictions, choose_lie_logit, replace_answers
-from .parts.frozen_ensemble import combine_logits, make_class_count_weights, make_client_weights
-from .run_outputs import average_answers
-from .traffic import Sizes, Traffic
+from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
+from .parts.frozen_ensemble import (
+    combine_client_logits,
+    make_class_count_weights,
+    make_client_weights,
+)
+from .run_outputs import AccuracyByRule, EnsembleRule, average_client_logits
+from .traffic import FederationSizes, TrafficBytes
+
+AccuracyAndSampleCount = Tensor  # [2]
+VectorPerClient = Tensor  # [M, D]
+ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
 
 # ----------------------------------------------------------------------------------------------------------- predictive
 # β-predictive Bayes: from a mixture of the clients' predictions (β = 0) to their product (β = 1).
@@ -60,42 +71,63 @@ from .traffic import Sizes, Traffic
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def interpolate_probabilities(logits: Tensor, beta: float) -> Tensor:
+def interpolate_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
     """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
-    log_p = logits.log_softmax(-1)
+    log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
     mixture = log_p.logsumexp(0)
     return (beta * product + (1 - beta) * mixture).log_softmax(-1)
 
 
-def choose_beta(
-    ctx: Context, uploaded: ClientModels, grid: tuple[float, ...] = GRID
-) -> tuple[float, list[float]]:
-    """The β of `grid` with the lowest NLL on the clients' held-out samples, and all these NLLs, nats a sample.
+class ChosenBeta(NamedTuple):
+    """β, and the score of each value of the grid."""
 
-    One round more: the uploaded models go down to every client, the NLL sums go up, 4 bytes a β. Call it outside
-    `ctx.server()`.
+    beta: float
+    scores: list[float]
+
+
+class HeldOutLosses(TypedDict):
+    """One client's upload: the NLL of every β, summed over its held-out samples, and their number."""
+
+    nll: Tensor
+    samples: int
+
+
+def exchange_held_out_losses(
+    ctx: Context, uploaded_models: ClientModels, beta_grid: tuple[float, ...] = GRID
+) -> list[HeldOutLosses]:
+    """One round more: the uploaded models go down to every client, the NLL sums go up, 4 bytes a β.
+
+    Call it outside `ctx.server()`.
     """
     # Server, link: the models down, since the samples may not go up.
-    received = uploaded.with_states(ctx.link.broadcast(uploaded.states(), phase="ensemble"))
+    received = uploaded_models.with_states(
+        ctx.link.broadcast(uploaded_models.states(), phase="ensemble")
+    )
     # Clients: the NLL of every β, summed over their own held-out samples.
     uploads = []
     for k in range(ctx.clients_count):
         x, y = ctx.private.held_out(k)
-        nll = x.new_zeros(len(grid))
+        nll = x.new_zeros(len(beta_grid))
         if len(x):
             logits = received.logits(x)
             sums = [
                 F.nll_loss(interpolate_probabilities(logits, beta), y, reduction="sum")
-                for beta in grid
+                for beta in beta_grid
             ]
             nll = torch.stack(sums)
         uploads.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
-    with ctx.server():
-        samples = sum(upload["samples"] for upload in uploads)
-        total = torch.stack([upload["nll"] for upload in uploads]).sum(0)
-        means = (total / samples).tolist()
-        return grid[means.index(min(means))], means
+    return uploads
+
+
+def choose_beta_of_lowest_loss(
+    losses_of_clients: Sequence[HeldOutLosses], beta_grid: tuple[float, ...] = GRID
+) -> ChosenBeta:
+    """Server side: the β of `beta_grid` with the lowest mean NLL, and all these means, nats a sample."""
+    samples = sum(upload["samples"] for upload in losses_of_clients)
+    total = torch.stack([upload["nll"] for upload in losses_of_clients]).sum(0)
+    means = (total / samples).tolist()
+    return ChosenBeta(beta_grid[means.index(min(means))], means)
 
 
 # ------------------------------------------------------------------------------------------------------------ selection
@@ -112,41 +144,55 @@ def choose_beta(
 # thresholds, or has all models; here a model that is not chosen never leaves its client. A client without held-out
 # samples scores 0. Ties go to more samples, then to the lower number.
 
-BY = ("validation", "size", "random", "diversity")
+# What a client sends for a choice among them: accuracy and n_k `[2]`; for "diversity" also its last layer.
+CriterionUpload = TypedDict(
+    "CriterionUpload", {"scores": Tensor, "last layer": list[Tensor]}, total=False
+)
+ClientCriterion = Literal["validation", "size", "random", "diversity"]
+BY: tuple[ClientCriterion, ...] = get_args(ClientCriterion)
 PASSES = 50  # of k-means, at most
 
 
-def choose_clients(
-    ctx: Context, clients: ClientModels, keep: int, criterion: str, stream: str
+def select_uploading_clients(
+    ctx: Context,
+    clients: ClientModels,
+    client_count: int,
+    criterion: ClientCriterion,
+    stream_name: str,
 ) -> list[int]:
-    """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `criterion` one of BY.
+    """Clients send what `criterion` needs; returns the numbers of those that may upload, ascending.
 
-    `stream` names the random stream. Call it outside `ctx.server()`.
+    client_count: how many may upload; 0: all
+    stream_name: name of the random stream
+
+    Call it outside `ctx.server()`.
     """
     count = ctx.clients_count
-    if not 0 < keep < count:
+    if not 0 < client_count < count:
         return list(range(count))
     if criterion == "random":
         with ctx.server():
-            order = torch.randperm(count, generator=ctx.generator(stream, "selection"))
-            chosen = order[:keep].tolist()
+            order = torch.randperm(count, generator=ctx.generator(stream_name, "selection"))
+            chosen = order[:client_count].tolist()
     else:
         # Clients: accuracy and sample count; the last layer, where it is clustered.
         received = []
         for k in range(count):
-            upload: dict[str, Any] = {"scores": score_client(ctx, clients, k)}
+            upload: CriterionUpload = {"scores": measure_accuracy_and_sample_count(ctx, clients, k)}
             if criterion == "diversity":
                 upload["last layer"] = list(clients.module(k).classifier.state_dict().values())
             received.append(ctx.link.up(k, upload, phase="scores"))
         # Server: the choice.
         with ctx.server():
-            chosen = choose_by_scores(received, keep, criterion)
+            chosen = choose_clients_by_criterion(received, client_count, criterion)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
     return sorted(chosen)
 
 
-def score_client(ctx: Context, clients: ClientModels, client: int) -> Tensor:
+def measure_accuracy_and_sample_count(
+    ctx: Context, clients: ClientModels, client: int
+) -> AccuracyAndSampleCount:
     """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
     x, y = ctx.private.held_out(client)
     if len(x):
@@ -156,36 +202,40 @@ def score_client(ctx: Context, clients: ClientModels, client: int) -> Tensor:
     return torch.stack([right.float(), right.new_tensor(ctx.sizes[client]).float()])
 
 
-def choose_by_scores(received: Sequence[Mapping[str, Any]], keep: int, criterion: str) -> list[int]:
-    """Server side: the numbers of `keep` clients, from the uploads of `choose_clients`."""
-    scores = torch.stack([upload["scores"] for upload in received]).double()
+def choose_clients_by_criterion(
+    received_scores: Sequence[CriterionUpload], client_count: int, criterion: ClientCriterion
+) -> list[int]:
+    """Server side: the numbers of `client_count` clients, from the uploads of `select_uploading_clients`."""
+    scores = torch.stack([upload["scores"] for upload in received_scores]).double()
     accuracies, sizes = scores.T.tolist()
     ranking_scores = sizes if criterion == "size" else accuracies
-    ranked = sorted(range(len(received)), key=lambda k: (-ranking_scores[k], -sizes[k], k))
+    ranked = sorted(range(len(received_scores)), key=lambda k: (-ranking_scores[k], -sizes[k], k))
     if criterion != "diversity":
-        return ranked[:keep]
+        return ranked[:client_count]
     vectors = []
-    for upload in received:
+    for upload in received_scores:
         vectors.append(torch.cat([tensor.flatten() for tensor in upload["last layer"]]))
-    clusters = find_k_means(torch.stack(vectors), keep, ranked[0])
-    return choose_best_of_clusters(clusters, ranked, keep)
+    clusters = assign_to_k_means_clusters(torch.stack(vectors), client_count, ranked[0])
+    return choose_best_client_of_each_cluster(clusters, ranked, client_count)
 
 
-def find_k_means(vectors: Tensor, count: int, first: int) -> Tensor:
-    """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … count - 1; some may be empty.
+def assign_to_k_means_clusters(
+    vectors: VectorPerClient, cluster_count: int, first_centre: int
+) -> ClusterPerClient:
+    """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … cluster_count - 1; some may be empty.
 
-    The first centres are row `first`, then each time the row that is farthest from all centres so far: nothing is drawn
-    at random.
+    The first centres are row `first_centre`, then each time the row that is farthest from all
+    centres so far: nothing is drawn at random.
     """
     vectors = vectors.double()
-    starts = vectors[[first]]
-    while len(starts) < count:
+    starts = vectors[[first_centre]]
+    while len(starts) < cluster_count:
         farthest = torch.cdist(vectors, starts).min(1).values.argmax()
         starts = torch.cat([starts, vectors[farthest][None]])
     centres = starts
     clusters = torch.cdist(vectors, centres).argmin(1)
     for _ in range(PASSES):
-        membership = F.one_hot(clusters, count).double()  # [M, count]
+        membership = F.one_hot(clusters, cluster_count).double()  # [M, count]
         sizes = membership.sum(0)[:, None]
         means = membership.T @ vectors / sizes.clamp_min(1)
         centres = torch.where(sizes > 0, means, centres)
@@ -196,34 +246,41 @@ def find_k_means(vectors: Tensor, count: int, first: int) -> Tensor:
     return clusters
 
 
-def choose_best_of_clusters(clusters: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
-    """The first of each cluster in the order `ranked`; where clusters are empty, the next ones fill up to `keep`."""
+def choose_best_client_of_each_cluster(
+    clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
+) -> list[int]:
+    """The best client of each cluster; the next best ones fill up to `client_count`."""
     cluster_of = clusters.tolist()
     best: list[int] = []
-    for k in ranked:
+    for k in clients_by_rank:
         if cluster_of[k] not in [cluster_of[j] for j in best]:
             best.append(k)
-    others = [k for k in ranked if k not in best]
-    return (best + others)[:keep]
+    others = [k for k in clients_by_rank if k not in best]
+    return (best + others)[:client_count]
 
 
 # Other rules than these add logits up, or (`beta`) logarithms of probabilities, which have no limit either.
 READS_PROBABILITIES = ("probabilities", "votes", "trimmed", "median")
 ROBUST = ("trimmed", "median")
 TIE = 1e-6  # the weight of the mean beside a robust rule, which decides ties
-PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
+# The means of logits and of probabilities.
+PLAIN: tuple[EnsembleRule, ...] = get_args(EnsembleRule)
 TITLES = {"logits": "FedENS: mean of logits", "probabilities": "mean of probabilities"}
 CHOSEN = -1.0  # the knob's value for a β that is chosen on held-out samples
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleReport(Report):
-    """`rule`: the one by which the run predicts;   accuracy_by_rule: test accuracy, 0–1, of each of PLAIN.
+    """The accuracies of the ensemble under several rules.
 
-    beta:    of the rule "beta";   grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
+    `rule`: the one by which the run predicts
+    accuracy_by_rule: test accuracy, 0–1, of each of PLAIN
+
+    beta: of the rule "beta"
+    grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
     members: the clients that uploaded, where not all did
-    certified: of a run with f liars, the share of test images whose right class no f liars could change in the mean of
-             the probabilities of honest clients
+    certified: of a run with f liars, the share of test images whose right class no f liars could
+        change in the mean of the probabilities of honest clients
     """
 
     rule: str | None = None
@@ -234,22 +291,26 @@ class EnsembleReport(Report):
     members: list[int] | None = None
     certified: float | None = None
 
-    def others(self) -> dict[str, float]:
+    def others(self) -> AccuracyByRule:
         accuracies = self.accuracy_by_rule or {}
         return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 
 
 class RuledEnsemble(EnsembleModel):
-    """All client models under one of eight rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
+    """All client models under one of eight rules.
 
-    `beta`: where the rule needs it. `cut`: how many answers the trimmed mean leaves out at each end. `liars`: the
-    places of clients that answer falsely. `report_fields`: further fields of the report.
+    weights: `[M]` or `[M, C]`, columns summing to 1, if the rule needs them
+    beta: if the rule needs it
+    cut: how many answers the trimmed mean leaves out at each end
+    liars: positions of the clients that answer falsely
+    lie: the logit of a lie; 0: as large as the honest clients' largest
+    report_fields: further fields of the report
     """
 
     report: EnsembleReport
     parts = ("clients", "rule", "weights", "beta", "cut", "liars", "lie")
     RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta", *ROBUST)
-    SCORE_KINDS: ClassVar[Mapping[str, str]] = {
+    SCORE_KINDS: ClassVar[Mapping[str, ScoreKind]] = {
         "votes": "votes",
         "probabilities": "log-probabilities",
         "beta": "log-probabilities",
@@ -268,7 +329,7 @@ class RuledEnsemble(EnsembleModel):
         lie: float = 0.0,
         **report_fields: Any,
     ) -> None:
-        super().__init__(clients, rule)
+        super().__init__(clients, cast(EnsembleRule, rule))
         self.weights = weights
         self.beta = beta
         self.cut = cut
@@ -278,47 +339,51 @@ class RuledEnsemble(EnsembleModel):
         self.score_kind = self.SCORE_KINDS.get(rule, "logits")
         size = choose_lie_logit(lie, rule in READS_PROBABILITIES)
         self.client_logits = CachedFunction(
-            lambda x: replace_answers(self.combine_logits, clients.logits(x), liars, size)
+            lambda x: replace_answers_of_liars(
+                self.combine_client_logits, clients.logits(x), liars, size
+            )
         )
 
-    def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {
-            rule: compute_accuracy(self.compute_plain_scores(x, rule).argmax(1), y)
+    def measured(self, samples: Samples, labels: Labels) -> EnsembleReport:
+        shares: dict[str, float] = {
+            rule: compute_accuracy(
+                self.compute_scores_of_plain_mean(samples, rule).argmax(1), labels
+            )
             for rule in PLAIN
         }
         report = replace(self.report, accuracy_by_rule=shares)
         if not self.liars:
             return report
-        honest = self.clients.logits(x).softmax(-1)
-        is_right = honest.mean(0).argmax(-1) == y
-        is_certified = certify_predictions(honest, len(self.liars)) & is_right
+        honest = self.clients.logits(samples).softmax(-1)
+        is_right = honest.mean(0).argmax(-1) == labels
+        is_certified = are_predictions_certified(honest, len(self.liars)) & is_right
         return replace(report, certified=float(is_certified.double().mean()))
 
-    def logits(self, x: Tensor) -> Tensor:
-        return self.combine_logits(self.client_logits(x))
+    def logits(self, samples: Samples) -> Logits:
+        return self.combine_client_logits(self.client_logits(samples))
 
-    def compute_plain_scores(self, x: Tensor, rule: str) -> Tensor:
+    def compute_scores_of_plain_mean(self, samples: Samples, rule: EnsembleRule) -> ClassScores:
         """The scores `[N, C]` of a plain mean, to which liars would say what harms it most."""
         if not self.liars:
-            return average_answers(self.client_logits(x), rule)
+            return average_client_logits(self.client_logits(samples), rule)
         size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
-        mean = partial(average_answers, rule=rule)
-        return mean(replace_answers(mean, self.clients.logits(x), self.liars, size))
+        mean = partial(average_client_logits, rule=rule)
+        return mean(replace_answers_of_liars(mean, self.clients.logits(samples), self.liars, size))
 
-    def combine_logits(self, logits: Tensor) -> Tensor:
+    def combine_client_logits(self, client_logits: ClientLogits) -> ClassScores:
         """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
-            return average_answers(logits, self.rule)
+            return average_client_logits(client_logits, self.rule)
         if self.rule in ROBUST:
-            p = logits.softmax(-1)
+            p = client_logits.softmax(-1)
             mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
             return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
-            return interpolate_probabilities(logits, self.beta or 0.0)
+            return interpolate_probabilities(client_logits, self.beta or 0.0)
         if self.rule == "votes":
-            votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
-            return votes + logits.softmax(-1).mean(0)  # which is less than one vote
-        return combine_logits(logits, self.weights, normalise=False)
+            votes = F.one_hot(client_logits.argmax(-1), client_logits.shape[-1]).sum(0)
+            return votes + client_logits.softmax(-1).mean(0)  # which is less than one vote
+        return combine_client_logits(client_logits, self.weights, normalise=False)
 
 
 @register(
@@ -336,8 +401,8 @@ class Ensemble(Method):
     rule: str = knob("probabilities", "Rule", options=RuledEnsemble.RULES)
     beta: float = knob(CHOSEN, "Product's share", symbol="β_p", low=CHOSEN, high=1)
     keep: int = knob(0, "Clients kept", low=0, high=10_000)
-    by: str = knob("validation", "Kept by", options=BY)
-    assumed: int = averages.assumed_knob()
+    by: ClientCriterion = knob("validation", "Kept by", options=BY)
+    assumed: int = averages.make_assumed_liars_knob()
 
     report = EnsembleReport
     asks_clients = True
@@ -345,41 +410,46 @@ class Ensemble(Method):
     def __post_init__(self) -> None:
         scores_clients = self.keep > 0 and self.by in ("validation", "diversity")
         # The class is frozen; only some values of the knobs need held-out samples.
-        object.__setattr__(self, "holds_out", self.chooses_beta or scores_clients)
+        object.__setattr__(
+            self, "holds_out", self.is_beta_chosen_on_held_out_samples or scores_clients
+        )
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         sends_models_alone = self.rule in ("probabilities", "logits", "votes") and not self.keep
-        return sizes.one_shot if sends_models_alone else sizes.one_shot.about
+        return sizes.one_shot_bytes if sends_models_alone else sizes.one_shot_bytes.as_estimate
 
     @property
-    def chooses_beta(self) -> bool:
+    def is_beta_chosen_on_held_out_samples(self) -> bool:
         return self.rule == "beta" and self.beta == CHOSEN
 
     def refuse(self, ctx: Context) -> None:
         if self.keep and self.by == "diversity" and not ctx.has("one architecture"):
             raise UsageError(
-                "by=diversity needs one architecture at all clients;"
-                " choose by=validation, size or random."
+                "by=diversity needs one architecture at all clients; choose by=validation, size or random."
             )
-        averages.check_average(self.rule, self.assumed, self.count_members(ctx), self.info.title)
+        averages.check_average_is_possible(
+            cast(averages.AverageRule, self.rule),
+            self.assumed,
+            self.count_clients_that_upload(ctx),
+            self.info.title,
+        )
         if self.beta != CHOSEN and self.beta < 0:
             raise UsageError(
-                f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1:"
-                " chosen on held-out samples."
+                f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples."
             )
         if self.holds_out and not any(ctx.private.sizes("held_out")):
             raise UsageError(
                 "No client has held-out samples; hold out more, give beta a value, or use by=size."
             )
 
-    def count_members(self, ctx: Context) -> int:
-        """How many models there will be."""
+    def count_clients_that_upload(self, ctx: Context) -> int:
+        """The number of models in the ensemble."""
         return min(self.keep or ctx.clients_count, ctx.clients_count)
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         text = "the chosen clients' models" if self.keep else self.info.leaks
-        if self.chooses_beta:
+        if self.is_beta_chosen_on_held_out_samples:
             text += ", to every other client"
         if self.keep and self.by != "random":
             text += "; everybody's held-out accuracy and sample count"
@@ -390,7 +460,7 @@ class Ensemble(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients train alone; the chosen ones upload.
         clients = yield from ctx.local_training()
-        members = choose_clients(ctx, clients, self.keep, self.by, "ensemble")
+        members = select_uploading_clients(ctx, clients, self.keep, self.by, "ensemble")
         uploaded = ctx.upload(clients, members)
         weights = None
         if self.rule == "class_counts":
@@ -399,8 +469,10 @@ class Ensemble(Method):
         if len(members) < ctx.clients_count:
             report_fields["members"] = members
         beta = self.beta if self.rule == "beta" else None
-        if self.chooses_beta:
-            beta, nll = choose_beta(ctx, uploaded)
+        if self.is_beta_chosen_on_held_out_samples:
+            held_out_losses = exchange_held_out_losses(ctx, uploaded)
+            with ctx.server():
+                beta, nll = choose_beta_of_lowest_loss(held_out_losses)
             report_fields |= {"grid": list(GRID), "held_out_nll": nll}
         liars = []
         if ctx.poison.changes_answers:
@@ -413,12 +485,5 @@ class Ensemble(Method):
                 weights = make_client_weights("samples", sizes, like)
             cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
             return RuledEnsemble(
-                uploaded,
-                self.rule,
-                weights,
-                beta,
-                cut,
-                liars,
-                ctx.poison.logit,
-                **report_fields,
+                uploaded, self.rule, weights, beta, cut, liars, ctx.poison.logit, **report_fields
             )

@@ -18,7 +18,7 @@ Departures, and why:
 - u is clipped to [-1, 1] after every step: clients know images in [0, 1] only. Rolled by up to a sixteenth of the
   side (±2 pixels at 32x32), not mirrored (digits).
 - The paper's 2000 steps a batch are some hundred times what DENSE takes, and at DENSE's number this method makes
-  near-noise. The classroom gives both the same number of steps all the same, with a larger rate and λ_c = 1.
+  near-noise. The classroom nevertheless gives both the same number of steps, with a larger rate and λ_c = 1.
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
@@ -26,16 +26,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Context, GlobalModel, Progress, Steps, knob, register
+from ..tensor_types import ClientWeights, Images, Labels, Logits, ScalarLoss, ScalarTensor
+from ..training.loop import LabelledSamples
+from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import optimise_images
-from .parts.synthesis import Server, ServerKnobs, weights_knob
-from .traffic import Sizes, Traffic
+from .parts.synthesis import DistillationServer, ServerKnobs, make_teacher_weights_knob
+from .traffic import FederationSizes, TrafficBytes
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
 
-def compute_total_variation(images: Tensor) -> Tensor:
+def compute_total_variation(images: Images) -> ScalarLoss:
     """R_TV of `images [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between
     neighbours."""
     falling = images[..., 1:, 1:] - images[..., :-1, :-1]
@@ -46,7 +48,7 @@ def compute_total_variation(images: Tensor) -> Tensor:
     return torch.stack(norms).sum()
 
 
-def compute_jensen_shannon(first_logits: Tensor, second_logits: Tensor) -> Tensor:
+def compute_jensen_shannon(first_logits: Logits, second_logits: Logits) -> ScalarTensor:
     """Mean of JS(softmax(p), softmax(q)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
     p = first_logits.log_softmax(1)
     q = second_logits.log_softmax(1)
@@ -71,28 +73,28 @@ class FAdi(ServerKnobs):
     l2: float = knob(0.0, "Norm", symbol="λ_l2", low=0, high=10)
     bn_weight: float = knob(10.0, "Weight of L_BN", symbol="λ_BN", low=0, high=1000)
     adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
-    weights: str = weights_knob()
+    weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes
 
-    def pixel_loss(
+    def compute_pixel_loss(
         self,
-        perturbed: Tensor,
-        images: Tensor,
-        labels: Tensor,
+        pixels_from_minus_one_to_one: Images,
+        images: Images,
+        labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
-        weights: Tensor | None = None,
-    ) -> Tensor:
-        """L of pixels `perturbed [b, C, H, W]` in [-1, 1] with `labels [b]`; `images`: the same as the networks
-        read them."""
-        view = ensemble.compute_view(images, statistics=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, weights)
+        client_weights: ClientWeights | None = None,
+    ) -> ScalarLoss:
+        """L of pixels `pixels_from_minus_one_to_one [b, C, H, W]` in [-1, 1] with `labels [b]`;
+        `images`: the same as the networks read them."""
+        view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
+        teacher = self.combine_teacher_logits(view.logits, client_weights)
         value = (
             F.cross_entropy(teacher, labels)
-            + self.tv * compute_total_variation(perturbed)
-            + self.l2 * perturbed.norm()
+            + self.tv * compute_total_variation(pixels_from_minus_one_to_one)
+            + self.l2 * pixels_from_minus_one_to_one.norm()
         )
         if self.adaptive:
             value = value + self.adaptive * (
@@ -105,17 +107,17 @@ class FAdi(ServerKnobs):
         uploaded = yield from ctx.one_upload()
         # Server.
         with ctx.server():
-            server = Server(self, ctx, uploaded)
+            server = DistillationServer(self, ctx, uploaded)
             for t in range(self.epochs):
                 # (a) Images, pixel by pixel.
                 x, y = yield from self.optimise_pixels(server, t)
                 # (b) They join the pool.
-                server.add(t, x, y)
+                server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil_student(t)
+                yield from server.distil_student_network(t)
             return self.make_global_model(server)
 
-    def optimise_pixels(self, server: Server, epoch: int) -> Steps[tuple[Tensor, Tensor]]:
+    def optimise_pixels(self, server: DistillationServer, epoch: int) -> Steps[LabelledSamples]:
         """(a) of `epoch`: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
         ctx = server.ctx
         stream = server.stream
@@ -127,7 +129,9 @@ class FAdi(ServerKnobs):
         def loss(u: Tensor) -> Tensor:
             down, right = (torch.randint(2 * reach + 1, (2,), generator=stream) - reach).tolist()
             rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
-            return self.pixel_loss(u, rolled, y, server.ensemble, server.student, server.weights)
+            return self.compute_pixel_loss(
+                u, rolled, y, server.ensemble, server.student, server.weights
+            )
 
         best = yield from optimise_images(
             lambda: u,
@@ -135,9 +139,9 @@ class FAdi(ServerKnobs):
             loss,
             steps=self.steps,
             lr=self.image_lr,
-            betas=BETAS,
-            clip=None,
-            after=lambda: u.clamp_(-1, 1),
+            adam_betas=BETAS,
+            maximum_gradient_norm=None,
+            project_parameters=lambda: u.clamp_(-1, 1),
             progress=Progress("synthesis", epoch, self.epochs),
         )
-        return (1 + best) / 2, y
+        return LabelledSamples((1 + best) / 2, y)

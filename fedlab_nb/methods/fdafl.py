@@ -18,29 +18,29 @@ Choices where papers are silent (neither DENSE nor Co-Boosting gives settings; t
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from ..training.optim import Adam, clip_gradients
-from .base import Context, GlobalModel, Progress, Steps, knob, register
+from ..tensor_types import ClientFeatures, ClientWeights, Features, Images, Logits, ScalarLoss
+from ..training.optim import Adam, clip_gradients_to_norm
+from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
-from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
-from .traffic import Sizes, Traffic
+from .parts.synthesis import GeneratorKnobs, GeneratorServer, make_teacher_weights_knob
+from .traffic import FederationSizes, TrafficBytes
 
 
-def one_hot_loss(teacher_logits: Tensor) -> Tensor:
+def compute_one_hot_loss(teacher_logits: Logits) -> ScalarLoss:
     """L_oh: cross-entropy of logits `[b, C]` to their own argmax."""
     return F.cross_entropy(teacher_logits, teacher_logits.argmax(1))
 
 
-def entropy_loss(teacher_logits: Tensor) -> Tensor:
+def compute_entropy_loss(teacher_logits: Logits) -> ScalarLoss:
     """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
     count = teacher_logits.new_full((), float(len(teacher_logits)))
     log_mean = teacher_logits.log_softmax(1).logsumexp(0) - torch.log(count)
     return (log_mean.exp() * log_mean).sum()
 
 
-def activation_loss(features: Tensor | list[Tensor]) -> Tensor:
+def compute_activation_loss(features: ClientFeatures | list[Features]) -> ScalarLoss:
     """L_a = -(1/M) Σ_k (1/b) Σ_i ‖h_k(x_i)‖₁ / d_k, from each client's features `[b, d_k]`."""
     return -torch.stack([client.abs().mean() for client in features]).mean()
 
@@ -61,19 +61,21 @@ class FDafl(GeneratorKnobs):
     one_hot: float = knob(1.0, "Weight of L_oh", symbol="λ_oh", low=0, high=100)
     entropy: float = knob(5.0, "Weight of L_ie", symbol="λ_ie", low=0, high=100)
     activation: float = knob(0.1, "Weight of L_a", symbol="λ_a", low=0, high=100)
-    weights: str = weights_knob()
+    weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes
 
-    def generator_loss(
-        self, images: Tensor, ensemble: FrozenEnsemble, weights: Tensor | None = None
-    ) -> Tensor:
+    def compute_generator_loss(
+        self, images: Images, ensemble: FrozenEnsemble, client_weights: ClientWeights | None = None
+    ) -> ScalarLoss:
         """L_G of `images [b, ...]`."""
-        view = ensemble.compute_view(images)
-        teacher = self.combine_teacher_logits(view.logits, weights)
-        value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
-        return value + self.activation * activation_loss(view.features)
+        view = ensemble.compute_outputs(images)
+        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        value = self.one_hot * compute_one_hot_loss(teacher) + self.entropy * compute_entropy_loss(
+            teacher
+        )
+        return value + self.activation * compute_activation_loss(view.features)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -87,9 +89,9 @@ class FDafl(GeneratorKnobs):
                 # (a) The generator.
                 for z in server.draw_noise(self.generator_steps, self.images):
                     x = server.generator(z)
-                    loss = self.generator_loss(x, server.ensemble, server.weights)
+                    loss = self.compute_generator_loss(x, server.ensemble, server.weights)
                     gradients = torch.autograd.grad(loss, parameters)
-                    optimizer.step(clip_gradients(gradients, CLIP))
+                    optimizer.step(clip_gradients_to_norm(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used only once.
                 losses = []
@@ -100,7 +102,7 @@ class FDafl(GeneratorKnobs):
                     if step == 0:
                         labels = teacher.argmax(1)
                         server.trace.add_batch(t + 1, x, labels, teacher, server.student)
-                        server.learner.set_epoch(t)
+                        server.learner.set_learning_rate_of_epoch(t)
                         server.student.train()
                     losses.append(server.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)

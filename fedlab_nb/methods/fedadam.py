@@ -11,6 +11,8 @@ So the first round moves every number whose change is much larger than κ by abo
 clients found: of little use alone.
 """
 
+from typing import cast
+
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts import averages
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
@@ -25,19 +27,26 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        moments = averages.make_initial_moments(rounds.select_parameters(rounds.first_state))
+        moments = averages.make_zero_optimizer_moments(rounds.select_parameters(rounds.first_state))
 
         def server(state: State, ends: list[State]) -> State:
             nonlocal moments
             parameters = rounds.select_parameters(state)
-            delta = averages.compute_mean_change(rounds.shares, ends, parameters)
-            new_parameters, moments = averages.take_server_step(
-                self.info.name, parameters, delta, moments, lr=self.eta_s, tau=self.tau
+            delta = averages.compute_mean_parameter_change(
+                rounds.participant_shares, ends, parameters
             )
-            return rounds.average_ends(state, ends) | new_parameters
+            new_parameters, moments = averages.take_server_optimizer_step(
+                cast(averages.ServerOptimizer, self.info.name),
+                parameters,
+                delta,
+                moments,
+                lr=self.eta_s,
+                tau=self.tau,
+            )
+            return rounds.average_client_states(state, ends) | new_parameters
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
-        yield from rounds.run_all(rounds.first_state, server=server)
+        yield from rounds.run_all_rounds(rounds.first_state, server=server)
         return rounds.result
 
 

@@ -17,18 +17,25 @@ from ..errors import UsageError
 from ..models import model_state
 from ..rng import generator
 from .base import (
+    ClientWeighting,
     Context,
     GlobalModel,
     Method,
     NetworkModel,
     Steps,
-    client_weights_knob,
     knob,
+    make_client_weights_knob,
     register,
 )
-from .parts.averages import assumed_knob, average_knob, average_states, check_average
-from .parts.lora import Adapters
-from .traffic import Sizes, Traffic
+from .parts.averages import (
+    AverageRule,
+    average_states,
+    check_average_is_possible,
+    make_assumed_liars_knob,
+    make_average_knob,
+)
+from .parts.lora import LoraAdapters
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register(
@@ -43,16 +50,16 @@ from .traffic import Sizes, Traffic
 class FedAvg(Method):
     """Upload once, and average the weights."""
 
-    weights: str = client_weights_knob("w_k")
-    average: str = average_knob()
-    assumed: int = assumed_knob()
+    weights: ClientWeighting = make_client_weights_knob("w_k")
+    average: AverageRule = make_average_knob()
+    assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot.about if self.rank else sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes.as_estimate if self.rank else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:
-        check_average(self.average, self.assumed, ctx.clients_count, self.info.title)
+        check_average_is_possible(self.average, self.assumed, ctx.clients_count, self.info.title)
         if not self.rank:
             return
         if ctx.init != "same":
@@ -76,13 +83,13 @@ class FedAvg(Method):
             mean = average_states(uploaded.states(), sizes, self.average, self.assumed)
             return NetworkModel(ctx.new_model(mean))
 
-    def run_low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
+    def run_low_rank(self, ctx: Context, client_sample_counts: list[int]) -> Steps[GlobalModel]:
         """The same with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
         start = model_state(models[0])
-        adapters = Adapters(models[0], self.rank, generator(seed, "lora"))
+        adapters = LoraAdapters(models[0], self.rank, generator(seed, "lora"))
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(
@@ -94,5 +101,5 @@ class FedAvg(Method):
             received.append(ctx.link.up(k, message, phase="adapters"))
         # Server: their mean, put into the first network.
         with ctx.server():
-            mean = average_states(received, sizes, self.average, self.assumed)
+            mean = average_states(received, client_sample_counts, self.average, self.assumed)
             return NetworkModel(ctx.new_model(adapters.merge_message(start, mean)))

@@ -16,19 +16,24 @@ clients could decode.
   4. FENS says neither what is sparsified nor whether the rest is carried on; we take the change, and carry it on.
 """
 
-from ..comm.codec import Sparsifier, restore_sparsified
+from typing import TypedDict
+
+from torch import Tensor
+
+from ..comm.codec import SparseMessage, Sparsifier, unpack_largest_entries
 from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import (
-    assumed_knob,
-    average_knob,
+    AverageRule,
     average_states,
-    check_average,
-    flatten_state,
-    split_vector,
+    check_average_is_possible,
+    flatten_state_into_vector,
+    make_assumed_liars_knob,
+    make_average_knob,
+    split_vector_into_tensors,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -36,14 +41,14 @@ class FedAvgMulti(Iterative):
     """Average the weights again and again: T rounds of short local training."""
 
     compression: str = knob("none", "Compression", options=("none", "half", "ternary"))
-    average: str = average_knob()
-    assumed: int = assumed_knob()
+    average: AverageRule = make_average_knob()
+    assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         if self.compression == "none":
             return super().bytes_sent(sizes)
-        return Traffic(self.rounds * sizes.models_up, is_exact=False)
+        return TrafficBytes(self.rounds * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -53,13 +58,13 @@ class FedAvgMulti(Iterative):
                 f"Compression needs all clients, but per_round is {self.per_round};"
                 " set per_round=0."
             )
-        check_average(self.average, self.assumed, participants, self.info.title)
+        check_average_is_possible(self.average, self.assumed, participants, self.info.title)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         if self.compression != "none":
             return (yield from self._run_compressed(ctx, rounds))
-        yield from rounds.run_all(rounds.first_state)
+        yield from rounds.run_all_rounds(rounds.first_state)
         return rounds.result
 
     def _run_compressed(self, ctx: Context, rounds: Rounds) -> Steps[GlobalModel]:
@@ -72,41 +77,52 @@ class FedAvgMulti(Iterative):
         client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
-            rounds.load_received(client_state)
+            rounds.load_participant_states(client_state)
             yield from rounds.train_participants(t)
             messages = []
-            for k, end in enumerate(rounds.copy_states()):
+            for k, end in enumerate(rounds.copy_participant_states()):
                 change = subtract_states(end, client_state)
-                messages.append(pack_change(change, rounds.names, client_sparsifiers[k]))
-            received = rounds.send_up(messages)
+                messages.append(pack_model_change(change, rounds.names, client_sparsifiers[k]))
+            received = rounds.upload_from_participants(messages)
             # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
-                changes = [unpack_change(message, state, rounds.names) for message in received]
+                changes = [
+                    unpack_model_change(message, state, rounds.names) for message in received
+                ]
                 mean = average_states(changes, ctx.sizes, self.average, self.assumed)
-                answer = pack_change(mean, rounds.names, server_sparsifier)
-                state = add_states(state, unpack_change(answer, state, rounds.names))
+                answer = pack_model_change(mean, rounds.names, server_sparsifier)
+                state = add_states(state, unpack_model_change(answer, state, rounds.names))
             if t + 1 < self.rounds:
                 received_answer = ctx.link.broadcast(answer, phase=PHASE)
-                change = unpack_change(received_answer, client_state, rounds.names)
+                change = unpack_model_change(received_answer, client_state, rounds.names)
                 client_state = add_states(client_state, change)
             yield rounds.make_progress(t, state)
         return rounds.result
 
 
-Message = dict[str, dict]
+class ChangeMessage(TypedDict):
+    """The parameters of a change as one sparse vector, and all other tensors as they are."""
+
+    sparse: SparseMessage
+    rest: dict[str, Tensor]
 
 
-def pack_change(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
+def pack_model_change(change: State, names: list[str], sparsifier: Sparsifier) -> ChangeMessage:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
-    rest = {name: tensor for name, tensor in change.items() if name not in names}
-    return {"sparse": sparsifier(flatten_state(change, names)), "rest": rest}
+    other_tensors = {name: tensor for name, tensor in change.items() if name not in names}
+    return ChangeMessage(
+        sparse=sparsifier(flatten_state_into_vector(change, names)), rest=other_tensors
+    )
 
 
-def unpack_change(message: Message, like: State, names: list[str]) -> State:
-    """The change that `pack_change` was given, as far as it was sent; `like` gives names, shapes and dtype."""
-    values = restore_sparsified(message["sparse"], like[names[0]].dtype)
-    change = split_vector(values, like, names) | message["rest"]
-    return {name: change[name] for name in like}
+def unpack_model_change(message: ChangeMessage, template_state: State, names: list[str]) -> State:
+    """The change given to `pack_model_change`, as far as it was sent.
+
+    `template_state` gives names, shapes and dtype.
+    """
+    values = unpack_largest_entries(message["sparse"], template_state[names[0]].dtype)
+    change = split_vector_into_tensors(values, template_state, names) | message["rest"]
+    return {name: change[name] for name in template_state}
 
 
 def add_states(state: State, change: State) -> State:

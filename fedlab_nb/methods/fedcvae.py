@@ -16,20 +16,23 @@ In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import TypedDict
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..data import apportion
+from ..data import apportion_total_by_counts
 from ..models import load_state, model_state
-from ..models.build import make_layer
+from ..models.build import make_initialised_layer
+from ..tensor_types import Labels, LossPerClient, LossPerSample, Noise, OneHotLabels, Samples
 from ..training import Recipe, train_clients
-from ..training.loop import Shard
+from ..training.loop import LabelledSamples, Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
+from ..value_types import SampleShape
 from .base import (
     Context,
     GlobalModel,
@@ -42,10 +45,12 @@ from .base import (
     report_progress,
 )
 from .context import check_finite
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
+
+FlatSamples = Tensor  # [..., D]
 
 # ----------------------------------------------------------------------------------------------------------------- cvae
-# Conditional variational auto-encoders, one a client, trained side by side; at the server, the decoders make samples.
+# Conditional variational auto-encoders, one per client, trained side by side; at the server, the decoders make samples.
 #
 # Encoder q(z | x, y) and decoder p(x | z, y) are perceptrons with one hidden layer; the class enters both as a one-hot
 # vector. Loss of a sample, with x̂ decoded from one z drawn from q:
@@ -64,7 +69,7 @@ class Cvae(nn.Module):
 
     def __init__(
         self,
-        input_shape: tuple[int, ...],
+        input_shape: SampleShape,
         classes: int,
         latent: int,
         hidden: int,
@@ -80,16 +85,16 @@ class Cvae(nn.Module):
 
 
 @torch.no_grad()
-def draw_samples(
+def generate_samples(
     decoder: nn.Module,
-    labels: Tensor,
-    latent: int,
-    input_shape: tuple[int, ...],
+    labels: Labels,
+    latent_size: int,
+    input_shape: SampleShape,
     classes: int,
     stream: torch.Generator,
-) -> Tensor:
+) -> Samples:
     """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated standard normal."""
-    z = torch.randn(len(labels), latent, generator=stream)
+    z = torch.randn(len(labels), latent_size, generator=stream)
     too_far = z.abs() > TRUNCATION
     while bool(too_far.any()):
         z[too_far] = torch.randn(int(too_far.sum()), generator=stream)
@@ -108,19 +113,22 @@ def train_cvaes(
     streams: list[torch.Generator],
     *,
     steps: int,
-    batch: int,
+    batch_size: int,
     lr: float,
-) -> Iterator[Tensor]:
+) -> Iterator[LossPerClient]:
     """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's batches.
 
-    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch` samples drawn with replacement, so that clients of
+    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with replacement, so that clients of
     every size take the same steps. Networks are up to date when the generator has ended.
     """
     input_shape = cvaes[0].input_shape
     images = len(input_shape) == 3
     encoders = Stack([cvae.encoder for cvae in cvaes])
     decoders = Stack([cvae.decoder for cvae in cvaes])
-    leaves = [*encoders.activate(len(cvaes)).values(), *decoders.activate(len(cvaes)).values()]
+    leaves = [
+        *encoders.activate_first_models(len(cvaes)).values(),
+        *decoders.activate_first_models(len(cvaes)).values(),
+    ]
     optimizer = Adam(leaves, lr)
     # All clients' samples one after the other; a client's rows begin at its start.
     x = torch.cat([x for x, _ in shards]).flatten(1)
@@ -135,32 +143,40 @@ def train_cvaes(
             client_rows = []
             client_noise = []
             for size, start, stream in zip(sizes, starts, streams, strict=True):
-                client_rows.append(start + torch.randint(size, (count, batch), generator=stream))
+                client_rows.append(
+                    start + torch.randint(size, (count, batch_size), generator=stream)
+                )
             for stream in streams:
-                shape = (count, batch, cvaes[0].latent)
+                shape = (count, batch_size, cvaes[0].latent)
                 client_noise.append(torch.randn(shape, generator=stream))
             rows = torch.stack(client_rows, 1).to(x.device)  # [count, M, batch]
             noise = torch.stack(client_noise, 1).to(x)
         batch_x = x[rows[i]]
         batch_classes = one_hot[rows[i]]
-        sample_losses = compute_elbo(
-            encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], images=images
+        sample_losses = compute_negative_elbos(
+            encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], are_pixels=images
         )
         losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
-    encoders.write_back()
-    decoders.write_back()
+    encoders.copy_to_models()
+    decoders.copy_to_models()
 
 
-def compute_elbo(
-    encoder, decoder, samples: Tensor, one_hot: Tensor, noise: Tensor, *, images: bool
-) -> Tensor:
+def compute_negative_elbos(
+    encoder: Callable[[Tensor], Tensor],
+    decoder: Callable[[Tensor], Tensor],
+    samples: FlatSamples,
+    one_hot_labels: OneHotLabels,
+    noise: Noise,
+    *,
+    are_pixels: bool,
+) -> LossPerSample:
     """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise * deviation; `[...]`."""
-    mean, log_variance = encoder(torch.cat([samples, one_hot], -1)).chunk(2, -1)
+    mean, log_variance = encoder(torch.cat([samples, one_hot_labels], -1)).chunk(2, -1)
     z = mean + noise * (log_variance / 2).exp()
-    out = decoder(torch.cat([z, one_hot], -1))
-    if images:
+    out = decoder(torch.cat([z, one_hot_labels], -1))
+    if are_pixels:
         fit = F.binary_cross_entropy_with_logits(out, samples, reduction="none").sum(-1)
     else:
         fit = (samples - out).square().sum(-1) / 2
@@ -168,11 +184,18 @@ def compute_elbo(
 
 
 def _make_perceptron(
-    inputs: int, hidden: int, outputs: int, stream: torch.Generator
+    input_size: int, hidden_size: int, output_size: int, stream: torch.Generator
 ) -> nn.Sequential:
-    first = make_layer(nn.Linear, inputs, hidden, generator=stream)
-    last = make_layer(nn.Linear, hidden, outputs, generator=stream)
+    first = make_initialised_layer(nn.Linear, input_size, hidden_size, generator=stream)
+    last = make_initialised_layer(nn.Linear, hidden_size, output_size, generator=stream)
     return nn.Sequential(first, nn.ReLU(), last)
+
+
+class DecoderMessage(TypedDict):
+    """A client's upload: the state of its decoder, and its samples of each class `[C]`, int32."""
+
+    decoder: dict[str, Tensor]
+    counts: Tensor
 
 
 @register(
@@ -199,34 +222,36 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         first_layer = (self.latent + sizes.classes + 1) * self.hidden
         last_layer = (self.hidden + 1) * sizes.numbers
-        return Traffic(sizes.count_bytes_of_all(first_layer + last_layer + sizes.classes))
+        return TrafficBytes(
+            sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
+        )
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        return self.steps * self.batch * len(sizes) / sum(sizes)
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+        return self.steps * self.batch * len(client_sample_counts) / sum(client_sample_counts)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        everyone = range(ctx.clients_count)
+        all_clients = range(ctx.clients_count)
         # Clients: a conditional VAE each, on the training part.
-        shards = [ctx.private.train(k) for k in everyone]
-        cvaes = [self._make_cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
-        streams = [ctx.generator("fedcvae", "training", k) for k in everyone]
+        shards = [ctx.private.train(k) for k in all_clients]
+        cvaes = [self._make_cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in all_clients]
+        streams = [ctx.generator("fedcvae", "training", k) for k in all_clients]
         steps = train_cvaes(
-            cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr
+            cvaes, shards, streams, steps=self.steps, batch_size=self.batch, lr=self.vae_lr
         )
         for done, _ in enumerate(steps, 1):
             yield Progress("VAE training", done, self.steps)
         # Link: decoders and class counts.
         received = []
-        for k in everyone:
+        for k in all_clients:
             counts = torch.bincount(shards[k][1], minlength=ctx.classes).int()
-            upload = {"decoder": model_state(cvaes[k].decoder), "counts": counts}
+            upload = DecoderMessage(decoder=model_state(cvaes[k].decoder), counts=counts)
             received.append(ctx.link.up(k, upload, phase="decoders"))
         # Server: draw samples from the decoders, then train a classifier on them.
         with ctx.server():
-            x, y = self._draw_samples(ctx, received)
+            x, y = self._generate_labelled_samples(ctx, received)
             check_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
@@ -239,10 +264,12 @@ class FedCVAE(Method):
         cvae = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)
         return cvae.to(ctx.device, ctx.dtype)
 
-    def _draw_samples(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
-        """`samples` synthetic pairs, in proportion to the clients' class counts `[M, C]`."""
+    def _generate_labelled_samples(
+        self, ctx: Context, received: list[DecoderMessage]
+    ) -> LabelledSamples:
+        """`self.samples` synthetic samples with labels, in proportion to the clients' class counts."""
         client_counts = torch.stack([upload["counts"] for upload in received]).cpu()
-        allotted = apportion(client_counts.flatten().numpy(), self.samples)
+        allotted = apportion_total_by_counts(client_counts.flatten().numpy(), self.samples)
         sample_counts = torch.from_numpy(allotted).view_as(client_counts)
         decoder = self._make_cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
         xs = []
@@ -251,6 +278,8 @@ class FedCVAE(Method):
             load_state(decoder, upload["decoder"])
             y = torch.arange(ctx.classes).repeat_interleave(sample_counts[k]).to(ctx.device)
             stream = ctx.generator("fedcvae", "samples", k)
-            xs.append(draw_samples(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream))
+            xs.append(
+                generate_samples(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream)
+            )
             ys.append(y)
-        return torch.cat(xs), torch.cat(ys)
+        return LabelledSamples(torch.cat(xs), torch.cat(ys))

@@ -2,11 +2,11 @@
 
 Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020.
 
-In one shot (rounds = 1), as DENSE and Co-Boosting use it: one upload a client, its model; the server minimises
-τ² KL(f̄(x) ‖ f_S(x)) over its public images x, f̄(x) = Σ_k w_k f_k(x), w_k = 1/M. It bounds what better synthetic
-images could give the data-free methods: the same teacher, the same student, real images. A one-shot server would not
-have them. Distilled on the data set's public part, which no client and no test has (one public re-implementation takes
-the test images).
+In one shot (rounds = 1), as DENSE and Co-Boosting use it, each client uploads its model once. The server minimises
+τ² KL(f̄(x) ‖ f_S(x)) over its public images x, with f̄(x) = Σ_k w_k f_k(x) and w_k = 1/M. This bounds what better
+synthetic images could give the data-free methods: teacher and student are the same, but the images are real. A one-shot
+server would not have them. They are the data set's public part, which no client and no test has (one public
+re-implementation takes the test images).
 
 In T rounds, as Lin et al. and Fed-ET use it: for t = 1…T,
 1. every chosen client trains E epochs from the server's model of its architecture, and sends the result up;
@@ -23,31 +23,32 @@ weights=samples weighs clients by n_k (DW-FedDF).
 from collections.abc import Sequence
 from dataclasses import replace
 
-from torch import Tensor
-
 from ..errors import UsageError
-from ..models import Network, load_state, model_state, parameter_count
+from ..models import Network, count_parameters, load_state, model_state
+from ..models.network import Architecture
+from ..tensor_types import Logits
 from ..training import ClientModels, Recipe
 from ..training.distill import choose_distillation_loss, distil
 from .base import (
     NEEDS,
+    ClientWeighting,
     Method,
     NetworkModel,
     Progress,
     Steps,
     knob,
+    make_server_model_knob,
     register,
     report_progress,
-    server_model_knob,
     weighted_mean,
 )
 from .context import Context, check_finite
-from .parts.frozen_ensemble import FrozenEnsemble, combine_logits, make_client_weights
-from .parts.images import CLIP, make_snapshot, make_student, make_student_recipe
-from .parts.rounds import PHASE, draw_participants
-from .parts.synthesis import ServerKnobs, weights_knob
-from .run_outputs import has_curve_point
-from .traffic import Sizes, Traffic
+from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, make_client_weights
+from .parts.images import CLIP, copy_student_as_model, make_student, make_student_recipe
+from .parts.rounds import PHASE, draw_participants_of_round
+from .parts.synthesis import ServerKnobs, make_teacher_weights_knob
+from .run_outputs import should_record_curve_point
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register(
@@ -72,23 +73,23 @@ class FedDF(Method):
     batch: int = knob(64, "Batch", low=1, high=4096, log=True)
     server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
     temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
-    weights: str = weights_knob()
+    weights: ClientWeighting = make_teacher_weights_knob()
     start: str = knob("fresh", "Start", options=("fresh", "average"))
-    server_model: str = server_model_knob()
+    server_model: str = make_server_model_knob()
 
     convolutional = ServerKnobs.convolutional
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         if self.rounds == 1:
-            return sizes.one_shot
+            return sizes.one_shot_bytes
         share = min(self.per_round or sizes.clients, sizes.clients) / sizes.clients
-        return Traffic(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
+        return TrafficBytes(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         if self.rounds == 1:
             return float(recipe.epochs)
-        chosen = min(self.per_round or len(sizes), len(sizes))
-        return self.rounds * self.local_epochs * chosen / len(sizes)
+        chosen = min(self.per_round or len(client_sample_counts), len(client_sample_counts))
+        return self.rounds * self.local_epochs * chosen / len(client_sample_counts)
 
     def refuse(self, ctx: Context) -> None:
         if self.rounds > 1:
@@ -111,7 +112,7 @@ class FedDF(Method):
         uploaded = yield from ctx.one_upload()
         # Server: the ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
-            teacher = self._teach(ctx, uploaded, ctx.sizes)
+            teacher = self._compute_public_teacher_logits(ctx, uploaded, ctx.sizes)
             student = make_student(ctx, "feddf", self.server_model)
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
@@ -120,28 +121,34 @@ class FedDF(Method):
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
             return (
-                yield from report_progress("distillation", ticks, lambda: make_snapshot(student))
+                yield from report_progress(
+                    "distillation", ticks, lambda: copy_student_as_model(student)
+                )
             )
 
-    def _teach(self, ctx: Context, clients: ClientModels, sizes: Sequence[int]) -> Tensor:
+    def _compute_public_teacher_logits(
+        self, ctx: Context, clients: ClientModels, client_sample_counts: Sequence[int]
+    ) -> Logits:
         """The ensemble's logits of the public samples, `[P, C]`."""
         logits = FrozenEnsemble(clients).logits_in_chunks(ctx.public)
-        return combine_logits(logits, make_client_weights(self.weights, sizes, logits))
+        return combine_client_logits(
+            logits, make_client_weights(self.weights, client_sample_counts, logits)
+        )
 
     def _run_rounds(self, ctx: Context) -> Steps[NetworkModel]:
         kinds = ctx.architectures
         table = {}  # the server's model of each architecture
         for k in reversed(range(ctx.clients_count)):
             table[kinds[k]] = ctx.initial_model(k)
-        largest = max(table.values(), key=parameter_count)
+        largest = max(table.values(), key=count_parameters)
         for t in range(self.rounds):
             # Clients: E epochs from the server's model of their architecture; the result goes up.
-            chosen = draw_participants(ctx, self.per_round, t)
-            clients = yield from self._train_clients(ctx, t, chosen, table)
+            chosen = draw_participants_of_round(ctx, self.per_round, t)
+            clients = yield from self._train_chosen_clients(ctx, t, chosen, table)
             # Server: average each architecture, and distil the ensemble of all into every average.
             with ctx.server():
                 sizes = [ctx.sizes[k] for k in chosen]
-                teacher = self._teach(ctx, clients, sizes)
+                teacher = self._compute_public_teacher_logits(ctx, clients, sizes)
                 for number, (kind, student) in enumerate(table.items()):
                     members = [j for j, k in enumerate(chosen) if kinds[k] == kind]
                     if not members:
@@ -155,29 +162,39 @@ class FedDF(Method):
                         yield Progress(PHASE, t, self.rounds)
                     rate = f"server_lr={self.server_lr:g}"
                     check_finite(student.parameters(), f"Round {t + 1}", rate)
-            point = make_snapshot(largest) if has_curve_point(t + 1, self.rounds) else None
+            point = (
+                copy_student_as_model(largest)
+                if should_record_curve_point(t + 1, self.rounds)
+                else None
+            )
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=point)
-        return make_snapshot(largest)
+        return copy_student_as_model(largest)
 
-    def _train_clients(
-        self, ctx: Context, t: int, chosen: Sequence[int], table: dict[tuple, Network]
+    def _train_chosen_clients(
+        self,
+        ctx: Context,
+        round_index: int,
+        chosen_clients: Sequence[int],
+        models_by_architecture: dict[Architecture, Network],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after E epochs, as the server receives them."""
         models = []
         starts = []
-        for k in chosen:
+        for k in chosen_clients:
             model = ctx.initial_model(k)
-            start = ctx.link.down(k, model_state(table[ctx.architectures[k]]), phase=PHASE)
+            start = ctx.link.down(
+                k, model_state(models_by_architecture[ctx.architectures[k]]), phase=PHASE
+            )
             load_state(model, start)
             models.append(model)
             starts.append(start)
-        shards = [ctx.private.train(k) for k in chosen]
+        shards = [ctx.private.train(k) for k in chosen_clients]
         recipe = replace(ctx.recipe, epochs=self.local_epochs)
-        stream = "batches" if t == 0 else f"batches of round {t}"
-        ids = [ctx.ids[k] for k in chosen]
+        stream = "batches" if round_index == 0 else f"batches of round {round_index}"
+        ids = [ctx.ids[k] for k in chosen_clients]
         for _ in ctx.train(models, shards, recipe=recipe, ids=ids, stream=stream):
-            yield Progress(PHASE, t, self.rounds)
+            yield Progress(PHASE, round_index, self.rounds)
         received = []
-        for k, start, model in zip(chosen, starts, models, strict=True):
+        for k, start, model in zip(chosen_clients, starts, models, strict=True):
             received.append(ctx.link.up(k, ctx.make_upload(k, start, model), phase=PHASE))
         return ClientModels(models).with_states(received)

@@ -21,7 +21,7 @@ Bytes of one client with n samples, d features and C classes: down its half netw
 Departures: labels are sent once, not in every round; the optimizers start again in every round, with one rate, and E_s
 stays the same; α weighs the answers on both sides (1 in the paper). The server's batches mix all clients' samples (the
 algorithm goes through client after client), and z_s are the logits after its last step (there: those of its last epoch,
-as it goes). The halves are those of the clients' own architecture (the paper has a ResNet-8 below and a ResNet-56 or
+as possible). The halves are those of the clients' own architecture (the paper has a ResNet-8 below and a ResNet-56 or
 110 above), so all clients have the same one, and all lower halves start alike, whatever `init` says. Features are those
 of the images as they are.
 """
@@ -36,18 +36,19 @@ from torch.nn import functional as F
 
 from ..errors import UsageError
 from ..models import Network, load_state, model_state
-from ..models.build import make_layer
+from ..models.build import make_initialised_layer
 from ..models.state import copy_model
+from ..tensor_types import Labels, Logits, Samples
 from ..training import ClientModels, run_in_chunks
-from ..training.distill import compute_kl_losses
-from ..training.loop import Loss
+from ..training.distill import compute_distillation_losses
+from ..training.loop import ClientLoss, Shard
 from .base import Context, Progress, Steps, knob, register
 from .context import check_finite
-from .fusefl.blocks import Client, make_network
+from .fusefl.blocks import ClientBlocks, make_network_of_layers
 from .local import LocalModels, LocalReport
-from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
-from .run_outputs import has_curve_point
-from .traffic import FLOAT, Sizes, Traffic
+from .parts.rounds import PHASE, Iterative, Rounds, make_local_epochs_knob
+from .run_outputs import should_record_curve_point
+from .traffic import FLOAT, FederationSizes, TrafficBytes
 
 
 @register(
@@ -68,16 +69,16 @@ class FedGKT(Iterative):
     sends_models = False
 
     rounds: int = knob(10, "Rounds", symbol="T", low=1, high=1000)
-    local_epochs: int = epochs_knob(4)
+    local_epochs: int = make_local_epochs_knob(4)
     server_epochs: int = knob(4, "Server epochs", low=1, high=1000)
     weight: float = knob(0.1, "Weight of answers", symbol="α", low=0, high=100)
     temperature: float = knob(3.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         down = sizes.classes * (self.rounds - 1)
         up = self.rounds * (sizes.numbers + sizes.classes) + 1
         total = sizes.models_down / 2 + FLOAT * sizes.samples * (down + up)
-        return Traffic(total, is_exact=False)
+        return TrafficBytes(total, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -92,15 +93,15 @@ class FedGKT(Iterative):
         server_recipe = replace(rounds.recipe, epochs=self.server_epochs)
         edges = []
         for model in rounds.models:
-            edges.append(make_lower_half(model, ctx.generator("fedgkt", "classifier")))
+            edges.append(copy_lower_half(model, ctx.generator("fedgkt", "classifier")))
         rounds.models = edges
         start = model_state(edges[0])
-        server = make_upper_half(ctx.initial_model())
+        server = copy_upper_half(ctx.initial_model())
         loss = make_transfer_loss(self.temperature)
         labels: dict[int, Tensor] = {}
         uploads: dict[int, Upload] = {}  # each client's last one
         for t in range(self.rounds):
-            participants = rounds.choose_clients(t)
+            participants = rounds.draw_participants(t)
             with ctx.server():
                 answers = {}
                 for k in participants:
@@ -118,20 +119,24 @@ class FedGKT(Iterative):
                     labels[k] = ctx.link.up(k, y.int(), phase="labels").long()
                     answer = x.new_zeros(len(y), ctx.classes)
                     weight = 0.0
-                shards.append(make_transfer_shard(x, y, answer, weight))
+                shards.append(make_shard_with_logits(x, y, answer, weight))
             yield from rounds.train_participants(t, shards, loss=loss)
             # Link: features and logits up.
             messages = []
-            for k, features in zip(participants, rounds.compute_features(), strict=True):
+            for k, features in zip(
+                participants, rounds.compute_features_of_participants(), strict=True
+            ):
                 messages.append((features, run_in_chunks(edges[k].classifier, features)))
-            for k, (features, logits) in zip(participants, rounds.send_up(messages), strict=True):
+            for k, (features, logits) in zip(
+                participants, rounds.upload_from_participants(messages), strict=True
+            ):
                 uploads[k] = Upload(features, logits, labels[k])
             # Server: train on their features, labels and logits.
             with ctx.server():
                 features = torch.cat([uploads[k].features for k in participants])
                 logits = torch.cat([uploads[k].logits for k in participants])
                 y = torch.cat([uploads[k].labels for k in participants])
-                shard = make_transfer_shard(features, y, logits, self.weight)
+                shard = make_shard_with_logits(features, y, logits, self.weight)
                 stream = f"fedgkt server {t}"
                 for _ in ctx.train(
                     [server], [shard], recipe=server_recipe, loss=loss, stream=stream, ids=None
@@ -142,7 +147,7 @@ class FedGKT(Iterative):
             for k in participants:
                 parameters += edges[k].parameters()
             check_finite(parameters, f"Round {t + 1}", rate)
-            if has_curve_point(t + 1, self.rounds):
+            if should_record_curve_point(t + 1, self.rounds):
                 networks = ClientModels([join_halves(edge, server) for edge in edges])
                 snapshot = LocalModels(networks, ctx.largest_client)
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
@@ -157,39 +162,43 @@ class Upload(NamedTuple):
     labels: Tensor
 
 
-def make_transfer_shard(
-    samples: Tensor, labels: Tensor, other_logits: Tensor, weight: float
-) -> tuple[Tensor, ...]:
+def make_shard_with_logits(
+    samples: Samples, labels: Labels, other_logits: Logits, weight: float
+) -> Shard:
     """A shard for `make_transfer_loss`: samples, labels, and for each sample the other side's logits and their
     weight."""
     return samples, labels, other_logits, other_logits.new_full((len(labels),), weight)
 
 
-def make_transfer_loss(temperature: float) -> Loss:
+def make_transfer_loss(temperature: float) -> ClientLoss:
     """CE + α τ² KL(softmax(others / τ) ‖ softmax(logits / τ)) of every sample, `[n]`; `others [n, C]`, `weight [n]`."""
 
     def loss(
         features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor
     ) -> Tensor:
         cross_entropy = F.cross_entropy(logits, labels, reduction="none")
-        return cross_entropy + weight * compute_kl_losses(others, logits, temperature)
+        return cross_entropy + weight * compute_distillation_losses(others, logits, temperature)
 
     return loss
 
 
-def make_lower_half(network: Network, stream: torch.Generator) -> Network:
-    """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
-    client = Client(network, 2)
-    size = prod(client.measure_borders()[0])
+def copy_lower_half(network: Network, stream: torch.Generator) -> Network:
+    """The network that a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
+    client = ClientBlocks(network, 2)
+    size = prod(client.measure_block_output_shapes()[0])
     like = network.classifier.weight
-    head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
-    return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
+    head: Any = make_initialised_layer(
+        nn.Linear, size, len(like), generator=stream, dtype_device_template=like
+    )
+    return make_network_of_layers(
+        [*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower")
+    )
 
 
-def make_upper_half(network: Network) -> Network:
-    """What the server trains: the second block, which reads flat features, and the network's classifier."""
-    client = Client(network, 2)
-    shape = client.measure_borders()[0]
+def copy_upper_half(network: Network) -> Network:
+    """The network that the server trains: the second block, which reads flat features, and the network's classifier."""
+    client = ClientBlocks(network, 2)
+    shape = client.measure_block_output_shapes()[0]
     if len(shape) == 1:
         return client.make_upper_network(1)
     return client.make_upper_network(1, [nn.Unflatten(1, shape)])
@@ -200,4 +209,4 @@ def join_halves(lower: Network, upper: Network) -> Network:
     lower = copy_model(lower)
     upper = copy_model(upper)
     architecture = (*upper.architecture, "joined")
-    return make_network([*lower.body, *upper.body], upper.classifier, architecture)
+    return make_network_of_layers([*lower.body, *upper.body], upper.classifier, architecture)

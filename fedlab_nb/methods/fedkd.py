@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
-from ..training.distill import LOSSES, choose_distillation_loss, distil
+from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil
 from .base import (
     NEEDS,
     Context,
@@ -30,15 +30,15 @@ from .base import (
     NetworkModel,
     Steps,
     knob,
+    make_server_model_knob,
     register,
     report_progress,
-    server_model_knob,
 )
 from .fedavg_multi import FedAvgMulti
-from .parts.frozen_ensemble import FrozenEnsemble, combine_logits, make_class_count_weights
-from .parts.images import make_snapshot, make_student
+from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, make_class_count_weights
+from .parts.images import copy_student_as_model, make_student
 from .parts.rounds import PHASE, Rounds
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register(
@@ -58,18 +58,22 @@ class FedKD(Method):
     epochs: int = knob(100, "Epochs", low=1, high=5000)
     batch: int = knob(64, "Batch", low=1, high=4096, log=True)
     server_lr: float = knob(0.01, "Server rate", low=1e-6, high=1, log=True)
-    loss: str = knob("kl", "Loss", options=LOSSES)
+    loss: LossName = knob("kl", "Loss", options=LOSSES)
     temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
     rounds_before: int = knob(0, "FedAvg before", low=0, high=1000)
     rounds_after: int = knob(0, "FedAvg after", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
-    server_model: str = server_model_knob()
+    server_model: str = make_server_model_knob()
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         rounds = self.rounds_before + self.rounds_after
         if rounds:
-            return Traffic(sizes.one_shot.bytes + 2 * rounds * sizes.models_up, is_exact=False)
-        return Traffic(sizes.one_shot.bytes + sizes.count_bytes_of_all(sizes.classes))
+            return TrafficBytes(
+                sizes.one_shot_bytes.bytes + 2 * rounds * sizes.models_up, is_exact=False
+            )
+        return TrafficBytes(
+            sizes.one_shot_bytes.bytes + sizes.count_bytes_from_all_clients(sizes.classes)
+        )
 
     def refuse(self, ctx: Context) -> None:
         if ctx.has_clients_architecture(self.server_model):
@@ -79,7 +83,7 @@ class FedKD(Method):
                 needs = NEEDS["one architecture"]
                 raise UsageError(f"fedkd.{name} needs {needs} and at the server; set it to 0.")
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
@@ -87,7 +91,7 @@ class FedKD(Method):
         start = None
         if self.rounds_before:
             rounds = self._make_fedavg_rounds(ctx, self.rounds_before)
-            start = yield from rounds.run_all(rounds.first_state)
+            start = yield from rounds.run_all_rounds(rounds.first_state)
             received = ctx.link.broadcast(start, phase=PHASE)
             models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
             clients = yield from ctx.further_training("further training", models, stream="fedkd")
@@ -98,7 +102,7 @@ class FedKD(Method):
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine_logits(logits, shares, normalise=False)
+            teacher = combine_client_logits(logits, shares, normalise=False)
             student = make_student(ctx, "fedkd", self.server_model)
             if start is not None:
                 load_state(student, start)
@@ -106,12 +110,14 @@ class FedKD(Method):
             loss = choose_distillation_loss(self.loss, self.temperature)
             stream = ctx.generator("fedkd", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
-            yield from report_progress("distillation", ticks, lambda: make_snapshot(student))
+            yield from report_progress(
+                "distillation", ticks, lambda: copy_student_as_model(student)
+            )
         if not self.rounds_after:
-            return make_snapshot(student)
+            return copy_student_as_model(student)
         rounds = self._make_fedavg_rounds(ctx, self.rounds_after)
-        yield from rounds.run_all(model_state(student))
+        yield from rounds.run_all_rounds(model_state(student))
         return rounds.result
 
-    def _make_fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
-        return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))
+    def _make_fedavg_rounds(self, ctx: Context, round_count: int) -> Rounds:
+        return Rounds(ctx, FedAvgMulti(rounds=round_count, local_epochs=self.local_epochs))

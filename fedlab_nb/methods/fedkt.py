@@ -13,7 +13,7 @@ a query costs 2 s γ, and the promise is to each *client* as a whole (the paper'
 counts; one sample moves one vote in each of the s cuttings, 2 γ each, and the promise is to each *sample* (L2). Either
 way the labels are all that the private data have told, and what is trained on them tells no more. But the students
 themselves go up without noise under `server`: the promise is to whoever sees the final model, not to the server.
-`compute_moments_epsilon` adds the costs up. Fewer `queries` cost less.
+`compute_worst_case_epsilon` adds the costs up. Fewer `queries` cost less.
 
 Departures: with t = 1 the one teacher is the student (but under `client`). Without noise, ties go to the higher mean
 probability, less than one vote; with noise they have probability zero. A client with fewer than t samples has a teacher
@@ -26,17 +26,19 @@ any voter would do; here every classifier is a network.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UsageError
+from ..methods.run_outputs import SentenceOnPrivacy
 from ..models import Network, model_state
 from ..models.state import copy_model
 from ..rng import draw_laplace_noise
-from ..training import ClientModels, Recipe, Tick, run_in_chunks, train_clients
+from ..tensor_types import Labels, Samples
+from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
 from ..training.loop import Shard
 from .base import (
     Context,
@@ -45,11 +47,18 @@ from .base import (
     Report,
     Steps,
     knob,
+    make_server_model_knob,
     register,
     report_progress,
-    server_model_knob,
 )
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
+
+TeacherLogits = Tensor  # [t, T, C] of a client's t teachers for T queries
+StudentLogits = Tensor  # [M, s, T, C] of each client's s students for T queries
+VoteCounts = Tensor  # [T, C], votes for each class without noise
+ProbabilityPerQuery = Tensor  # [T]
+MomentOrders = Tensor  # [L], the orders l of the moments
+LogMoments = Tensor  # [L] of one query or of all, or [T, L] of each query
 
 # -------------------------------------------------------------------------------------------------------- votes privacy
 # Noisy votes and their promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
@@ -75,65 +84,87 @@ from .traffic import Sizes, Traffic
 ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()
 
 
-def compute_moments_epsilon(per_query: float, queries: int, delta: float) -> float:
-    """ε at `delta` of `queries` answers of ε_0 = `per_query` each, whatever the votes were; at most the simple one."""
-    moments = queries * compute_worst_case_moments(per_query)
-    return _find_least_epsilon(moments, delta, per_query * queries)
+def compute_worst_case_epsilon(epsilon_per_query: float, query_count: int, delta: float) -> float:
+    """ε at `delta` of `query_count` answers of ε_0 = `epsilon_per_query` each, whatever the votes
+    were; at most the simple one."""
+    moments = query_count * compute_worst_case_log_moments(epsilon_per_query)
+    return _convert_log_moments_to_epsilon(moments, delta, epsilon_per_query * query_count)
 
 
-def compute_measured_epsilon(votes: Tensor, gamma: float, per_query: float, delta: float) -> float:
-    """ε at `delta` of these very `votes [T, C]` (counts without noise): small where they agree. It is not private."""
-    moments = compute_measured_moments(bound_change_probability(votes, gamma), per_query).sum(0)
-    return _find_least_epsilon(moments, delta, per_query * len(votes))
+def compute_data_dependent_epsilon(
+    vote_counts: VoteCounts, inverse_noise_scale: float, epsilon_per_query: float, delta: float
+) -> float:
+    """ε at `delta` of these very `vote_counts [T, C]` (counts without noise): small where they
+    agree. It is not private."""
+    moments = compute_data_dependent_log_moments(
+        bound_probability_of_changed_winner(vote_counts, inverse_noise_scale), epsilon_per_query
+    ).sum(0)
+    return _convert_log_moments_to_epsilon(moments, delta, epsilon_per_query * len(vote_counts))
 
 
-def compute_worst_case_moments(per_query: float, orders: Tensor = ORDERS) -> Tensor:
+def compute_worst_case_log_moments(
+    epsilon_per_query: float, orders: MomentOrders = ORDERS
+) -> LogMoments:
     """α(l) of one query, whatever the votes were, `[L]`."""
-    return torch.minimum(per_query**2 * orders * (orders + 1) / 2, per_query * orders)
+    return torch.minimum(
+        epsilon_per_query**2 * orders * (orders + 1) / 2, epsilon_per_query * orders
+    )
 
 
-def bound_change_probability(votes: Tensor, gamma: float) -> Tensor:
+def bound_probability_of_changed_winner(
+    vote_counts: VoteCounts, inverse_noise_scale: float
+) -> ProbabilityPerQuery:
     """q `[T]`: an upper bound of the probability that noise changes the most voted class (PATE, lemma 4)."""
-    votes = votes.double().cpu()
-    most, winner = votes.max(1, keepdim=True)
-    gap = gamma * (most - votes)
+    vote_counts = vote_counts.double().cpu()
+    most_votes, winner = vote_counts.max(1, keepdim=True)
+    gap = inverse_noise_scale * (most_votes - vote_counts)
     terms = (2 + gap) / (4 * gap.exp())
     return (terms.sum(1) - terms.gather(1, winner)[:, 0]).clamp(max=1.0)
 
 
-def compute_measured_moments(
-    change_probability: Tensor, per_query: float, orders: Tensor = ORDERS
-) -> Tensor:
+def compute_data_dependent_log_moments(
+    change_probability: ProbabilityPerQuery, epsilon_per_query: float, orders: MomentOrders = ORDERS
+) -> LogMoments:
     """α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE, theorem 3)."""
     change_probability = change_probability[:, None]
-    e = math.exp(min(per_query, 700.0))  # e^ε_0, which must not overflow
+    e = math.exp(min(epsilon_per_query, 700.0))  # e^ε_0, which must not overflow
     if e > 1:
         applies = change_probability < (e - 1) / (e * e - 1)
     else:
         applies = torch.zeros_like(change_probability, dtype=torch.bool)
     small = torch.where(applies, change_probability, 0.0)
     log_stays = (1 - small).log() + orders * ((1 - small).log() - (1 - e * small).log())
-    alpha = torch.logaddexp(log_stays, small.log() + per_query * orders)
-    worst_case = compute_worst_case_moments(per_query, orders)
+    alpha = torch.logaddexp(log_stays, small.log() + epsilon_per_query * orders)
+    worst_case = compute_worst_case_log_moments(epsilon_per_query, orders)
     return torch.where(applies, torch.minimum(alpha, worst_case), worst_case)
 
 
-def _find_least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
-    """The ε of these moments `[L]` with the best l; `simple`, that of simple composition, where it is smaller."""
-    epsilons = (moments + math.log(1 / delta)) / ORDERS
-    return min(float(epsilons.min()), simple)
+def _convert_log_moments_to_epsilon(
+    log_moments: LogMoments, delta: float, epsilon_of_simple_composition: float
+) -> float:
+    """The smallest ε that these moments `[L]` give, over all l; at most that of simple composition."""
+    epsilons = (log_moments + math.log(1 / delta)) / ORDERS
+    return min(float(epsilons.min()), epsilon_of_simple_composition)
 
 
-PRIVACY = ("none", "server", "client")
+PrivacyPlace = Literal["none", "server", "client"]
+PRIVACY: tuple[PrivacyPlace, ...] = get_args(PrivacyPlace)
 MOST_STUDENTS = 10_000  # of all clients
 
 
 @dataclass(frozen=True, eq=False)
 class FedKTReport(Report):
-    """queries: public samples that were labelled;   consistent: share of (client, query) whose students agree
+    """The agreement of the votes, and their cost in privacy.
 
-    With noise: epsilon_simple, epsilon (moments, at `delta`), and epsilon_measured, that of these very votes (not
-    private itself; for privacy=server alone);   changed: share of the server's labels that its noise has changed
+    queries: public samples that were labelled
+    consistent: share of (client, query) whose students agree
+
+    With noise:
+
+    epsilon_simple: ε by simple composition
+    epsilon: ε by the moments, at `delta`
+    epsilon_measured: ε of these very votes, for privacy=server; this number is not private itself
+    changed: share of the server's labels that its noise has changed
     """
 
     queries: int | None = None
@@ -151,6 +182,13 @@ class Partition(NamedTuple):
     client: int
     student: int
     parts: list[Shard]
+
+
+class VotedLabels(NamedTuple):
+    """Labels `[T]` of the queries, and what the votes cost in privacy."""
+
+    labels: Tensor
+    report: FedKTReport
 
 
 @register(
@@ -173,29 +211,29 @@ class FedKT(Method):
     teachers: int = knob(2, "Teachers per student", low=1, high=100)
     consistent: bool = knob(True, "Consistent voting")
     epochs: int = knob(40, "Epochs", low=1, high=5000)
-    privacy: str = knob("none", "Noise", options=PRIVACY)
+    privacy: PrivacyPlace = knob("none", "Noise", options=PRIVACY)
     gamma: float = knob(0.5, "Inverse noise", low=1e-4, high=1e6, log=True)
     delta: float = knob(1e-5, "Failure δ", low=1e-12, high=0.1, log=True)
     queries: int = knob(0, "Queries", low=0)
-    server_model: str = server_model_knob()
+    server_model: str = make_server_model_knob()
 
     report = FedKTReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return Traffic(self.students * sizes.models_up)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return TrafficBytes(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
-        most = MOST_STUDENTS // ctx.clients_count
-        if self.students > most:
+        most_partitions = MOST_STUDENTS // ctx.clients_count
+        if self.students > most_partitions:
             raise UsageError(
-                f"fedkt.students is {self.students}, but 10,000 in all allow {most} here."
+                f"fedkt.students is {self.students}, but 10,000 in all allow {most_partitions} here."
             )
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         return float(recipe.epochs * self.students)
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         if self.privacy == "none":
             return self.info.leaks
         if self.privacy == "server":
@@ -207,17 +245,21 @@ class FedKT(Method):
         # Clients: teachers on parts of their samples.
         partitions: list[Partition] = []
         for k in range(ctx.clients_count):
-            partitions += self._draw_partitions(ctx, k)
+            partitions += self._partition_client_samples_for_students(ctx, k)
         teachers = []
         shards: list[Shard] = []
         for partition in partitions:
             for j, part in enumerate(partition.parts):
                 teachers.append(
-                    self._new_network(ctx, "teacher", partition.student, partition.client, j)
+                    self._make_untrained_network(
+                        ctx, "teacher", partition.student, partition.client, j
+                    )
                 )
                 shards.append(part)
-        starts = self._copy_starts(ctx, teachers)
-        yield from report_progress("teachers", self._train(ctx, "teachers", teachers, shards))
+        starts = self._copy_models_of_poisoned_clients(ctx, teachers)
+        yield from report_progress(
+            "teachers", self._train_networks(ctx, "teachers", teachers, shards)
+        )
         # Clients: the teachers' votes, and the students that learn these.
         labels = []
         first = 0
@@ -226,17 +268,19 @@ class FedKT(Method):
             first += len(members)
             logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
-            labels.append(self.label_samples(logits, stream))
+            labels.append(self.vote_on_labels(logits, stream))
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = []
             for partition in partitions:
                 students.append(
-                    self._new_network(ctx, "student", partition.student, partition.client)
+                    self._make_untrained_network(
+                        ctx, "student", partition.student, partition.client
+                    )
                 )
-            starts = self._copy_starts(ctx, students)
+            starts = self._copy_models_of_poisoned_clients(ctx, students)
             shards = [(x, y) for y in labels]
-            ticks = self._train(ctx, "students", students, shards, self.epochs)
+            ticks = self._train_networks(ctx, "students", students, shards, self.epochs)
             yield from report_progress("students", ticks)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
@@ -248,10 +292,10 @@ class FedKT(Method):
         with ctx.server():
             uploaded = ClientModels(students).with_states(received)
             logits = uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
-            y, report = self.aggregate_votes(ctx, logits)
+            y, report = self.label_by_noisy_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
-            ticks = self._train(ctx, "final", [final], [(x, y)], self.epochs)
+            ticks = self._train_networks(ctx, "final", [final], [(x, y)], self.epochs)
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: NetworkModel(final, report)
@@ -259,7 +303,7 @@ class FedKT(Method):
             )
 
     # ------------------------------------------------------------------ client part
-    def _choose_query_samples(self, ctx: Context) -> Tensor:
+    def _choose_query_samples(self, ctx: Context) -> Samples:
         """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
         if not 0 < self.queries < len(ctx.public):
             return ctx.public
@@ -267,7 +311,7 @@ class FedKT(Method):
         rows = order[: self.queries]
         return ctx.public[rows.to(ctx.device)]
 
-    def _draw_partitions(self, ctx: Context, client: int) -> list[Partition]:
+    def _partition_client_samples_for_students(self, ctx: Context, client: int) -> list[Partition]:
         """Client k's samples in t parts (in fewer where it has fewer), once for each of its students."""
         x, y = ctx.private.train(client)
         partitions = []
@@ -282,32 +326,45 @@ class FedKT(Method):
             partitions.append(Partition(client, i, parts))
         return partitions
 
-    def label_samples(self, logits: Tensor, stream: torch.Generator) -> Tensor:
+    def vote_on_labels(self, teacher_logits: TeacherLogits, stream: torch.Generator) -> Labels:
         """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
-        votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
+        votes = F.one_hot(teacher_logits.argmax(-1), teacher_logits.shape[-1]).sum(0)
         if self.privacy == "client":
-            noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(logits)
+            noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(teacher_logits)
             return (votes + noise).argmax(1)
         # Ties go to the higher mean probability.
-        return (votes + logits.softmax(-1).mean(0)).argmax(1)
+        return (votes + teacher_logits.softmax(-1).mean(0)).argmax(1)
 
-    def _new_network(
-        self, ctx: Context, role: str, index: int, client: int, *names: int
+    def _make_untrained_network(
+        self,
+        ctx: Context,
+        role: Literal["teacher", "student"],
+        index: int,
+        client: int,
+        *stream_names: int,
     ) -> Network:
         """A network of client k's architecture, with first weights of its own, for its student i."""
         return ctx.build(
-            ctx.architectures[client], ctx.generator("fedkt", role, index, client, *names)
+            ctx.architectures[client], ctx.generator("fedkt", role, index, client, *stream_names)
         )
 
-    def _copy_starts(self, ctx: Context, models: list[Network]) -> list[Network]:
-        """The untrained models; copied only where a poisoned client needs them after training."""
+    def _copy_models_of_poisoned_clients(
+        self, ctx: Context, models: list[Network]
+    ) -> list[Network]:
+        """Copies of the untrained models of poisoned clients, which need them after training; the
+        others as they are."""
         if ctx.poison.changes_models:
             return [copy_model(model) for model in models]
         return models
 
-    def _train(
-        self, ctx: Context, role: str, models: list[Network], shards: list[Shard], epochs: int = 0
-    ) -> Iterator[Tick]:
+    def _train_networks(
+        self,
+        ctx: Context,
+        role: Literal["teachers", "students", "final"],
+        models: list[Network],
+        shards: list[Shard],
+        epochs: int = 0,
+    ) -> Iterator[EpochProgress]:
         """All of them together, as a stack where that is faster.
 
         `epochs`: on public samples; 0: as the recipe says, on private ones.
@@ -320,20 +377,20 @@ class FedKT(Method):
         )
 
     # ------------------------------------------------------------------ server part
-    def aggregate_votes(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
+    def label_by_noisy_votes(self, ctx: Context, student_logits: StudentLogits) -> VotedLabels:
         """Labels `[T]` from the students' logits `[M, s, T, C]`, and the ε that all votes cost."""
-        answers = logits.argmax(-1)
+        answers = student_logits.argmax(-1)
         agree = (answers == answers[:, :1]).all(1)  # [M, T]
-        student_votes = F.one_hot(answers, logits.shape[-1])
+        student_votes = F.one_hot(answers, student_logits.shape[-1])
         if self.consistent:
             student_votes = student_votes * agree[:, None, :, None]
         votes = student_votes.sum((0, 1))  # [T, C]
         report = FedKTReport(len(votes), float(agree.double().mean()))
         # Ties go to the higher mean probability.
-        labels = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
+        labels = (votes + student_logits.softmax(-1).mean((0, 1))).argmax(1)
         if self.privacy == "none":
-            return labels, report
-        students = logits.shape[1]
+            return VotedLabels(labels, report)
+        students = student_logits.shape[1]
         queries = len(votes)
         per_query = 2 * self.gamma
         if self.privacy == "server":
@@ -343,14 +400,14 @@ class FedKT(Method):
             noisy_labels = (votes + noise.to(votes.device)).argmax(1)
             changed = float((noisy_labels != labels).double().mean())
             labels = noisy_labels
-            measured = compute_measured_epsilon(votes, self.gamma, per_query, self.delta)
+            measured = compute_data_dependent_epsilon(votes, self.gamma, per_query, self.delta)
             report = replace(report, epsilon_measured=measured, changed=changed)
         else:
             queries *= students
         report = replace(
             report,
-            epsilon=compute_moments_epsilon(per_query, queries, self.delta),
+            epsilon=compute_worst_case_epsilon(per_query, queries, self.delta),
             epsilon_simple=per_query * queries,
             delta=self.delta,
         )
-        return labels, report
+        return VotedLabels(labels, report)

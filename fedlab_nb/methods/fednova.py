@@ -42,10 +42,12 @@ class FedNova(Iterative):
         momentum = {name: torch.zeros_like(value) for name, value in parameters.items()}  # m
 
         def server(state: State, ends: list[State]) -> State:
-            w = rounds.shares
-            a = [count_effective_steps(n, rounds.recipe) for n in rounds.sizes]  # ‖a_k‖₁
+            w = rounds.participant_shares
+            a = [
+                count_effective_steps(n, rounds.recipe) for n in rounds.participant_sample_counts
+            ]  # ‖a_k‖₁
             j_eff = sum(w_k * a_k for w_k, a_k in zip(w, a, strict=True))
-            new_state = rounds.average_ends(state, ends)
+            new_state = rounds.average_client_states(state, ends)
             for name in momentum:
                 mean = sum(
                     w_k / a_k * (state[name] - end[name])
@@ -56,5 +58,5 @@ class FedNova(Iterative):
             return new_state
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: normalise, average, scale back.
-        yield from rounds.run_all(rounds.first_state, server=server)
+        yield from rounds.run_all_rounds(rounds.first_state, server=server)
         return rounds.result

@@ -1,6 +1,6 @@
 """FedOV: clients learn to answer "unknown", and only those that know a sample vote on it (Diao et al., ICLR 2023).
 
-A client that never saw a class is confident all the same, and outvotes the others. So every client trains with
+A client that never saw a class is confident nevertheless, and outvotes the others. So every client trains with
 one class more: C known ones and "unknown", for which it makes outliers by destroying its own samples. One upload. The
 server's answer:
 
@@ -23,115 +23,130 @@ In FedLPA's Table 17 FedOV leads after few local epochs and FedLPA after many.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from ..models import Network
+from ..tensor_types import ClassScores, Images, Samples, SingleImage
 from ..training import ClientModels
 from ..training.local import choose_curve_epochs
 from ..training.loop import Shard
-from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
-from .traffic import Sizes, Traffic
+from .base import (
+    Context,
+    EnsembleModel,
+    GlobalModel,
+    Method,
+    Progress,
+    Steps,
+    knob,
+    register,
+)
+from .traffic import FederationSizes, TrafficBytes
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
 #
 # Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features and
-# recordings are destroyed by taking each number from a random sample of the client. `move_to_known` moves outliers
-# towards samples that the client's model takes for known.
+# recordings are destroyed by taking each number from a random sample of the client.
+# `move_outliers_towards_known_classes` moves outliers towards samples that the client's model takes
+# for known.
 
 LARGEST = 0.6  # side of a patch, as a share of the image's
 SMALLEST = 0.25
-STEP = 0.002  # of `move_to_known`, in the samples' own units (FedOV's code)
+STEP = 0.002  # of `move_outliers_towards_known_classes`, in the samples' own units (FedOV's code)
 
 
-def make_outliers(images: Tensor, stream: torch.Generator) -> Tensor:
+def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
     """One outlier for each of `images [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
     if images.dim() < 4:
-        return _mix_columns(images.flatten(1), stream).view_as(images)
+        return _shuffle_each_column(images.flatten(1), stream).view_as(images)
     ways = torch.randint(len(WAYS), (len(images),), generator=stream).tolist()
     if not len(images):
         return images
     outliers = []
-    for i, way in enumerate(ways):
-        destroy = WAYS[way]
+    for i, make_outlier in enumerate(ways):
+        destroy = WAYS[make_outlier]
         outliers.append(destroy(images, i, stream))
     return torch.stack(outliers)
 
 
-def move_to_known(
+def move_outliers_towards_known_classes(
     model: nn.Module,
-    images: Tensor,
-    unknown: int,
+    images: Images,
+    unknown_class: int,
     steps: int,
-    step: float = STEP,
-    chunk: int = 1024,
-) -> Tensor:
+    step_size: float = STEP,
+    chunk_size: int = 1024,
+) -> Images:
     """Outliers `images [n, ...]`, made harder: less unknown to the model.
 
-    They are moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class `unknown`: each
-    number by steps * step at most. The model runs in eval mode and is left as it was.
+    They are moved `steps` times by `step_size` along the sign of the gradient of the cross-entropy
+    to class `unknown_class`: each number by steps * step_size at most. The model runs in eval mode and
+    is left as it was.
     """
     if not len(images):
         return images
     was_training = model.training
     model.eval()
     chunks = []
-    for outliers in images.split(chunk):
+    for outliers in images.split(chunk_size):
         outliers = outliers.clone()
-        labels = torch.full((len(outliers),), unknown, device=images.device)
+        labels = torch.full((len(outliers),), unknown_class, device=images.device)
         for _ in range(steps):
             outliers.requires_grad_()
             with torch.enable_grad():
                 loss = F.cross_entropy(model(outliers), labels, reduction="sum")
             (gradient,) = torch.autograd.grad(loss, outliers)
-            outliers = outliers.detach() + step * gradient.sign()
+            outliers = outliers.detach() + step_size * gradient.sign()
         chunks.append(outliers)
     model.train(was_training)
     return torch.cat(chunks)
 
 
-def cut_and_paste_patch(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
+def cut_and_paste_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
     """A patch of the image, copied to another place in it."""
-    top, left, height, width = _draw_patch(images, stream)
+    top, left, height, width = _draw_patch_position(images, stream)
     new_top, new_left = _draw_corner(images, height, width, stream)
-    patch = images[row, :, top : top + height, left : left + width]
-    image = images[row].clone()
+    patch = images[image_index, :, top : top + height, left : left + width]
+    image = images[image_index].clone()
     image[:, new_top : new_top + height, new_left : new_left + width] = patch
     return image
 
 
-def erase_patch(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
+def erase_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
     """A patch replaced by noise, uniform over the image's own range."""
-    top, left, height, width = _draw_patch(images, stream)
-    image = images[row].clone()
-    low = images[row].min()
-    high = images[row].max()
+    top, left, height, width = _draw_patch_position(images, stream)
+    image = images[image_index].clone()
+    low = images[image_index].min()
+    high = images[image_index].max()
     noise = torch.rand(len(image), height, width, generator=stream).to(image)
     image[:, top : top + height, left : left + width] = low + noise * (high - low)
     return image
 
 
-def shuffle_quarters(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
+def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
     """The four quarters in another order; an odd last row or column stays."""
     height, width = (side // 2 for side in images.shape[2:])
     corners = [(0, 0), (0, width), (height, 0), (height, width)]
     shift = int(torch.randint(1, 4, (), generator=stream))
-    image = images[row].clone()
+    image = images[image_index].clone()
     for quarter, (top, left) in enumerate(corners):
         old_top, old_left = corners[(quarter + shift) % 4]
-        old_quarter = images[row, :, old_top : old_top + height, old_left : old_left + width]
+        old_quarter = images[
+            image_index, :, old_top : old_top + height, old_left : old_left + width
+        ]
         image[:, top : top + height, left : left + width] = old_quarter
     return image
 
 
-def join_image_halves(images: Tensor, row: int, stream: torch.Generator) -> Tensor:
+def join_image_halves(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
     """The upper (or left) half of the image, and the other half of another of the client's images, upside down."""
     other = images[int(torch.randint(len(images), (), generator=stream))].flip(1, 2)
     keeps_upper = bool(torch.randint(2, (), generator=stream))
-    image = images[row].clone()
+    image = images[image_index].clone()
     if keeps_upper:
         middle = images.shape[2] // 2
         image[:, middle:] = other[:, middle:]
@@ -144,25 +159,39 @@ def join_image_halves(images: Tensor, row: int, stream: torch.Generator) -> Tens
 WAYS = (cut_and_paste_patch, erase_patch, shuffle_quarters, join_image_halves)
 
 
-def _draw_patch(images: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
+class PatchPosition(NamedTuple):
+    """A rectangle of an image, in pixels."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+def _draw_patch_position(images: Images, stream: torch.Generator) -> PatchPosition:
     """Top, left, height and width of a random patch."""
     shares = (SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)).tolist()
     height = max(1, round(shares[0] * images.shape[2]))
     width = max(1, round(shares[1] * images.shape[3]))
     top, left = _draw_corner(images, height, width, stream)
-    return top, left, height, width
+    return PatchPosition(top, left, height, width)
 
 
-def _draw_corner(
-    images: Tensor, height: int, width: int, stream: torch.Generator
-) -> tuple[int, int]:
+class PatchCorner(NamedTuple):
+    """The corner of a patch in an image, in pixels."""
+
+    top: int
+    left: int
+
+
+def _draw_corner(images: Images, height: int, width: int, stream: torch.Generator) -> PatchCorner:
     """Top and left of a random place for a patch of that size."""
     top = int(torch.randint(images.shape[2] - height + 1, (), generator=stream))
     left = int(torch.randint(images.shape[3] - width + 1, (), generator=stream))
-    return top, left
+    return PatchCorner(top, left)
 
 
-def _mix_columns(samples: Tensor, stream: torch.Generator) -> Tensor:
+def _shuffle_each_column(samples: Samples, stream: torch.Generator) -> Samples:
     """Rows `[n, d]` whose numbers come each from a random row of the same column."""
     n, d = samples.shape
     rows = torch.randint(max(n, 1), (n, d), generator=stream).to(samples.device)
@@ -185,8 +214,8 @@ class OpenSetVote(EnsembleModel):
         self.voters = voters
         self.score_kind = "log-probabilities"
 
-    def logits(self, x: Tensor) -> Tensor:
-        log_p = self.client_logits(x).log_softmax(-1)
+    def logits(self, samples: Samples) -> ClassScores:
+        log_p = self.client_logits(samples).log_softmax(-1)
         if 0 < self.voters < len(log_p):
             log_unknown = log_p[..., -1]
             voters = log_unknown.topk(self.voters, 0, largest=False).indices  # [v, N]
@@ -214,9 +243,9 @@ class FedOV(Method):
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        one_output_more = sizes.count_bytes_of_all(sizes.features + 1)
-        return Traffic(2 * (sizes.models_up + one_output_more))
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        one_output_more = sizes.count_bytes_from_all_clients(sizes.features + 1)
+        return TrafficBytes(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
@@ -224,8 +253,8 @@ class FedOV(Method):
         for name, shape, classes, width in ctx.architectures:
             architectures.append((name, shape, classes + 1, width))
         models = ctx.send_initial_models(architectures, "fedov")
-        starts = ctx.copy_poisoned_starts(models)
-        yield from self._train(ctx, models)
+        starts = ctx.copy_initial_states_of_poisoned_clients(models)
+        yield from self._train_with_outliers(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
@@ -233,48 +262,57 @@ class FedOV(Method):
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 
-    def _train(self, ctx: Context, models: list[Network]) -> Steps[None]:
+    def _train_with_outliers(self, ctx: Context, models: list[Network]) -> Steps[None]:
         """All epochs with the same outliers, or one epoch after the other, each with new ones."""
         epochs = ctx.recipe.epochs
         streams = [ctx.generator("fedov", "outliers", k) for k in range(ctx.clients_count)]
         if not self.fresh and not self.adversarial:
-            shards = yield from self._make_shards(ctx, models, streams, 0, len(models))
+            shards = yield from self._make_shards_with_outliers(
+                ctx, models, streams, 0, len(models)
+            )
             for tick in ctx.train(models, shards, stream="fedov"):
-                snapshot = self._make_snapshot(models) if tick.fresh else None
+                snapshot = self._make_snapshot(models) if tick.has_current_models else None
                 yield Progress("open-set training", tick.done, epochs, model=snapshot)
             return
         for epoch in range(epochs):
             done = epoch * len(models)
             total = epochs * len(models)
-            shards = yield from self._make_shards(ctx, models, streams, done, total)
+            shards = yield from self._make_shards_with_outliers(ctx, models, streams, done, total)
             recipe = replace(
-                ctx.recipe, epochs=1, lr=ctx.recipe.lr_at(epoch), schedule="constant", lr_min=0
+                ctx.recipe,
+                epochs=1,
+                lr=ctx.recipe.compute_learning_rate(epoch),
+                schedule="constant",
+                lr_min=0,
             )
             stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
-                has_point = tick.fresh and epoch + 1 in choose_curve_epochs(epochs)
+                has_point = tick.has_current_models and epoch + 1 in choose_curve_epochs(epochs)
                 snapshot = self._make_snapshot(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
 
-    def _make_shards(
+    def _make_shards_with_outliers(
         self,
         ctx: Context,
         models: list[Network],
         streams: list[torch.Generator],
-        done: int,
-        total: int,
+        progress_done: int,
+        progress_total: int,
     ) -> Steps[list[Shard]]:
-        """Each client's samples and outliers; `done` of `total`: the progress so far."""
+        """Each client's samples and outliers; `progress_done` of `progress_total`: the progress so
+        far."""
         shards: list[Shard] = []
         for k, model in enumerate(models):
             x, y = ctx.private.train(k)
-            outliers = torch.cat([make_outliers(x, streams[k]) for _ in range(self.ratio)])
+            outliers = torch.cat([make_outlier_images(x, streams[k]) for _ in range(self.ratio)])
             if self.adversarial:
-                harder = move_to_known(model, outliers, ctx.classes, self.adversarial)
+                harder = move_outliers_towards_known_classes(
+                    model, outliers, ctx.classes, self.adversarial
+                )
                 outliers = torch.cat([outliers, harder])
             unknown = y.new_full((len(outliers),), ctx.classes)
             shards.append((torch.cat([x, outliers]), torch.cat([y, unknown])))
-            yield Progress("outliers", done + k + 1, total)
+            yield Progress("outliers", progress_done + k + 1, progress_total)
         return shards
 
     def _make_snapshot(self, models: list[Network]) -> OpenSetVote:

@@ -11,7 +11,7 @@ client makes E epochs.
 import torch
 from torch import Tensor
 
-from ..training.loop import Adjust
+from ..training.loop import GradientAdjustment
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
@@ -29,11 +29,11 @@ class FedProx(Iterative):
             return {"adjust": make_proximal_adjustment(self.mu, rounds.select_parameters(anchor))}
 
         # Clients: E epochs from θ_t, pulled back to θ_t. Server: the weighted average.
-        yield from rounds.run_all(rounds.first_state, pull_back)
+        yield from rounds.run_all_rounds(rounds.first_state, pull_back)
         return rounds.result
 
 
-def make_proximal_adjustment(mu: float, anchor: State) -> Adjust:
+def make_proximal_adjustment(mu: float, anchor: State) -> GradientAdjustment:
     """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
     def adjust(

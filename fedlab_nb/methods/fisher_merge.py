@@ -1,48 +1,60 @@
-"""Fisher merging: average the weights, each number by how sure its client is of it (Matena & Raffel, NeurIPS 2022).
+"""Fisher merging: a weighted average of the models in which a client's weights count by how certain it is of each
+(Matena & Raffel, NeurIPS 2022).
 
-Around its trained weights θ_k a client's posterior is taken as a Gaussian with a diagonal precision, the diagonal of
-the Fisher matrix, F_k = E_x E_y (∂ log p(y|x, θ_k)/∂θ)². The product of the Gaussians has its mean at
+A client's posterior is approximated by a Gaussian around its trained weights θ_k. Its precision is the diagonal of the
+Fisher matrix, F_k = E_x E_y (∂ log p(y|x, θ_k)/∂θ)². The product of these Gaussians has its mean at
 
     θ̄ = Σ_k w_k (F_k + λ_damp) θ_k / Σ_k w_k (F_k + λ_damp),          element by element.
 
-labels="model", Matena & Raffel's: y ~ p(y|x, θ_k), the model's own prediction. With up to MOST classes the expectation
-over y is exact (a pass a class), with more one label a sample is drawn. labels="true": the samples' own labels, the
-"empirical" Fisher, as in FedLPA; this is the "DiagonalFisher" baseline of its paper. λ_damp, the prior, decides where
-no client's data do: there, and everywhere for λ_damp → ∞, it is the weighted average. Traffic of one client: 4d down,
-2·4d up. FedLPA's *factor diagonals* (`solve_layer_with` in `fedlpa/server.py`) are something else: the diagonals of A
-and B, damped.
+labels="model", as in Matena & Raffel: y ~ p(y|x, θ_k), the model's own prediction. With up to MOST classes the
+expectation over y is exact and takes one pass for each class; with more classes, one label is drawn for each sample.
+labels="true": the samples' own labels, which gives the "empirical" Fisher of FedLPA and the "DiagonalFisher" baseline
+of its paper. λ_damp acts as a prior: for a weight that no client's data determine, and for all weights as
+λ_damp → ∞, the result is the plain weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor
+diagonals* (`solve_layer_with` in `fedlpa/server.py`) are something else: the damped diagonals of A and B.
 
-Departures: λ_damp is added to Matena & Raffel's formula, which replaces a Fisher of 0 by a small number. w_k = n_k/N,
-as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives no λ_damp. Batch norm's
-running statistics have no Fisher and are averaged with w_k.
+Departures: λ_damp is ours; Matena & Raffel instead replace a Fisher value of 0 by a small number, and FedLPA's paper
+gives no λ_damp. w_k = n_k/N, as everywhere here; in the paper these weights are free. Batch norm's running statistics
+have no Fisher value and are averaged with w_k.
 
-A diagonal cannot know that two networks order units differently, so it needs a common start. Test accuracies on the
-digits, beside averaging and FedLPA: course/fedlpa/figures.toml.
+A diagonal cannot know that two networks order their units differently, so the clients must start from the same weights.
+Test accuracies on the digits, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import choose
-from ..models.state import copy_model
+from ..models.state import ModelState, copy_model
+from ..tensor_types import FeatureMaps, Labels, LayerMatrix, Samples, TensorsByName
 from ..training.evaluate import run_in_chunks
-from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Steps,
+    knob,
+    register,
+    weighted_mean,
+)
 from .parts.kronecker import (
+    append_bias_column,
+    copy_state_with_layers,
     find_factor_layers,
     flatten_inputs,
     flatten_outputs,
-    join_bias,
     record_inputs_and_gradients,
-    replace_layers,
 )
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
-LABELS = ("model", "true")
+LabelSource = Literal["model", "true"]
+LABELS: tuple[LabelSource, ...] = get_args(LabelSource)
 MOST = 32  # classes up to which the expectation over the model's labels is a sum
 
 
@@ -63,11 +75,11 @@ class FisherMerge(Method):
 
     damping: float = knob(1e-6, "Damping", symbol="λ_damp", low=1e-12, high=1e3, log=True)
 
-    labels: str = knob("model", "Labels", options=LABELS)
+    labels: LabelSource = knob("model", "Labels", options=LABELS)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         fisher = sizes.clients * sizes.parameter_bytes
-        return Traffic(sizes.one_shot.bytes + fisher)
+        return TrafficBytes(sizes.one_shot_bytes.bytes + fisher)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.
@@ -77,7 +89,7 @@ class FisherMerge(Method):
             x, y = ctx.private.train(k)
             stream = ctx.generator("fisher_merge", "labels", k)
             fisher = compute_diagonal_fisher(
-                clients.module(k), x, y, labels=self.labels, stream=stream
+                clients.module(k), x, y, label_source=self.labels, stream=stream
             )
             return {"state": clients.state(k), "fisher": fisher}
 
@@ -92,103 +104,138 @@ class FisherMerge(Method):
             )
 
 
-ByName = Mapping[str, Tensor]
+NamedTensors = Mapping[str, Tensor]
 
 
 def merge_by_fisher(
-    states: Sequence[ByName], fishers: Sequence[ByName], weights: Sequence[float], damping: float
-) -> dict[str, Tensor]:
-    """θ̄ from the clients' states and Fisher diagonals (by parameter); entries without one are averaged."""
-    merged = weighted_mean(states, weights)
-    for name in fishers[0]:
+    client_states: Sequence[NamedTensors],
+    client_fishers: Sequence[NamedTensors],
+    client_weights: Sequence[float],
+    damping: float,
+) -> ModelState:
+    """θ̄ from the clients' states and Fisher diagonals; a tensor without a diagonal is averaged with the weights."""
+    merged = weighted_mean(client_states, client_weights)
+    total_weight = sum(client_weights)
+    for name in client_fishers[0]:
         precisions = []
-        for w, fisher in zip(weights, fishers, strict=True):
-            precisions.append(w / sum(weights) * (fisher[name] + damping))
+        for weight, fisher in zip(client_weights, client_fishers, strict=True):
+            precisions.append(weight / total_weight * (fisher[name] + damping))
         total = torch.zeros_like(merged[name])
-        for precision, state in zip(precisions, states, strict=True):
+        for precision, state in zip(precisions, client_states, strict=True):
             total = total + precision * state[name]
         merged[name] = total / sum(precisions)
     return merged
 
 
 def compute_diagonal_fisher(
-    module: nn.Module, samples: Tensor, y: Tensor, *, labels: str = "true", stream: torch.Generator | None = None,
+    module: nn.Module,
+    samples: Samples,
+    true_labels: Labels,
+    *,
+    label_source: LabelSource = "true",
+    stream: torch.Generator | None = None,
     batch_size: int = 32,
-) -> dict[str, Tensor]:  # fmt: skip
+) -> TensorsByName:
     """`F = 1/n Σ_s E_y (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with label y, at θ as it is.
 
-    `samples [n, ...]`, `y [n]`; `labels`: one of LABELS (UsageError for another), "model" draws from `stream` (a CPU
-    generator) beyond MOST classes. Linear, Conv2d, BatchNorm2d and GroupNorm have one. The module runs in eval mode and
-    is left as it was; `batch_size` only bounds the memory. Not the square of the mean gradient: gradients are taken
-    sample by sample, put together by hand from what passes through each layer, since a sample's gradient of a layer's
-    weights is the sum, over the layer's positions, of output gradient times input.
+    samples, true_labels: `[n, ...]` and `[n]`
+    label_source: one of LABELS (UsageError for another); with more than MOST classes, "model" draws
+        the labels from `stream`, a CPU generator
+    batch_size: only bounds the memory
+
+    Only parameters of Linear, Conv2d, BatchNorm2d and GroupNorm layers are included. The module runs
+    in eval mode and is left as it was.
+
+    This is the mean of the squared gradients, not the square of the mean gradient, so each sample's
+    own gradient is needed. It is computed from what passes through each layer: a sample's gradient of
+    a layer's weights is the sum, over the layer's positions, of output gradient times input.
     """
-    choose("labels of the Fisher", labels, LABELS)
+    choose("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
-    find_factor_layers(module)  # refuses convolutions with groups
+    find_factor_layers(module)  # called for its UsageError: it refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
-    # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
+    # Linear and Conv2d: [o, i], the bias being the last column. Normalisations: [C, 2], scale and shift.
     total = {}
     for name, layer in layers.items():
-        total[name] = torch.zeros_like(join_bias(layer.weight, layer.bias).detach())
-    passes: Iterable[tuple[Tensor, Tensor | None]] = [(y, None)]
-    if labels == "model":
-        passes = _predict_labels(module, samples, stream, batch_size)
+        total[name] = torch.zeros_like(append_bias_column(layer.weight, layer.bias).detach())
+    passes: Iterable[tuple[Tensor, Tensor | None]] = [(true_labels, None)]
+    if label_source == "model":
+        passes = _draw_labels_from_prediction(module, samples, stream, batch_size)
     for target, probability in passes:
-        # A gradient times √p, squared, is the square times p.
-        roots = None if probability is None else probability.sqrt().split(batch_size)
-        for i, batch in enumerate(
-            record_inputs_and_gradients(module, layers, samples, target, batch_size)
-        ):
+        # Squared gradients are to be weighted by p, so the gradients are multiplied by √p.
+        roots = None
+        if probability is not None:
+            roots = probability.sqrt().split(batch_size)
+        batches = record_inputs_and_gradients(module, layers, samples, target, batch_size)
+        for i, batch in enumerate(batches):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
-                    gradient = gradient * roots[i].view(-1, *[1] * (gradient.dim() - 1))
+                    other_axes = [1] * (gradient.dim() - 1)
+                    gradient = gradient * roots[i].view(-1, *other_axes)
                 total[name] += _sum_squared_gradients(layers[name], inputs, gradient)
     means = {name: squares / len(samples) for name, squares in total.items()}
     parameters = {name: parameter.detach() for name, parameter in module.named_parameters()}
-    fisher = replace_layers(parameters, means)
+    fisher = copy_state_with_layers(parameters, means)
     return {name: fisher[name] for name in parameters if name.rpartition(".")[0] in layers}
 
 
+class LabelsAndProbabilities(NamedTuple):
+    """Labels `[n]`, and the probabilities `[n]` that the model gives them; None if the labels were drawn."""
+
+    labels: Tensor
+    probabilities: Tensor | None
+
+
 @torch.no_grad()
-def _predict_labels(
-    module: nn.Module, samples: Tensor, stream: torch.Generator | None, batch_size: int
-) -> Iterator[tuple[Tensor, Tensor | None]]:
+def _draw_labels_from_prediction(
+    module: nn.Module, samples: Samples, stream: torch.Generator | None, batch_size: int
+) -> Iterator[LabelsAndProbabilities]:
     """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n, ...]`.
 
-    One pair a class; beyond MOST classes a single draw, with None for its probabilities.
+    Yields one pair for each class; with more than MOST classes a single pair of drawn labels and None.
     """
     frozen = copy_model(module).eval()
-    probabilities = run_in_chunks(lambda chunk: frozen(chunk).softmax(1), samples, chunk=batch_size)
+    probabilities = run_in_chunks(
+        lambda chunk: frozen(chunk).softmax(1), samples, chunk_size=batch_size
+    )
     classes = probabilities.shape[1]
     if classes > MOST:
-        u = torch.rand(len(samples), 1, generator=stream, dtype=torch.float64).to(
-            probabilities.device
-        )
-        drawn_labels = (probabilities.double().cumsum(1) < u).sum(1).clamp(max=classes - 1)
-        yield drawn_labels, None
+        # A label is where a uniform number falls in the cumulative distribution.
+        u = torch.rand(len(samples), 1, generator=stream, dtype=torch.float64)
+        is_below = probabilities.double().cumsum(1) < u.to(probabilities.device)
+        drawn_labels = is_below.sum(1).clamp(max=classes - 1)
+        yield LabelsAndProbabilities(drawn_labels, None)
     else:
         for c in range(classes):
-            yield torch.full((len(samples),), c, device=samples.device), probabilities[:, c]
+            labels = torch.full((len(samples),), c, device=samples.device)
+            yield LabelsAndProbabilities(labels, probabilities[:, c])
 
 
-def _sum_squared_gradients(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
+def _sum_squared_gradients(
+    layer: nn.Module, layer_inputs: FeatureMaps, output_gradient: FeatureMaps
+) -> LayerMatrix:
     """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
     if isinstance(layer, NORMS):
-        scale_gradient = (gradient * _normalise(layer, inputs)).sum((2, 3))
-        shift_gradient = gradient.sum((2, 3))
+        normalised_inputs = _normalise_inputs_without_scale(layer, layer_inputs)
+        scale_gradient = (output_gradient * normalised_inputs).sum((2, 3))
+        shift_gradient = output_gradient.sum((2, 3))
         return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
-    rows = flatten_inputs(layer, inputs)  # [b, T, i]
-    slopes = flatten_outputs(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
-    if rows.shape[1] == 1:
+    rows = flatten_inputs(layer, layer_inputs)  # [b, T, i]
+    slopes = flatten_outputs(layer, output_gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    if rows.shape[1] == 1:  # one position: the square of a product is the product of the squares
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)
 
 
-def _normalise(layer: nn.Module, x: Tensor) -> Tensor:
+def _normalise_inputs_without_scale(
+    normalisation_layer: nn.Module, layer_inputs: FeatureMaps
+) -> FeatureMaps:
     """The normalised input, in eval mode, before it is multiplied by the layer's scale."""
-    if isinstance(layer, nn.GroupNorm):
-        return F.group_norm(x, layer.num_groups, eps=layer.eps)
-    mean = layer.get_buffer("running_mean")[:, None, None]
-    variance = layer.get_buffer("running_var")[:, None, None]
-    return (x - mean) / (variance + float(layer.eps)).sqrt()  # type: ignore[arg-type]
+    if isinstance(normalisation_layer, nn.GroupNorm):
+        return F.group_norm(
+            layer_inputs, normalisation_layer.num_groups, eps=normalisation_layer.eps
+        )
+    mean = normalisation_layer.get_buffer("running_mean")[:, None, None]
+    variance = normalisation_layer.get_buffer("running_var")[:, None, None]
+    deviation = (variance + float(normalisation_layer.eps)).sqrt()  # type: ignore[arg-type]
+    return (layer_inputs - mean) / deviation

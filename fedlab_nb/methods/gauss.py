@@ -25,26 +25,40 @@ has; here such a class is never predicted. No variance is below a millionth of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..comm import from_upper_triangle, upper_triangle
+from ..comm import pack_upper_triangle, unpack_upper_triangle
+from ..tensor_types import (
+    ClassCovariances,
+    ClassMeans,
+    ClassShares,
+    ClassVariances,
+    Covariance,
+    Features,
+    Labels,
+    TensorsByName,
+    Vector,
+)
 from .base import Context, GlobalModel, Report, Steps, knob, register
-from .memory import SquareMatrices
-from .parts.fisher import TRAINED, train_head
+from .memory import SquareMatricesInMemory
+from .parts.fisher import TRAINED, train_fisher_head
 from .parts.frozen import FrozenMethod, HeadModel
-from .traffic import Sizes, Traffic, count_triangle_entries
+from .traffic import FederationSizes, TrafficBytes, count_upper_triangle_entries
+
+FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 
 # ----------------------------------------------------------------------------------------------------- class statistics
 # Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
 #
 # They are sums over samples, so those of several clients add up to those of all samples in one place, however they are
-# divided. `measure_class_sums` makes a client's, `make_message` and `read_message` take them over the link, `+` adds
-# two up.
+# divided. `measure_class_sums` makes a client's, `pack_class_sums` and `unpack_class_sums` take
+# them over the link, `+` adds two up.
 #
 # The second moments are one of MOMENTS, from little to much:
 # - "none": nothing, `[0]`;
@@ -52,7 +66,8 @@ from .traffic import Sizes, Traffic, count_triangle_entries
 # - "pooled": one matrix Σ f fᵀ of all classes together, `[d, d]`;
 # - "full": such a matrix for every class, `[C, d, d]`.
 
-MOMENTS = ("none", "diagonal", "pooled", "full")
+MomentKind = Literal["none", "diagonal", "pooled", "full"]
+MOMENTS: tuple[MomentKind, ...] = get_args(MomentKind)
 BY_CLASS = ("diagonal", "full")
 MATRICES = ("pooled", "full")
 
@@ -73,73 +88,75 @@ class ClassSums:
         return ClassSums(self.kind, counts, sums, self.second + other.second)
 
     @property
-    def means(self) -> Tensor:
+    def means(self) -> ClassMeans:
         """μ_c `[C, d]`; zeros for a class without samples."""
         return self.sums / self._positive_counts
 
     @property
-    def log_priors(self) -> Tensor:
+    def log_priors(self) -> Vector:
         """log(N_c/N) `[C]`; -inf for a class without samples."""
         return (self.counts / self.counts.sum()).log()
 
-    def compute_variances(self) -> Tensor:
+    def compute_class_variances(self) -> ClassVariances:
         """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
         return (self.second / self._positive_counts - self.means.square()).clamp(min=0)
 
-    def compute_covariances(self) -> Tensor:
+    def compute_class_covariances(self) -> ClassCovariances:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
         squares = self.second / self._positive_counts[..., None]
         return squares - self.means[:, :, None] * self.means[:, None, :]
 
-    def compute_within_covariance(self) -> Tensor:
+    def compute_within_covariance(self) -> Covariance:
         """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
         between = self.means.T @ self.sums
         present = (self.counts > 0).sum()
         return (self.second - between) / (self.counts.sum() - present).clamp(min=1)
 
-    def compute_total_covariance(self) -> Tensor:
+    def compute_total_covariance(self) -> Covariance:
         """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to classes."""
         count = self.counts.sum()
         sums = self.sums.sum(0)
         return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
 
     @property
-    def _positive_counts(self) -> Tensor:
+    def _positive_counts(self) -> Vector:
         """`[C, 1]`, 1 for a class without samples."""
         return self.counts.clamp(min=1)[:, None]
 
 
-def split_by_class(features: Tensor, labels: Tensor) -> dict[int, Tensor]:
+def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
     """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels [n]` has, in order."""
     counts = torch.bincount(labels).tolist()
     groups = features[labels.argsort(stable=True)].split(counts)
     return {c: rows for c, rows in enumerate(groups) if len(rows)}
 
 
-def measure_class_sums(features: Tensor, labels: Tensor, classes: int, kind: str) -> ClassSums:
+def measure_class_sums(
+    features: Features, labels: Labels, classes: int, moment_kind: MomentKind
+) -> ClassSums:
     """The sums over samples with `features [n, d]` and `labels [n]`, added up in float64."""
-    assert kind in MOMENTS
+    assert moment_kind in MOMENTS
     features = features.double()
     d = features.shape[1]
     counts = features.new_zeros(classes)
     sums = features.new_zeros(classes, d)
-    if kind == "pooled":
+    if moment_kind == "pooled":
         second = features.T @ features
     else:
         shapes = {"none": (0,), "diagonal": (classes, d), "full": (classes, d, d)}
-        second = features.new_zeros(shapes[kind])
-    for c, rows in split_by_class(features, labels).items():
+        second = features.new_zeros(shapes[moment_kind])
+    for c, rows in split_rows_by_class(features, labels).items():
         counts[c] += len(rows)
         sums[c] = rows.sum(0)
-        if kind == "diagonal":
+        if moment_kind == "diagonal":
             second[c] = rows.square().sum(0)
-        elif kind == "full":
+        elif moment_kind == "full":
             second[c] = rows.T @ rows
-    return ClassSums(kind, counts, sums, second)
+    return ClassSums(moment_kind, counts, sums, second)
 
 
-def make_message(client_sums: ClassSums, dtype: torch.dtype) -> dict[str, Tensor]:
-    """What a client sends: the counts of all classes (int32), sums and second moments of those that it has, `dtype`.
+def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName:
+    """A client's message: the counts of all classes (int32), sums and second moments of those that it has, `dtype`.
 
     Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the rows are of.
     """
@@ -148,7 +165,7 @@ def make_message(client_sums: ClassSums, dtype: torch.dtype) -> dict[str, Tensor
     if client_sums.kind in BY_CLASS:
         second = second[classes]
     if client_sums.kind in MATRICES:
-        second = upper_triangle(second)
+        second = pack_upper_triangle(second)
     return {
         "counts": client_sums.counts.int(),
         "sums": client_sums.sums[classes].to(dtype),
@@ -156,8 +173,8 @@ def make_message(client_sums: ClassSums, dtype: torch.dtype) -> dict[str, Tensor
     }
 
 
-def read_message(message: Mapping[str, Tensor], kind: str) -> ClassSums:
-    """The sums that a message of `make_message` has, in float64; zeros for the classes that the client lacks."""
+def unpack_class_sums(message: TensorsByName, moment_kind: MomentKind) -> ClassSums:
+    """The sums that a message of `pack_class_sums` has, in float64; zeros for the classes that the client lacks."""
     counts = message["counts"].double()
     classes = message["counts"].nonzero()[:, 0]
 
@@ -167,11 +184,11 @@ def read_message(message: Mapping[str, Tensor], kind: str) -> ClassSums:
 
     sums = fill_rows(message["sums"].double())
     second = message["second"].double()
-    if kind in MATRICES:
-        second = from_upper_triangle(second)
-    if kind in BY_CLASS:
+    if moment_kind in MATRICES:
+        second = unpack_upper_triangle(second)
+    if moment_kind in BY_CLASS:
         second = fill_rows(second)
-    return ClassSums(kind, counts, sums, second)
+    return ClassSums(moment_kind, counts, sums, second)
 
 
 # ---------------------------------------------------------------------------------------------------------------- heads
@@ -189,8 +206,15 @@ def read_message(message: Mapping[str, Tensor], kind: str) -> ClassSums:
 # in any direction is below FLOOR times the mean variance of all features, so that no class has a volume of zero.
 # A class without any sample has the score -inf.
 
-# Head -> the second moments that it needs (see MOMENTS).
-HEADS = {"means": "none", "nb": "diagonal", "lda": "pooled", "fedcgs": "pooled", "qda": "full"}
+GaussHead = Literal["means", "nb", "lda", "fedcgs", "qda", "fishermix", "protohyper"]
+# Head -> the second moments that it needs.
+HEADS: dict[GaussHead, MomentKind] = {
+    "means": "none",
+    "nb": "diagonal",
+    "lda": "pooled",
+    "fedcgs": "pooled",
+    "qda": "full",
+}
 FLOOR = 1e-6
 
 
@@ -207,7 +231,7 @@ class Scores:
     means: Tensor | None = None
     whitening: Tensor | None = None
 
-    def __call__(self, features: Tensor) -> Tensor:
+    def __call__(self, features: Features) -> Tensor:
         """Scores `[n, C]` of `features [n, d]`, in float64."""
         features = features.double()
         if self.slopes is not None:
@@ -225,7 +249,7 @@ class Scores:
         return sum(tensor.numel() for tensor in tensors if tensor is not None)
 
 
-def make_scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
+def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> Scores:
     """The `head` (see HEADS) of the summed statistics; `shrinkage`: s."""
     means = sums.means
     log_priors = sums.log_priors
@@ -241,7 +265,7 @@ def make_scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
         slopes = axes @ ((means @ axes) / values).T
         return Scores(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
     if head == "nb":
-        variances = shrink_variances(sums.compute_variances(), log_priors.exp(), shrinkage)
+        variances = shrink_variances(sums.compute_class_variances(), log_priors.exp(), shrinkage)
         constants = log_priors - variances.log().sum(1) / 2
         return Scores(constants, means=means, whitening=variances.rsqrt())
     variances, axes = compute_class_spectra(sums, shrinkage)
@@ -249,27 +273,36 @@ def make_scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
     return Scores(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
 
 
-def compute_class_spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
+class ClassSpectra(NamedTuple):
+    """Variances `[C, d]` along the axes of each class's covariance, the columns of `axes [C, d, d]`."""
+
+    variances: Tensor
+    axes: Tensor
+
+
+def compute_class_spectra(sums: ClassSums, shrinkage: float) -> ClassSpectra:
     """Variances `[C, d]` along the axes `[C, d, d]` (columns) of each class's covariance, shrunk."""
-    variances, axes = torch.linalg.eigh(sums.compute_covariances())
-    return shrink_variances(variances, sums.log_priors.exp(), shrinkage), axes
+    variances, axes = torch.linalg.eigh(sums.compute_class_covariances())
+    return ClassSpectra(shrink_variances(variances, sums.log_priors.exp(), shrinkage), axes)
 
 
-def shrink_variances(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
+def shrink_variances(
+    variances: ClassVariances, class_shares: ClassShares, shrinkage: float
+) -> ClassVariances:
     """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of their row.
 
-    None is left below FLOOR times the mean variance of all rows, which are weighted by their `shares [G]`.
+    None is left below FLOOR times the mean variance of all rows, which are weighted by their `class_shares [G]`.
     """
     mean = variances.mean(1, keepdim=True)
-    least = FLOOR * (shares @ mean).clamp(min=FLOOR)
+    least = FLOOR * (class_shares @ mean).clamp(min=FLOOR)
     return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, least)
 
 
-def whiten_differences(differences: Tensor, whitening: Tensor) -> Tensor:
+def whiten_differences(differences_from_mean: Features, whitening_matrices: Tensor) -> Features:
     """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d, d]`."""
-    if whitening.ndim == 1:
-        return differences * whitening
-    return differences @ whitening
+    if whitening_matrices.ndim == 1:
+        return differences_from_mean * whitening_matrices
+    return differences_from_mean @ whitening_matrices
 
 
 # --------------------------------------------------------------------------------------------------------------- method
@@ -280,8 +313,10 @@ MOST_NUMBERS = 2_000_000  # the report leaves out an array of more numbers
 class GaussReport(Report):
     """Features as the server knows them, d numbers each.
 
-    counts [M, C]: of each client, as it sent them;   client_means [M, C, d]: from its sums; zeros for a class that it
-    lacks;   means [C, d];   deviations [G, d]: standard deviations, of each class (G = C) or within all (G = 1);
+    counts [M, C]: of each client, as it sent them
+    client_means [M, C, d]: from its sums; zeros for a class that it lacks
+    means [C, d]
+    deviations [G, d]: standard deviations, of each class (G = C) or within all (G = 1)
     covariances [G, d, d]: without shrinkage. None: not sent, or too large to keep.
     """
 
@@ -300,8 +335,11 @@ class GaussReport(Report):
     traffic="4 C + 4 h (d + d(d+1)/2), up only",
     extra="frozen features, the same at every client",
     sends="sums of each class",
-    leaks="each client's class counts and class means (a class of one sample: that sample's features), and second "
-    "moments: with them, of few images whose pixels are the features, those images",
+    leaks=(
+        "each client's class counts and class means (a class of one sample: that sample's "
+        "features), and second moments: with them, of few images whose pixels are the "
+        "features, those images"
+    ),
     forgets="its counts, sums and products are subtracted",
 )
 class Gauss(FrozenMethod):
@@ -309,76 +347,80 @@ class Gauss(FrozenMethod):
 
     report = GaussReport
 
-    head: str = knob("qda", "Classifier", options=(*HEADS, *TRAINED))
+    head: GaussHead = knob("qda", "Classifier", options=(*HEADS, *TRAINED))
     shrinkage: float = knob(0.4, "Shrinkage", symbol="s", low=0, high=1)
     draws: int = knob(400, "Draws of a class", low=1, high=100_000, log=True)
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        d = self.count_features_read(sizes)
-        spread = count_triangle_entries(d) if self.head == "qda" else d
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        d = self.count_features_before_run(sizes)
+        spread = count_upper_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
-        return Traffic(sizes.count_bytes_of_all(floats), is_exact=False)
+        return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
-        """Second moments as the server has received them: one a client, or one for each of its classes."""
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
+        """Second moments as the server has received them: one per client, or one for each of its classes."""
         groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
-        client_matrices = SquareMatrices(groups * ctx.clients_count, self.compute_feature_size(ctx))
+        client_matrices = SquareMatricesInMemory(
+            groups * ctx.clients_count, self.count_features_per_sample(ctx)
+        )
         return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        kind = HEADS.get(self.head, "full")  # trained heads need what qda sends
+        kind: MomentKind = HEADS.get(self.head, "full")  # trained heads need what qda sends
         client_features, features = yield from self.make_features(ctx)
 
         # Clients: counts, sums and second moments of the features; up. No training.
         def measure(k: int) -> dict[str, Tensor]:
             x, y = ctx.private.train(k)
             sums = measure_class_sums(client_features[k](x), y, ctx.classes, kind)
-            return make_message(sums, ctx.dtype)
+            return pack_class_sums(sums, ctx.dtype)
 
         received = yield from ctx.collect("statistics", measure)
         # Server: the sums of all clients, then Bayes' rule.
         with ctx.server():
-            client_sums = [read_message(message, kind) for message in received]
+            client_sums = [unpack_class_sums(message, kind) for message in received]
             total = sum(client_sums[1:], client_sums[0])
-            report = make_report(client_sums, total, self.head)
-            if self.head in TRAINED:
+            report = make_gauss_report(client_sums, total, self.head)
+            if self.head == "fishermix" or self.head == "protohyper":
                 variances, axes = compute_class_spectra(total, self.shrinkage)
                 covariances = axes * variances[:, None] @ axes.mT
-                head = yield from train_head(
+                head = yield from train_fisher_head(
                     ctx,
                     self.head,
                     total.means,
                     covariances,
                     total.counts,
-                    draws=self.draws,
+                    draws_per_class=self.draws,
                     epochs=self.epochs,
                     lr=self.lr,
                 )
                 numbers = sum(tensor.numel() for tensor in head.state_dict().values())
                 return HeadModel(features, head, numbers, report)
-            scores = make_scores(total, self.head, self.shrinkage)
+            scores = make_class_scorer(total, self.head, self.shrinkage)
             return HeadModel(features, scores, scores.parameters, report)
 
 
-def make_report(client_sums: Sequence[ClassSums], total: ClassSums, head: str) -> GaussReport:
-    """What the server knows, for pictures."""
+def make_gauss_report(
+    client_sums: Sequence[ClassSums], total: ClassSums, head: GaussHead
+) -> GaussReport:
+    """The statistics that the server knows, for pictures."""
     fields = {
         "counts": torch.stack([sums.counts for sums in client_sums]).int(),
         "client_means": torch.stack([sums.means for sums in client_sums]),
         "means": total.means,
     }
     if head == "nb":
-        fields["deviations"] = total.compute_variances().sqrt()
+        fields["deviations"] = total.compute_class_variances().sqrt()
     elif head != "means":
         if head == "lda":
             covariances = total.compute_within_covariance()[None]
         elif head == "fedcgs":
             covariances = total.compute_total_covariance()[None]
         else:
-            covariances = total.compute_covariances()
+            covariances = total.compute_class_covariances()
         fields["covariances"] = covariances
         fields["deviations"] = covariances.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     arrays = {}

@@ -9,8 +9,8 @@ it is chosen on the clients' pooled held-out parts, never on the test set, and i
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from ..tensor_types import Labels, Samples
 from ..training import ClientModels
 from ..training.calibration import measure_calibration
 from ..training.evaluate import CachedFunction
@@ -25,12 +25,14 @@ from .base import (
     report_progress,
 )
 from .run_outputs import Tested
-from .traffic import FLOAT, Sizes, Traffic
+from .traffic import FLOAT, FederationSizes, TrafficBytes
 
 
 @dataclass(frozen=True, eq=False)
 class LocalReport(Report):
-    """`best_client`: the one that is best on held-out data.
+    """The accuracies of the clients' own models.
+
+    `best_client`: the one that is best on held-out data.
 
     `each_client [M]`, `best_client_accuracy`: accuracies on test samples.
     """
@@ -49,22 +51,24 @@ class LocalModels(NetworkModel):
         self.best = best
         self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
-    def measured(self, x: Tensor, y: Tensor) -> LocalReport:
-        accuracies = self.compute_client_accuracies(x, y)
+    def measured(self, samples: Samples, labels: Labels) -> LocalReport:
+        accuracies = self.compute_client_accuracies(samples, labels)
         return LocalReport(self.best, accuracies, accuracies[self.best])
 
-    def compute_client_accuracies(self, x: Tensor, y: Tensor) -> list[float]:
+    def compute_client_accuracies(self, samples: Samples, labels: Labels) -> list[float]:
         """Accuracy of every client's own model, `[M]`."""
-        return (self.client_logits(x).argmax(-1) == y).double().mean(1).tolist()
+        return (self.client_logits(samples).argmax(-1) == labels).double().mean(1).tolist()
 
-    def tested(self, x: Tensor, y: Tensor) -> Tested:
+    def tested(self, samples: Samples, labels: Labels) -> Tested:
         """The scores of the best model; all else over the predictions of all of them."""
-        logits = self.client_logits(x)
-        calibrated = measure_calibration(logits, y, self.score_kind)
-        return Tested(logits[self.best], self.accuracy(x, y), calibrated, logits.argmax(-1))
+        logits = self.client_logits(samples)
+        calibrated = measure_calibration(logits, labels, self.score_kind)
+        return Tested(
+            logits[self.best], self.accuracy(samples, labels), calibrated, logits.argmax(-1)
+        )
 
-    def accuracy(self, x: Tensor, y: Tensor) -> float:
-        accuracies = self.compute_client_accuracies(x, y)
+    def accuracy(self, samples: Samples, labels: Labels) -> float:
+        accuracies = self.compute_client_accuracies(samples, labels)
         return sum(accuracies) / len(accuracies)
 
 
@@ -84,8 +88,8 @@ class Local(Method):
     report = LocalReport
     sends_models = False
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return Traffic(sizes.models_down)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return TrafficBytes(sizes.models_down)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
@@ -123,9 +127,9 @@ class Centralized(Method):
     trains_locally = False
     sends_models = False
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         sample_bytes = FLOAT * sizes.numbers + 8  # the label is a whole number of 64 bits
-        return Traffic(sizes.samples * sample_bytes)
+        return TrafficBytes(sizes.samples * sample_bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         received = []

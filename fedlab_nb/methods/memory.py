@@ -23,7 +23,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class SquareMatrices:
+class SquareMatricesInMemory:
     """`count` matrices `[side, side]` of numbers of `width` bytes that a method holds at the same time."""
 
     count: int
@@ -35,55 +35,63 @@ class SquareMatrices:
         return self.count * self.side**2 * self.width
 
 
-def check_memory(title: str, matrices: Iterable[SquareMatrices], device: torch.device) -> None:
+def check_matrices_fit_in_memory(
+    method_title: str, matrices: Iterable[SquareMatricesInMemory], device: torch.device
+) -> None:
     """UsageError if `matrices` do not fit into the memory that is free on `device`; nothing where that is not known."""
     held = sorted(matrices, key=lambda part: -part.bytes)
     # While a triangle is sent, its indices take as much as another matrix of 8 bytes a number.
     needed = sum(part.bytes for part in held) + max(
         (8 * part.side**2 for part in held if part.count), default=0
     )
-    free = measure_free_memory(device) if needed else None
+    free = get_free_memory_in_bytes(device) if needed else None
     if free is None or needed <= free:
         return
     largest = held[0]
     raise UsageError(
-        f"{title} needs {largest.count:,} matrices of {largest.side:,} x {largest.side:,} numbers here, "
+        f"{method_title} needs {largest.count:,} matrices of {largest.side:,} x {largest.side:,} numbers here, "
         f"{needed / 1e9:,.1f} GB in all, and {free / 1e9:,.1f} GB are free on {device.type}; {ADVICE}."
     )
 
 
-def explain_allocation(title: str, error: BaseException, device: torch.device) -> RunError | None:
+def make_out_of_memory_error(
+    method_title: str, error: BaseException, device: torch.device
+) -> RunError | None:
     """The error for a run whose memory has not sufficed; None for an error of another kind."""
     text = str(error)
-    asked = re.search(r"tried to allocate ([\d.]+ ?\w+)", text)
+    match = re.search(r"tried to allocate ([\d.]+ ?\w+)", text)
     full = (
         isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
         or "DefaultCPUAllocator" in text
     )
     if not full:
         return None
-    size = asked[1] if asked else "more"
+    size = match[1] if match else "more"
     if size.endswith("bytes"):
         size = f"{float(size.split()[0]) / 1e9:,.1f} GB"
     return RunError(
-        f"{title} ran out of memory on {device.type}, where it asked for {size}; {ADVICE}."
+        f"{method_title} ran out of memory on {device.type}, where it asked for {size}; {ADVICE}."
     )
 
 
-def measure_free_memory(device: torch.device) -> int | None:
-    """Bytes that can still be allocated on `device`; None where the system does not say."""
+def get_free_memory_in_bytes(device: torch.device) -> int | None:
+    """Bytes that can still be allocated on `device`; None if the system does not say."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     bounds = [
         bound
-        for bound in (read_system_memory(), read_address_space(), read_container_memory())
+        for bound in (
+            read_available_system_bytes(),
+            read_free_address_space_bytes(),
+            read_free_container_bytes(),
+        )
         if bound is not None
     ]
     return min(bounds, default=None)
 
 
-def read_system_memory() -> int | None:
-    """What Linux says is available, swap included."""
+def read_available_system_bytes() -> int | None:
+    """The available memory by Linux, swap included."""
     with suppress(OSError, ValueError, IndexError, KeyError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         kilobytes = {line.partition(":")[0]: int(line.split()[1]) for line in lines}
@@ -91,8 +99,8 @@ def read_system_memory() -> int | None:
     return None
 
 
-def read_address_space() -> int | None:
-    """What is left of the process's own bound (`ulimit -v`)."""
+def read_free_address_space_bytes() -> int | None:
+    """The rest of the process's own bound (`ulimit -v`)."""
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
@@ -104,8 +112,8 @@ def read_address_space() -> int | None:
     return None
 
 
-def read_container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What is left of a container's bound (cgroup v2, as in Docker and on Binder), its file cache counted as free."""
+def read_free_container_bytes(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The rest of a container's bound (cgroup v2, as in Docker and on Binder), its file cache counted as free."""
     with suppress(OSError, ValueError):
         limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
         used = int((folder / "memory.current").read_text(encoding="ascii"))

@@ -1,4 +1,5 @@
-"""MOON (Li et al., CVPR 2021): local features move to the global model's and away from the client's previous.
+"""MOON (Li et al., CVPR 2021): a client's features are drawn towards those of the global model and away from those of
+its own previous model.
 
 Client k minimises, over its samples x with label y,
 
@@ -6,19 +7,20 @@ Client k minimises, over its samples x with label y,
 
 where z are the features of the model in training, z_glob those of θ_t as it was received, z_prev those of the
 client's model at the end of its previous round, and sim the cosine. The server averages as FedAvg does. z_glob and
-z_prev come from frozen models (in eval mode), of the images as they are, so a client computes both once a round.
+z_prev come from frozen models in eval mode and from images without augmentation, so a client computes both once a
+round.
 
-Departures: the features are the penultimate layer's; the paper adds a two-layer projection head, which would be
-another architecture. In a client's first round it has no previous model; with z_prev = z_glob the term is the constant
-λ_con log 2 without gradient, so round 1 is FedAvg and the term is left out. No public data is needed, though Fed-ET's
-table of properties says so.
+Departures: the features are the penultimate layer's; the paper adds a two-layer projection head, which would make it
+another architecture. In its first round a client has no previous model. With z_prev = z_glob the second term would be
+the constant λ_con log 2, which has no gradient; so it is left out, and round 1 is FedAvg. MOON needs no public data,
+although Fed-ET's table of properties says that it does.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..training.loop import Loss
+from ..training.loop import ClientLoss
 from .base import Context, GlobalModel, Steps, knob, register, weighted_mean
 from .parts.rounds import ROUNDS, Iterative, Rounds
 
@@ -35,13 +37,13 @@ class Moon(Iterative):
         state = rounds.first_state
         trained: set[int] = set()  # clients that have trained in an earlier round
         for t in range(self.rounds):
-            # Clients: E epochs from θ_t, towards the global features and away from their own of the last time.
-            participants = rounds.choose_clients(t)
+            # Clients: E epochs from θ_t, towards the global features and away from their own previous ones.
+            participants = rounds.draw_participants(t)
             has_previous = any(k in trained for k in participants)
-            z_prev = rounds.compute_features() if has_previous else []
-            rounds.load_received(rounds.send_down(state))
+            z_prev = rounds.compute_features_of_participants() if has_previous else []
+            rounds.load_participant_states(rounds.broadcast_to_participants(state))
             if has_previous:
-                z_glob = rounds.compute_features()
+                z_glob = rounds.compute_features_of_participants()
                 shards = []
                 for i, k in enumerate(participants):
                     # Without a previous model z_prev = z_glob, for which the term is constant.
@@ -54,16 +56,16 @@ class Moon(Iterative):
             else:
                 yield from rounds.train_participants(t)
             trained.update(participants)
-            received = rounds.send_up(rounds.copy_states())
+            received = rounds.upload_from_participants(rounds.copy_participant_states())
             # Server: the weighted average.
             with ctx.server():
-                state = weighted_mean(received, rounds.sizes)
+                state = weighted_mean(received, rounds.participant_sample_counts)
             yield rounds.make_progress(t, state)
         return rounds.result
 
 
-def make_contrastive_loss(mu: float, temperature: float) -> Loss:
-    """CE + λ_con · the cross-entropy of z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
+def make_contrastive_loss(mu: float, temperature: float) -> ClientLoss:
+    """The loss of the module docstring; `pairs [n, 2, D]` are (z_glob, z_prev) of each sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:
         similarity = F.cosine_similarity(features.unsqueeze(1), pairs, dim=2)  # [n, 2]

@@ -24,44 +24,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_number
+from ..data.input_types import ClientIndices
+from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..models.state import ModelState
 from ..rng import generator
+from ..tensor_types import Labels, SampleIndices
 
-KINDS = ("labels", "sign", "scaled", "lie")
+PoisonKind = Literal["labels", "sign", "scaled", "lie"]
+KINDS: tuple[PoisonKind, ...] = get_args(PoisonKind)
 DEFAULT_FACTOR = 10.0
 
 
 @dataclass(frozen=True)
 class Poison:
-    """`kind` (of KINDS), how many clients (`count`; 0: none), `factor` of the change of a model (1: honest), `logit` of
-    a lie (0: as large as the honest clients' largest)."""
+    """The attack of poisoned clients.
 
-    kind: str = "labels"
+    kind: one of KINDS
+    count: how many clients are poisoned
+    factor: of the change of a model; 1: honest
+    logit: of a lie; 0: as large as the honest clients' largest
+    """
+
+    kind: PoisonKind = "labels"
     count: int = 0
     factor: float = 1.0
     logit: float = 0.0
 
     @classmethod
     def parse(cls, text: str, clients: int) -> Poison:
-        """What a setting means; UsageError, in one sentence, for another text or more than `clients` clients."""
+        """The attack that `text` describes. UsageError for another text, or for more than `clients` clients."""
         if str(text).strip() == "none":
             return cls()
-        kind, *rest = (part.strip() for part in str(text).split(":"))
+        kind, *parts = (part.strip() for part in str(text).split(":"))
         if kind not in KINDS:
-            choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)))
+            choose("poison", kind, ("none", *(f"{name}:COUNT" for name in KINDS)))
+        known_kind = cast(PoisonKind, kind)
         may_have_size = kind in ("scaled", "lie")
-        if len(rest) != 1 and not (len(rest) == 2 and may_have_size):
+        if len(parts) != 1 and not (len(parts) == 2 and may_have_size):
             raise UsageError(
-                f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or "
-                f"scaled:COUNT:FACTOR."
+                f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, "
+                "lie:COUNT, lie:COUNT:LOGIT or scaled:COUNT:FACTOR."
             )
         count = check_whole_number(
             "poison's count",
-            parse_number(rest[0]),
+            parse_if_number(parts[0]),
             0,
             clients,
             hint="it is how many of the clients are poisoned",
@@ -70,20 +81,20 @@ class Poison:
             return cls()
         if kind == "lie":
             size = 0.0
-            if len(rest) == 2:
+            if len(parts) == 2:
                 hint = "it is the logit that a liar gives the class that it names"
                 size = check_number(
-                    "poison's logit", parse_number(rest[1]), 0, 1e6, open_low=True, hint=hint
+                    "poison's logit", parse_if_number(parts[1]), 0, 1e6, open_low=True, hint=hint
                 )
-            return cls(kind, count, logit=size)
+            return cls(known_kind, count, logit=size)
         if kind == "scaled":
             factor = DEFAULT_FACTOR
-            if len(rest) == 2:
-                factor = check_number("poison's factor", parse_number(rest[1]), -1e6, 1e6)
-            return cls(kind, count, factor)
+            if len(parts) == 2:
+                factor = check_number("poison's factor", parse_if_number(parts[1]), -1e6, 1e6)
+            return cls(known_kind, count, factor)
         if kind == "sign":
-            return cls(kind, count, factor=-1.0)
-        return cls(kind, count)
+            return cls(known_kind, count, factor=-1.0)
+        return cls(known_kind, count)
 
     def __str__(self) -> str:
         """The setting in its one form: "none", "labels:2", "scaled:1:10", "lie:2:20"."""
@@ -98,34 +109,46 @@ class Poison:
 
     @property
     def changes_models(self) -> bool:
-        """Whether it harms what is sent of a model, and not the labels."""
+        """True if it changes the models that are sent, and not the labels."""
         return self.count > 0 and self.kind in ("sign", "scaled")
 
     @property
     def changes_answers(self) -> bool:
-        """Whether it harms what a client answers to an ensemble, and neither labels nor models."""
+        """True if it changes a client's answers in an ensemble, and neither labels nor models."""
         return self.count > 0 and self.kind == "lie"
 
-    def choose_clients(self, clients: int, seed: int) -> tuple[int, ...]:
+    def choose_poisoned_clients(self, clients: int, seed: int) -> ClientIndices:
         """The poisoned ones of so many clients, in ascending order."""
         order = torch.randperm(clients, generator=generator(seed, "poisoned clients"))
         return tuple(sorted(order[: self.count].tolist()))
 
-    def flip_labels(self, labels: Tensor, shards: Iterable[Tensor], classes: int) -> Tensor:
-        """`labels [N]` with those of the poisoned clients' `shards` (rows) flipped; the same tensor if none are."""
+    def flip_labels_of_shards(
+        self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], classes: int
+    ) -> Labels:
+        """`labels [N]` with those of the poisoned clients' `shards_of_poisoned_clients` (rows)
+        flipped; the same tensor if none are."""
         if self.kind != "labels" or not self.count:
             return labels
         changed = labels.clone()
-        for rows in shards:
+        for rows in shards_of_poisoned_clients:
             rows = rows.to(labels.device)
             changed[rows] = classes - 1 - labels[rows]
         return changed
 
-    def change_state(
-        self, start: Mapping[str, Tensor], end: dict[str, Tensor], parameters: Iterable[str]
-    ) -> dict[str, Tensor]:
-        """What a poisoned client sends in place of `end`, which it trained from `start`; `parameters`: what changes."""
-        changed = dict(end)
-        for name in parameters:
-            changed[name] = start[name] + self.factor * (end[name] - start[name])
+    def poison_state(
+        self,
+        start_state: Mapping[str, Tensor],
+        trained_state: ModelState,
+        parameter_names: Iterable[str],
+    ) -> ModelState:
+        """The state that a poisoned client sends in place of its `trained_state`.
+
+        start_state: where its training began
+        parameter_names: the entries that are changed
+        """
+        changed = dict(trained_state)
+        for name in parameter_names:
+            changed[name] = start_state[name] + self.factor * (
+                trained_state[name] - start_state[name]
+            )
         return changed

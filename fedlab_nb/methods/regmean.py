@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from ..comm import from_upper_triangle, upper_triangle
+from ..comm import pack_upper_triangle, unpack_upper_triangle
+from ..tensor_types import LayerMatrix, SquareMatrix
 from .base import (
     Context,
     GlobalModel,
@@ -38,16 +38,16 @@ from .base import (
     register,
     weighted_mean,
 )
-from .memory import SquareMatrices
+from .memory import SquareMatricesInMemory
 from .parts.kronecker import (
-    add_identity,
+    add_to_diagonal,
     compute_kronecker_factors,
-    get_layer_matrix,
-    list_factor_matrices,
-    make_inverse,
-    replace_layers,
+    copy_state_with_layers,
+    get_layer_weight_matrix,
+    list_kronecker_factor_sizes,
+    make_inverse_multiplier,
 )
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 
 @register(
@@ -68,13 +68,13 @@ class RegMean(Method):
     ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        moments = sizes.count_bytes_of_all(sizes.input_triangles)
-        return Traffic(sizes.one_shot.bytes + moments)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        moments = sizes.count_bytes_from_all_clients(sizes.input_triangles)
+        return TrafficBytes(sizes.one_shot_bytes.bytes + moments)
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
-        """The input moments of every layer, one each a client."""
-        return list_factor_matrices(ctx, outputs=False)
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
+        """The input moments of every layer, one of each per client."""
+        return list_kronecker_factor_sizes(ctx, has_output_factors=False)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
@@ -83,7 +83,7 @@ class RegMean(Method):
         def measure_moments(k: int) -> dict[str, Any]:
             x, _ = ctx.private.train(k)
             factors = compute_kronecker_factors(clients.module(k), x, None)
-            moments = {name: upper_triangle(layer.a) for name, layer in factors.items()}
+            moments = {name: pack_upper_triangle(layer.a) for name, layer in factors.items()}
             return {"state": clients.state(k), "moments": moments}
 
         phase = "models and input moments"
@@ -96,39 +96,42 @@ class RegMean(Method):
             names = list(received[0]["moments"])
             matrices = {}
             for done, name in enumerate(names, 1):
-                layers = [get_layer_matrix(state, name) for state in states]
+                layers = [get_layer_weight_matrix(state, name) for state in states]
                 moments = []
                 for upload in received:
-                    a = from_upper_triangle(upload["moments"][name])
+                    a = unpack_upper_triangle(upload["moments"][name])
                     moments.append(shrink_off_diagonal(a, self.off_diagonal))
-                matrices[name] = merge_layer(layers, moments, shares, self.ridge)
+                matrices[name] = merge_layer_by_regmean(layers, moments, shares, self.ridge)
                 yield Progress("merge", done, len(names))
-            return NetworkModel(ctx.new_model(replace_layers(average, matrices)))
+            return NetworkModel(ctx.new_model(copy_state_with_layers(average, matrices)))
 
 
-def shrink_off_diagonal(moments: Tensor, share: float) -> Tensor:
-    """A `[i, i]` with its off-diagonal entries times `share`."""
-    if share == 1:
+def shrink_off_diagonal(moments: SquareMatrix, factor: float) -> SquareMatrix:
+    """A `[i, i]` with its off-diagonal entries times `factor`."""
+    if factor == 1:
         return moments
-    return share * moments + (1 - share) * torch.diag(moments.diag())
+    return factor * moments + (1 - factor) * torch.diag(moments.diag())
 
 
-def merge_layer(
-    layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float
-) -> Tensor:
-    """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
+def merge_layer_by_regmean(
+    client_layers: Sequence[LayerMatrix],
+    client_moments: Sequence[SquareMatrix],
+    client_shares: Sequence[float],
+    ridge: float,
+) -> LayerMatrix:
+    """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `client_shares` are w_k.
 
     Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
     """
-    layers_64 = [layer.double() for layer in layers]
+    layers_64 = [layer.double() for layer in client_layers]
     average = torch.zeros_like(layers_64[0])
-    for w, layer in zip(shares, layers_64, strict=True):
+    for w, layer in zip(client_shares, layers_64, strict=True):
         average = average + w * layer
-    system = torch.zeros_like(moments[0], dtype=torch.float64)
+    system = torch.zeros_like(client_moments[0], dtype=torch.float64)
     right_side = torch.zeros_like(average)
-    for w, a, layer in zip(shares, moments, layers_64, strict=True):
-        damped = w * add_identity(a.double(), ridge)
+    for w, a, layer in zip(client_shares, client_moments, layers_64, strict=True):
+        damped = w * add_to_diagonal(a.double(), ridge)
         system = system + damped
         right_side = right_side + (layer - average) @ damped
-    correction = make_inverse(system)(right_side.T).T
-    return (average + correction).to(layers[0])
+    correction = make_inverse_multiplier(system)(right_side.T).T
+    return (average + correction).to(client_layers[0])

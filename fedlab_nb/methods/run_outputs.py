@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 from torch import Tensor, nn
 
 from ..errors import choose
-from ..models import Network, parameter_count
-from ..training import ClientModels, Tick, run_cached, run_in_chunks
+from ..models import Network, count_parameters
+from ..tensor_types import ClassScores, ClientLogits, Features, Labels, Logits, Predictions, Samples
+from ..training import ClientModels, EpochProgress, run_in_chunks, run_in_chunks_with_cache
 from ..training.backend import SMALL_INPUT
-from ..training.calibration import Calibration, measure_calibration
+from ..training.calibration import Calibration, ScoreKind, measure_calibration
 from ..training.evaluate import CachedFunction, compute_accuracy
+from ..value_types import JsonObject, JsonValue
+
+SentenceOnPrivacy = str  # what an upload gives away
+AccuracyByRule = dict[str, float]  # {title of a rule: test accuracy, 0–1}
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a run leaves behind for pictures and lessons: base of the reports that the methods declare, and the report
+    """The results of a run for pictures and lessons: base of the reports that the methods declare, and the report
     of a method that leaves nothing behind.
 
         @dataclass(frozen=True, eq=False)
@@ -36,7 +41,7 @@ class Report:
     field has a default, so that a snapshot of a running method can leave out what it does not know yet.
     """
 
-    def others(self) -> dict[str, float]:
+    def others(self) -> AccuracyByRule:
         """{rule: test accuracy, 0–1} of the same run under other rules; comparisons show them, too."""
         return {}
 
@@ -45,12 +50,12 @@ class Report:
         values = self.known_fields().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> JsonObject:
         """The fields that hold plain values: what `run --json` prints."""
         values = self.known_fields().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
 
-    def known_fields(self) -> dict[str, Any]:
+    def known_fields(self) -> dict[str, np.ndarray | JsonValue]:
         """The fields that are not None."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
@@ -65,8 +70,7 @@ def check_report_type(report: Report, declared: type[Report]) -> Report:
         return declared()
     if type(report) is not declared:
         raise TypeError(
-            f"The model's report is a {type(report).__name__};"
-            f" its method declares {declared.__name__}."
+            f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
         )
     copies = {name: array.copy() for name, array in report.arrays().items()}
     return replace(report, **copies)
@@ -84,32 +88,49 @@ class Progress:
 
 
 # What runs step by step yields its progress, and returns something at the end.
-T = TypeVar("T")
-Steps = Generator[Progress, None, T]
+Result = TypeVar("Result")
+Steps = Generator[Progress, None, Result]
+TrainedModel = TypeVar("TrainedModel", bound="GlobalModel")
+# What an ensemble averages.
+EnsembleRule = Literal["logits", "probabilities"]
+
+
+@overload
+def report_progress(phase: str, ticks: Iterable[EpochProgress]) -> Steps[None]: ...
+
+
+@overload
+def report_progress(
+    phase: str, ticks: Iterable[EpochProgress], make_model: Callable[[], TrainedModel]
+) -> Steps[TrainedModel]: ...
 
 
 def report_progress(
-    phase: str, ticks: Iterable[Tick], model: Callable[[], Any] = lambda: None
-) -> Steps[Any]:
-    """The `ticks` of a training as progress; returns `model()` at the end.
+    phase: str,
+    ticks: Iterable[EpochProgress],
+    make_model: Callable[[], GlobalModel | None] = lambda: None,
+) -> Steps[GlobalModel | None]:
+    """The `ticks` of a training as progress; returns `make_model()` at the end.
 
-    `model` is also called where the live curve has a point, for the model so far.
+    `make_model` is also called where the live curve has a point, for the model so far.
     """
     for tick in ticks:
-        yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
-    return model()
+        yield Progress(
+            phase, tick.done, tick.total, model=make_model() if tick.has_current_models else None
+        )
+    return make_model()
 
 
-def has_curve_point(done: int, total: int, frames: int = 20) -> bool:
-    """Whether the live curve has a point after `done` (from 1) of `total`: about `frames` have one, the last too."""
-    return done == total or done % max(1, total // frames) == 0
+def should_record_curve_point(steps_done: int, total_steps: int, point_count: int = 20) -> bool:
+    """True at about `point_count` of the `total_steps` (from 1), the last one among them."""
+    return steps_done == total_steps or steps_done % max(1, total_steps // point_count) == 0
 
 
 @dataclass(frozen=True)
 class Tested:
     """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the calibration.
 
-    client_predictions: `[M, N]`, what each client says with a model of its own; None where all have the same model
+    client_predictions: `[M, N]`, what each client says with a model of its own; None if all have the same model
     """
 
     scores: Tensor
@@ -119,7 +140,7 @@ class Tested:
 
 
 class GlobalModel:
-    """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
+    """The result of a method: a model that predicts. `features` is the vector that the last linear map reads.
 
     `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
     that the method declares; on a snapshot of a running method, what is known so far. `score_kind`: what its scores
@@ -130,34 +151,34 @@ class GlobalModel:
 
     parts: ClassVar[tuple[str, ...]] = ()
     parameters: int
-    score_kind: str = "logits"
+    score_kind: ScoreKind = "logits"
     report: Report = Report()
 
-    def measured(self, x: Tensor, y: Tensor) -> Report:
-        """The report, completed by what needs test samples `x [N, ...], y [N]`; called once, at the end."""
+    def measured(self, samples: Samples, labels: Labels) -> Report:
+        """The report, completed by what needs test `samples [N, ...], labels [N]`; called once, at the end."""
         return self.report
 
-    def logits(self, x: Tensor) -> Tensor:
-        """Scores `[N, C]` of samples `x [N, ...]`."""
+    def logits(self, samples: Samples) -> ClassScores:
+        """Scores `[N, C]` of `samples [N, ...]`."""
         raise NotImplementedError
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, samples: Samples) -> Features:
         """Feature vectors `[N, D]`."""
         raise NotImplementedError
 
-    def predict(self, x: Tensor) -> Tensor:
+    def predict(self, samples: Samples) -> Predictions:
         """Classes `[N]`."""
-        return self.logits(x).argmax(1)
+        return self.logits(samples).argmax(1)
 
-    def accuracy(self, x: Tensor, y: Tensor) -> float:
-        """Share of `x [N, ...]` classified as `y [N]`, 0–1."""
-        return compute_accuracy(self.predict(x), y)
+    def accuracy(self, samples: Samples, labels: Labels) -> float:
+        """Share of `samples [N, ...]` classified as `labels [N]`, 0–1."""
+        return compute_accuracy(self.predict(samples), labels)
 
-    def tested(self, x: Tensor, y: Tensor) -> Tested:
-        """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
-        scores = self.logits(x)
-        share_right = compute_accuracy(scores.argmax(1), y)
-        return Tested(scores, share_right, measure_calibration(scores, y, self.score_kind))
+    def tested(self, samples: Samples, labels: Labels) -> Tested:
+        """Scores, accuracy and calibration on `samples [N, ...], labels [N]`, the model run once."""
+        scores = self.logits(samples)
+        share_right = compute_accuracy(scores.argmax(1), labels)
+        return Tested(scores, share_right, measure_calibration(scores, labels, self.score_kind))
 
 
 class NetworkModel(GlobalModel):
@@ -168,22 +189,22 @@ class NetworkModel(GlobalModel):
     def __init__(self, module: nn.Module, report: Report | None = None) -> None:
         self.module: Any = module.eval()
         self.report = report or Report()
-        self.parameters = parameter_count(module)
+        self.parameters = count_parameters(module)
 
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, samples: Samples) -> Logits:
         if isinstance(self.module, Network):
-            return run_in_chunks(self.module.classifier, self.features(x))
-        return run_cached(self.module, x)
+            return run_in_chunks(self.module.classifier, self.features(samples))
+        return run_in_chunks_with_cache(self.module, samples)
 
-    def features(self, x: Tensor) -> Tensor:
-        return run_cached(self.module.features, x)
+    def features(self, samples: Samples) -> Features:
+        return run_in_chunks_with_cache(self.module.features, samples)
 
 
-def average_answers(logits: Tensor, rule: str) -> Tensor:
+def average_client_logits(client_logits: ClientLogits, rule: EnsembleRule) -> ClassScores:
     """The mean of client logits `[M, N, C]`, or the logarithm of the mean of their probabilities, `[N, C]`."""
     if rule == "logits":
-        return logits.mean(0)
-    return logits.softmax(-1).mean(0).log()
+        return client_logits.mean(0)
+    return client_logits.softmax(-1).mean(0).log()
 
 
 class EnsembleModel(GlobalModel):
@@ -199,18 +220,19 @@ class EnsembleModel(GlobalModel):
     parts: ClassVar[tuple[str, ...]] = ("clients", "rule")
     RULES: ClassVar[tuple[str, ...]] = ("logits", "probabilities")
 
-    def __init__(self, clients: ClientModels, rule: str = "logits") -> None:
+    def __init__(self, clients: ClientModels, rule: EnsembleRule = "logits") -> None:
         self.clients = clients
-        self.rule = choose("rule", rule, self.RULES)
+        choose("rule", rule, self.RULES)
+        self.rule: Any = rule
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
         self.client_logits = CachedFunction(clients.logits)
 
-    def logits(self, x: Tensor) -> Tensor:
-        return average_answers(self.client_logits(x), self.rule)
+    def logits(self, samples: Samples) -> ClassScores:
+        return average_client_logits(self.client_logits(samples), self.rule)
 
-    def features(self, x: Tensor) -> Tensor:
-        return self.client_logits(x).transpose(0, 1).flatten(1)
+    def features(self, samples: Samples) -> Features:
+        return self.client_logits(samples).transpose(0, 1).flatten(1)
 
 
 class ClientsAlone(GlobalModel):
@@ -225,9 +247,9 @@ class ClientsAlone(GlobalModel):
         self.parameters = sum(clients.parameters)
         self.report = report or Report()
 
-    def accuracy(self, x: Tensor, y: Tensor) -> float:
-        if x[0].numel() > SMALL_INPUT:
-            predictions = self.clients.predict_in_turn(x)
+    def accuracy(self, samples: Samples, labels: Labels) -> float:
+        if samples[0].numel() > SMALL_INPUT:
+            predictions = self.clients.predict_each_sample_by_one_client(samples)
         else:
-            predictions = self.clients.logits(x).argmax(-1)
-        return float((predictions == y).double().mean())
+            predictions = self.clients.logits(samples).argmax(-1)
+        return float((predictions == labels).double().mean())

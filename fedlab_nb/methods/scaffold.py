@@ -7,8 +7,10 @@ c, then
 
 and sends Δθ_k and Δc_k = c_k⁺ - c_k up. The server: θ_{t+1} = θ_t + η_s Σ_k w_k Δθ_k, c ← c + Σ_k w_k Δc_k.
 
-In round 1 all control variates are 0, so round 1 is FedAvg to the last bit; a one-round SCAFFOLD, as the FedLPA paper
-tabulates it, *is* FedAvg, and differences in its tables are noise. Traffic of one client: (S_θ + S_c) both ways,
+In round 1 all control variates are 0, so where all clients start from one model (init=same) round 1 is FedAvg to the
+last bit; a one-round SCAFFOLD, as the FedLPA paper tabulates it, *is* FedAvg then, and differences in its tables are
+noise. With init=different the clients of FedAvg start from models of their own, those of SCAFFOLD from θ_0 all the
+same, since the server sends it. Traffic of one client: (S_θ + S_c) both ways,
 4 S_θ T without batch norm, whose statistics have no control variates.
 
 Departures, and why:
@@ -29,18 +31,27 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..training.loop import Adjust
-from .base import Context, GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
+from ..training.loop import GradientAdjustment
+from .base import (
+    ClientWeighting,
+    Context,
+    GlobalModel,
+    Steps,
+    knob,
+    make_client_weights_knob,
+    register,
+    weighted_mean,
+)
 from .parts.rounds import (
     ROUNDS,
     Iterative,
     Rounds,
     State,
     count_effective_steps,
-    epochs_knob,
+    make_local_epochs_knob,
     subtract_states,
 )
-from .traffic import Sizes, Traffic
+from .traffic import FederationSizes, TrafficBytes
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
@@ -54,12 +65,14 @@ class Scaffold(Iterative):
     counts_steps = True
 
     # Fewer than the others': with 5 or more, training diverged in some federations of 20 clients.
-    local_epochs: int = epochs_knob(4)
+    local_epochs: int = make_local_epochs_knob(4)
     eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
-    weights: str = client_weights_knob("w_k")
+    weights: ClientWeighting = make_client_weights_knob("w_k")
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return Traffic(2 * super().bytes_sent(sizes).bytes)  # with each model a control variate
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return TrafficBytes(
+            2 * super().bytes_sent(sizes).bytes
+        )  # with each model a control variate
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
@@ -71,12 +84,12 @@ class Scaffold(Iterative):
         client_c = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
-            participants = rounds.choose_clients(t)
-            start, common_c = rounds.send_down((state, c))
-            rounds.load_received(start)
+            participants = rounds.draw_participants(t)
+            start, common_c = rounds.broadcast_to_participants((state, c))
+            rounds.load_participant_states(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
-            yield from rounds.train_participants(t, adjust=correct_gradients(corrections))
-            ends = rounds.copy_states()
+            yield from rounds.train_participants(t, adjust=make_gradient_correction(corrections))
+            ends = rounds.copy_participant_states()
             changes = []
             for k, end in zip(participants, ends, strict=True):
                 reach = (
@@ -88,10 +101,10 @@ class Scaffold(Iterative):
                     new_c[name] = client_c[k][name] - common_c[name] + mean_gradient
                 changes.append(subtract_states(new_c, client_c[k]))
                 client_c[k] = new_c
-            received = rounds.send_up(zip(ends, changes, strict=True))
+            received = rounds.upload_from_participants(zip(ends, changes, strict=True))
             # Server: both averages.
             with ctx.server():
-                round_weights = rounds.select_participants(weights)
+                round_weights = rounds.select_values_of_participants(weights)
                 mean = weighted_mean([end for end, _ in received], round_weights)
                 change = weighted_mean([change for _, change in received], round_weights)
                 share = sum(round_weights) / sum(weights)
@@ -104,7 +117,7 @@ class Scaffold(Iterative):
         return rounds.result
 
 
-def correct_gradients(corrections: Sequence[State]) -> Adjust:
+def make_gradient_correction(corrections: Sequence[State]) -> GradientAdjustment:
     """g ← g + (c - c_k), where `corrections[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 

@@ -22,29 +22,47 @@ between clients.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
 
-from ..comm.codec import count_kept_entries, restore_sparsified, sparsify
+from ..comm.codec import count_kept_entries, pack_largest_entries, unpack_largest_entries
 from ..errors import UsageError
 from ..models import model_state
-from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
+from ..tensor_types import ClientChanges, ClientShares, ParameterVector
+from .base import (
+    ClientWeighting,
+    GlobalModel,
+    Method,
+    Steps,
+    knob,
+    make_client_weights_knob,
+    register,
+    weighted_mean,
+)
 from .context import Context
-from .parts.averages import MergedModel, MergeReport, flatten_state, split_vector
-from .traffic import Sizes, Traffic
+from .parts.averages import (
+    MergedModel,
+    MergeReport,
+    flatten_state_into_vector,
+    split_vector_into_tensors,
+)
+from .traffic import FederationSizes, TrafficBytes
 
-RULES = ("ties", "task")
+ChangeRule = Literal["ties", "task"]
+RULES: tuple[ChangeRule, ...] = get_args(ChangeRule)
 
 
 @dataclass(frozen=True, eq=False)
 class TiesReport(MergeReport):
     """Shares of the parameters, 0–1, whose changes have both signs among the clients.
 
-    conflicts: of the changes as they were trained;   conflicts_left: of what is merged, after dropping and trimming
-    kept: entries that are merged, of all;   average_accuracy: of the plain average
-    With trimmed uploads the server knows neither the first nor the last.
+    conflicts: of the changes as they were trained
+    conflicts_left: of what is merged, after dropping and trimming
+    kept: entries that are merged, of all
+    average_accuracy: of the plain average
+
+    With trimmed uploads the server knows neither `conflicts` nor `average_accuracy`.
     """
 
     conflicts: float | None = None
@@ -68,16 +86,16 @@ class Ties(Method):
     scale: float = knob(1.0, "Scale", low=0, high=5)
     keep: float = knob(0.2, "Kept share", low=0.001, high=1)
     drop: float = knob(0.0, "Dropped share", low=0, high=0.99)
-    weights: str = client_weights_knob("w_k")
+    weights: ClientWeighting = make_client_weights_knob("w_k")
     upload: str = knob("whole", "Upload", options=("whole", "trimmed"))
 
     report = TiesReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         if self.upload == "whole":
-            return sizes.one_shot
+            return sizes.one_shot_bytes
         # A kept entry is a position and a value.
-        return Traffic(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
+        return TrafficBytes(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if ctx.init != "same":
@@ -92,15 +110,22 @@ class Ties(Method):
         network = ctx.initial_model()
         start = model_state(network)
         names = [name for name, _ in network.named_parameters()]
-        origin = flatten_state(start, names)
+        origin = flatten_state_into_vector(start, names)
         received = []
         for k in range(ctx.clients_count):
             # Client: the model, or of its change (after dropping) the largest entries.
             upload: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
-                change = self._drop_entries(flatten_state(upload, names) - origin, ctx, k)
-                rest = {name: tensor for name, tensor in upload.items() if name not in names}
-                upload = {"change": sparsify(change, self.keep, ternary=False), **rest}
+                change = self._drop_random_entries(
+                    flatten_state_into_vector(upload, names) - origin, ctx, k
+                )
+                other_tensors = {
+                    name: tensor for name, tensor in upload.items() if name not in names
+                }
+                upload = {
+                    "change": pack_largest_entries(change, self.keep, ternary=False),
+                    **other_tensors,
+                }
             received.append(ctx.link.up(k, upload, phase="local models"))
         with ctx.server():
             # Server: the changes; drop and trim where the clients have not; merge.
@@ -110,35 +135,47 @@ class Ties(Method):
             if self.upload == "trimmed":
                 messages = [upload.pop("change") for upload in received]
                 changes = torch.stack(
-                    [restore_sparsified(message, origin.dtype) for message in messages]
+                    [unpack_largest_entries(message, origin.dtype) for message in messages]
                 )
             else:
-                vectors = torch.stack([flatten_state(upload, names) for upload in received])
+                vectors = torch.stack(
+                    [flatten_state_into_vector(upload, names) for upload in received]
+                )
                 whole_changes = vectors - origin
                 dropped = [
-                    self._drop_entries(change, ctx, k) for k, change in enumerate(whole_changes)
+                    self._drop_random_entries(change, ctx, k)
+                    for k, change in enumerate(whole_changes)
                 ]
                 changes = torch.stack(dropped)
                 if self.rule == "ties":
-                    changes = trim_changes(changes, self.keep)
+                    changes = keep_largest_changes(changes, self.keep)
             if self.rule == "ties":
-                merged = compute_elected_mean(changes, shares)
+                merged = compute_sign_elected_mean(changes, shares)
             else:
-                merged = average_changes(changes, shares)
+                merged = compute_weighted_mean_change(changes, shares)
             mean_state = weighted_mean(received, sizes)
-            rest = {name: tensor for name, tensor in mean_state.items() if name not in names}
-            network = ctx.new_model(rest | split_vector(origin + self.scale * merged, start, names))
-            conflicts_left = measure_conflict_share(changes)
+            other_tensors = {
+                name: tensor for name, tensor in mean_state.items() if name not in names
+            }
+            network = ctx.new_model(
+                other_tensors
+                | split_vector_into_tensors(origin + self.scale * merged, start, names)
+            )
+            conflicts_left = compute_share_of_sign_conflicts(changes)
             entries = float((changes != 0).double().mean())
             report = TiesReport(conflicts_left=conflicts_left, kept=entries)
             average = None
             if whole_changes is not None:
-                mean_vector = origin + average_changes(whole_changes, shares)
-                average = ctx.new_model(rest | split_vector(mean_vector, start, names))
-                report = replace(report, conflicts=measure_conflict_share(whole_changes))
+                mean_vector = origin + compute_weighted_mean_change(whole_changes, shares)
+                average = ctx.new_model(
+                    other_tensors | split_vector_into_tensors(mean_vector, start, names)
+                )
+                report = replace(report, conflicts=compute_share_of_sign_conflicts(whole_changes))
             return MergedModel(network, report, average)
 
-    def _drop_entries(self, change: Tensor, ctx: Context, client: int) -> Tensor:
+    def _drop_random_entries(
+        self, change: ParameterVector, ctx: Context, client: int
+    ) -> ParameterVector:
         """DARE on client k's `change [d]`."""
         if self.drop == 0:
             return change
@@ -147,32 +184,40 @@ class Ties(Method):
         return change * stays.to(change) / (1 - self.drop)
 
 
-def average_changes(changes: Tensor, shares: Tensor) -> Tensor:
+def compute_weighted_mean_change(
+    client_changes: ClientChanges, client_shares: ClientShares
+) -> ParameterVector:
     """Σ_k w_k τ_k `[d]`, of changes `[M, d]` and w `[M]`."""
-    return (shares[:, None] * changes).sum(0)
+    return (client_shares[:, None] * client_changes).sum(0)
 
 
-def trim_changes(changes: Tensor, keep: float) -> Tensor:
-    """Changes `[M, d]`; of each row only the share `keep` of largest magnitude, the rest 0."""
-    largest = changes.abs().topk(count_kept_entries(changes.shape[1], keep), dim=1).indices
-    return torch.zeros_like(changes).scatter(1, largest, changes.gather(1, largest))
+def keep_largest_changes(client_changes: ClientChanges, share_kept: float) -> ClientChanges:
+    """Changes `[M, d]`; of each row only the share `share_kept` of largest magnitude, the rest 0."""
+    largest = (
+        client_changes.abs()
+        .topk(count_kept_entries(client_changes.shape[1], share_kept), dim=1)
+        .indices
+    )
+    return torch.zeros_like(client_changes).scatter(1, largest, client_changes.gather(1, largest))
 
 
-def compute_elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
+def compute_sign_elected_mean(
+    client_changes: ClientChanges, client_shares: ClientShares
+) -> ParameterVector:
     """TIES without trimming: the mean `[d]` of the changes `[M, d]` that have the elected sign.
 
-    Weighted by `shares [M]`, parameter by parameter; changes of 0 do not count, and without any change it is 0.
+    Weighted by `client_shares [M]`, parameter by parameter; changes of 0 do not count, and without any change it is 0.
     """
-    signs = average_changes(changes, shares).sign()
-    majority = changes.sign().sum(0).sign()
+    signs = compute_weighted_mean_change(client_changes, client_shares).sign()
+    majority = client_changes.sign().sum(0).sign()
     elected = torch.where(signs == 0, majority, signs)
-    agrees = (changes.sign() == elected) & (changes != 0)
-    weight = (shares[:, None] * agrees).sum(0)
-    total = (shares[:, None] * agrees * changes).sum(0)
+    agrees = (client_changes.sign() == elected) & (client_changes != 0)
+    weight = (client_shares[:, None] * agrees).sum(0)
+    total = (client_shares[:, None] * agrees * client_changes).sum(0)
     smallest = torch.finfo(weight.dtype).tiny
     return torch.where(weight > 0, total / weight.clamp_min(smallest), torch.zeros_like(total))
 
 
-def measure_conflict_share(changes: Tensor) -> float:
+def compute_share_of_sign_conflicts(client_changes: ClientChanges) -> float:
     """The share of the parameters for which one row of changes `[M, d]` is above and another below 0."""
-    return float(((changes > 0).any(0) & (changes < 0).any(0)).double().mean())
+    return float(((client_changes > 0).any(0) & (client_changes < 0).any(0)).double().mean())

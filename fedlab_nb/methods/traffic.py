@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..comm.formulas import FLOAT
+from ..value_types import SampleShape
 
 
-class Traffic(NamedTuple):
-    """bytes: between clients and server, both ways, of all clients
+class TrafficBytes(NamedTuple):
+    """The bytes of a run.
+
+    bytes: between clients and server, both ways, of all clients
     is_exact: whether the ledger will say just that
     """
 
@@ -20,31 +23,22 @@ class Traffic(NamedTuple):
     is_exact: bool = True
 
     @property
-    def about(self) -> Traffic:
+    def as_estimate(self) -> TrafficBytes:
         """The same as an estimate."""
-        return Traffic(self.bytes, is_exact=False)
+        return TrafficBytes(self.bytes, is_exact=False)
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What bytes can depend on. Of a network: of the first client's.
+class NetworkSizes:
+    """The sizes of one network on which bytes can depend.
 
-    clients: M, those that take part;   samples, public_samples: how many;   classes: C
-    input_shape, numbers: of one sample;   models_up: bytes of all clients' states;   models_down: bytes of the initial
-        models, 0 where each client draws its own
-    state_bytes, parameter_bytes: of a network, with and without batch norm's statistics
-    coded_numbers, coded_tensors: what of its state can be quantised;   features: numbers that its last map reads
-    input_triangles, output_triangles: numbers of the upper triangles of all layers' inputs and outputs
+    state_bytes, parameter_bytes: with and without batch norm's statistics
+    coded_numbers, coded_tensors: the part of the state that can be quantised
+    features: numbers that the last map reads
+    input_triangles, output_triangles: numbers of the upper triangles of all layers' inputs and
+        outputs
     """
 
-    clients: int
-    samples: float
-    public_samples: int
-    classes: int
-    input_shape: tuple[int, ...]
-    numbers: int
-    models_up: int
-    models_down: int
     state_bytes: int
     parameter_bytes: int
     coded_numbers: int
@@ -53,16 +47,38 @@ class Sizes:
     input_triangles: int
     output_triangles: int
 
+
+@dataclass(frozen=True, kw_only=True)
+class FederationSizes(NetworkSizes):
+    """The sizes of a federation, and of its first client's network, on which bytes can depend.
+
+    clients: M, those that take part
+    samples, public_samples: how many
+    classes: C
+    input_shape, numbers: of one sample
+    models_up: bytes of all clients' states
+    models_down: bytes of the initial models, 0 where each client draws its own
+    """
+
+    clients: int
+    samples: float
+    public_samples: int
+    classes: int
+    input_shape: SampleShape
+    numbers: int
+    models_up: int
+    models_down: int
+
     @property
-    def one_shot(self) -> Traffic:
+    def one_shot_bytes(self) -> TrafficBytes:
         """The initial model down to each client, the trained one up."""
-        return Traffic(self.models_down + self.models_up)
+        return TrafficBytes(self.models_down + self.models_up)
 
-    def count_bytes_of_all(self, floats: float) -> float:
+    def count_bytes_from_all_clients(self, floats_per_client: float) -> float:
         """Bytes of so many float32 numbers from each client."""
-        return FLOAT * self.clients * floats
+        return FLOAT * self.clients * floats_per_client
 
 
-def count_triangle_entries(n: int) -> int:
-    """Numbers of the upper triangle of a symmetric n × n matrix, the diagonal included."""
-    return n * (n + 1) // 2
+def count_upper_triangle_entries(side: int) -> int:
+    """Numbers of the upper triangle of a symmetric side × side matrix, the diagonal included."""
+    return side * (side + 1) // 2

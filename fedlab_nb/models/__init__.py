@@ -4,8 +4,8 @@
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 
-`network.py` says what every model is made of; `plain.py` and `resnet.py` hold the architectures,
-`build.py` has the table of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are
+`network.py` defines the structure of every model; `plain.py` and `resnet.py` hold the architectures, `build.py` the
+table of their names, and `state.py` the part of a model that is sent. Pretrained weights, dropout and attention are
 left out.
 """
 
@@ -14,11 +14,11 @@ from .build import (
     MODELS,
     add_model,
     build,
-    build_from_text,
+    build_network_from_text,
     choose_default_model,
-    is_own_model,
+    is_added_model,
     parse_architecture,
     parse_models,
 )
-from .network import Network, Normalise, normalise_inputs
-from .state import load_state, model_state, parameter_count
+from .network import Network, Normalise, prepend_input_normalisation
+from .state import count_parameters, load_state, model_state

@@ -1,42 +1,52 @@
 """The table of architectures, and `build`, which checks the request and draws the first weights."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import nn
 
 from .. import rng
 from ..declared import read_toml
-from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_number
+from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_if_number
+from ..value_types import SampleShape
 from . import plain, resnet
-from .network import KINDS, Layout, Network, replace_batch_norm
-from .state import allocate_memory
+from .network import (
+    KINDS,
+    Architecture,
+    LayoutFunction,
+    Network,
+    NormReplacement,
+    replace_batch_norm,
+)
+from .state import allocate_parameters_on_cpu
 
 SMALLEST_SIDE = 8
-CNN_FROM = 256  # numbers of an image from which on the cnn is the default: 16x16 grey
+CNN_FROM = (
+    256  # images of at least so many numbers get the cnn by default; 16x16 grey ones have as many
+)
 CHANNELS = (1, 3)
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """One row of `MODELS`. `default_width` is None where the size of the input decides (the mlp: 64 or 256)."""
+    """One row of `MODELS`. `default_width` is None if the width depends on the input's size (the mlp: 64 or 256)."""
 
     title: str
     help: str
-    layout: Callable[[Any, int], Layout]  # (input_shape, width) -> blocks, feature length
+    layout: LayoutFunction  # (input_shape, width) -> blocks, feature length
     default_width: int | None = None
     widths: Sequence[int] = (1, 256)  # smallest and largest `width` that build accepts
     images_only: bool = True
-    batch_norm: bool = False  # whether NAME-nobn and NAME-gn are there as well
+    batch_norm: bool = False  # whether it has batch norm, and so the variants NAME-nobn and NAME-gn
     recordings_only: bool = False
 
     @property
-    def needs(self) -> str:
-        """The only kind of samples that it takes, one of errors.SAMPLES; "" for any."""
+    def required_sample_kind(self) -> Literal["images", "recordings", ""]:
+        """The only kind of samples that the architecture takes, one of errors.SAMPLES; "" if it takes any."""
         if self.images_only:
             return "images"
         if self.recordings_only:
@@ -47,8 +57,8 @@ class ModelInfo:
 class Models(dict[str, ModelInfo]):
     """The architectures by name.
 
-    One with batch norm (`batch_norm`) is also here as NAME-nobn and NAME-gn (see `network.py`). These two are made when
-    they are looked up, so that lists of the names stay short.
+    An architecture with batch norm can also be looked up as NAME-nobn and NAME-gn (see `network.py`). These variants
+    are made on demand and are not listed, so that lists of names stay short.
     """
 
     def __missing__(self, name: str) -> ModelInfo:
@@ -57,7 +67,7 @@ class Models(dict[str, ModelInfo]):
             raise KeyError(name)
         info = self[base]
         title = f"{info.title}, {KINDS[kind]}"
-        layout = replace_batch_norm(info.layout, kind)
+        layout = replace_batch_norm(info.layout, cast(NormReplacement, kind))
         return replace(info, title=title, layout=layout, batch_norm=False)
 
     def check_name(self, name: str) -> str:
@@ -80,7 +90,7 @@ MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
 
 def add_model(
     name: str,
-    layout: Callable[[Any, int], Layout],
+    layout: LayoutFunction,
     *,
     title: str = "",
     help: str = "",
@@ -97,24 +107,24 @@ def add_model(
     >>> build("one_layer", (1, 8, 8), 10).features(torch.zeros(5, 1, 8, 8)).shape
     torch.Size([5, 32])
     """
-    if name in MODELS and not is_own_model(name):
+    if name in MODELS and not is_added_model(name):
         raise UsageError(
             f"The model name {name!r} is taken by {MODELS[name].title}; choose another one."
         )
     MODELS[name] = ModelInfo(title or name, help, layout, width, widths, images_only)
 
 
-def is_own_model(name: str) -> bool:
-    """Whether an architecture of that name was added with `add_model`."""
+def is_added_model(name: str) -> bool:
+    """True if an architecture of that name was added with `add_model`."""
     package = __name__.partition(".")[0] + "."
     return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
 
 
-def choose_default_model(input_shape: tuple[int, ...]) -> str:
+def choose_default_model(input_shape: SampleShape) -> str:
     """The architecture for "auto".
 
-    The cnn for images of 256 numbers or more that it can take, the cnn1d for recordings of eight steps or more, else
-    the mlp.
+    It is the cnn for images of 256 numbers or more (if the cnn can take them), the cnn1d for recordings of eight steps
+    or more, and the mlp for everything else.
     """
     if len(input_shape) == 2 and input_shape[1] >= SMALLEST_SIDE:
         return "cnn1d"
@@ -125,29 +135,36 @@ def choose_default_model(input_shape: tuple[int, ...]) -> str:
     return "mlp"
 
 
-def parse_models(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | None]]:
-    """(name, width) of each model that `text` specifies: "mlp", "cnn:12", or several joined by commas.
+class SizedModel(NamedTuple):
+    """The name of an architecture and its width; None is the architecture's default width."""
 
-    "auto" becomes the default for `input_shape`; width None is the model's default. UsageError for an unknown model.
+    name: str
+    width: int | None
+
+
+def parse_models(text: str, input_shape: SampleShape) -> list[SizedModel]:
+    """The models that `text` specifies: "mlp", "cnn:12", or several joined by commas.
+
+    "auto" becomes the default for `input_shape`. UsageError for an unknown model.
 
     >>> parse_models("auto, cnn:12", (1, 8, 8))
-    [('mlp', None), ('cnn', 12)]
+    [SizedModel(name='mlp', width=None), SizedModel(name='cnn', width=12)]
     """
     models = []
     for part in str(text).split(","):
         name, _, width_text = part.strip().partition(":")
         if name != "auto":
             MODELS.check_name(name)
-        width = (
-            check_whole_number("width", parse_number(width_text), 1, 4096) if width_text else None
-        )
+        width = None
+        if width_text:
+            width = check_whole_number("width", parse_if_number(width_text), 1, 4096)
         if name == "auto":
             name = choose_default_model(input_shape)
-        models.append((name, width))
+        models.append(SizedModel(name, width))
     return models
 
 
-def check_one_model(text: str) -> str:
+def check_names_one_model(text: str) -> str:
     """`text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
     text = str(text).strip()
     if text == "auto":
@@ -163,29 +180,29 @@ def check_one_model(text: str) -> str:
     return text
 
 
-def parse_architecture(text: str, input_shape: tuple[int, ...], classes: int) -> tuple:
+def parse_architecture(text: str, input_shape: SampleShape, classes: int) -> Architecture:
     """(name, input_shape, classes, width) of the one model that `text` specifies, which must not be "auto".
 
     UsageError if it cannot take such inputs.
     """
-    name, width = parse_models(check_one_model(text), input_shape)[0]
-    return name, check_shape(name, input_shape), classes, width
+    name, width = parse_models(check_names_one_model(text), input_shape)[0]
+    return name, check_input_shape(name, input_shape), classes, width
 
 
-def build_from_text(text: str, input_shape: tuple[int, ...], classes: int) -> Network:
+def build_network_from_text(text: str, input_shape: SampleShape, classes: int) -> Network:
     """The first model that `text` specifies, untrained."""
     name, width = parse_models(text, input_shape)[0]
     return build(name, input_shape, classes, width=width)
 
 
-def choose_default_width(name: str, input_shape: tuple[int, ...]) -> int:
+def choose_default_width(name: str, input_shape: SampleShape) -> int:
     """The width of architecture `name` where no other is set."""
     return MODELS[name].default_width or plain.choose_mlp_width(input_shape)
 
 
 def build(
     name: str,
-    input_shape: tuple[int, ...],
+    input_shape: SampleShape,
     classes: int,
     *,
     width: int | None = None,
@@ -195,16 +212,17 @@ def build(
 ) -> Network:
     """A freshly initialised model of architecture `name` for inputs of shape (C, H, W), (C, T) or (D,).
 
-    Weights follow PyTorch's default formula (see `initialise`), drawn from `generator`, a CPU generator (None: one
-    fixed stream); the same generator state gives the same weights on every device and, to rounding, for every dtype.
-    UsageError: unknown name; feature rows or images below 8x8 or with channels other than 1 or 3 for an image
-    architecture; a width outside `MODELS[name].widths`.
+    Weights follow PyTorch's default formula (see `initialise_parameters`), drawn from `generator`,
+    a CPU generator (None: one fixed stream); the same generator state gives the same weights on
+    every device and, to rounding, for every dtype. UsageError: unknown name; feature rows or
+    images below 8x8 or with channels other than 1 or 3 for an image architecture; a width outside
+    `MODELS[name].widths`.
 
     >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 84])
     """
     info = MODELS[MODELS.check_name(name)]
-    input_shape = check_shape(name, input_shape)
+    input_shape = check_input_shape(name, input_shape)
     classes = check_whole_number("classes", classes, 2)
     if width is None:
         width = choose_default_width(name, input_shape)
@@ -216,24 +234,24 @@ def build(
     if generator is None:
         generator = rng.generator(0, "models", name)
     architecture = (name, input_shape, classes, width)
-    if is_own_model(name):
-        model = build_own(info.layout, architecture, generator).to(dtype)
+    if is_added_model(name):
+        model = build_added_model(info.layout, architecture, generator).to(dtype)
     else:
         with torch.device("meta"):  # no memory yet, and no draw from the global random state
             blocks, features = info.layout(input_shape, width)
             model = Network(blocks, features, architecture)
-        allocate_memory(model, dtype)
-    initialise(model, generator)
+        allocate_parameters_on_cpu(model, dtype)
+    initialise_parameters(model, generator)
     return model.to(device)
 
 
-def build_own(
-    layout: Callable[[Any, int], Layout], architecture: tuple, generator: torch.Generator
+def build_added_model(
+    layout: LayoutFunction, architecture: Architecture, generator: torch.Generator
 ) -> Network:
-    """A network of a person's own, on the CPU, whose layers keep what they give their parameters and buffers.
+    """A network from a layout that a person has added, on the CPU, with its layers' own initial weights.
 
-    What they draw at random, they draw from PyTorch's global stream, which begins here with the seed of `generator` and
-    is afterwards where it was.
+    The layers draw these from PyTorch's global random stream, which is seeded from `generator` here and
+    restored afterwards.
     """
     _, input_shape, _, width = architecture
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
@@ -243,11 +261,11 @@ def build_own(
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's default: Linear and Conv2d weights and biases uniform in +-1/sqrt(fan-in), normalisation scale 1,
-    shift 0.
+def initialise_parameters(model: nn.Module, generator: torch.Generator | None) -> None:
+    """Draw initial weights by PyTorch's default formula.
 
-    Draws in float32 on the CPU, weight before bias, in the order of `model.modules()`.
+    Weights and biases of Linear and Conv2d are uniform in ±1/sqrt(fan-in); normalisation layers get scale 1 and shift
+    0. The draws are float32 on the CPU, weight before bias, in the order of `model.modules()`.
     """
     for layer in model.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
@@ -260,29 +278,33 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 
-def make_layer(
-    kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None
+def make_initialised_layer(
+    layer_class: type[nn.Module],
+    *sizes: int,
+    generator: torch.Generator | None,
+    dtype_device_template: torch.Tensor | None = None,
 ) -> nn.Module:
-    """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
+    """The layer `layer_class(*sizes)` with first weights from `generator`, on the device and in
+    the dtype of `dtype_device_template`."""
     with torch.device("meta"):  # no draw from the global random state
-        layer = kind(*sizes)
-    allocate_memory(layer)
-    initialise(layer, generator)
-    if like is None:
+        layer = layer_class(*sizes)
+    allocate_parameters_on_cpu(layer)
+    initialise_parameters(layer, generator)
+    if dtype_device_template is None:
         return layer
-    return layer.to(like.device, like.dtype)
+    return layer.to(dtype_device_template.device, dtype_device_template.dtype)
 
 
-def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """`input_shape`, if there are such samples and architecture `name` can take them; else UsageError."""
+def check_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
+    """Return `input_shape`; UsageError if it is no shape of samples, or if architecture `name` cannot take it."""
     shape = tuple(check_whole_number("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in SAMPLES:
         raise UsageError(
-            f"input_shape is {shape}, but must be (C, H, W) for images, (C, T) for recordings,"
-            " (D,) for feature rows."
+            f"input_shape is {shape}, but must be (C, H, W) for images, (C, T) for "
+            "recordings, (D,) for feature rows."
         )
     kind = SAMPLES[len(shape)]
-    needs = MODELS[name].needs
+    needs = MODELS[name].required_sample_kind
     if needs not in ("", kind):
         sides = "x".join(map(str, shape))
         raise UsageError(
@@ -290,8 +312,7 @@ def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
         )
     if needs == "recordings" and shape[1] < SMALLEST_SIDE:
         raise UsageError(
-            f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[1]};"
-            " use 'mlp'."
+            f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[1]}; use 'mlp'."
         )
     if needs == "images" and shape[0] not in CHANNELS:
         raise UsageError(

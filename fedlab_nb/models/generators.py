@@ -1,33 +1,36 @@
 """Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], recordings [N, C, T], or rows [N, D].
 
-In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` -> nn.Module with `.latent`,
-`.forward(z)`; `initialise_generator(module, stream)` draws all its weights anew. Images of any size and any number of
-channels.
+In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` gives an nn.Module with `.latent` and
+`.forward(z)`; `initialise_generator(module, stream)` draws all its weights anew. Images may have any size and any
+number of channels.
 
-The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice
-"double the side, convolve", batch norm throughout, by the statistics of the synthetic batch. Weights come from the
-`torch.Generator` passed in, never from global state. Nothing is trained here.
+The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice an
+up-sampling to double the side and a convolution. Batch norm is used throughout, always with the statistics of the
+synthetic batch. Weights are drawn from the `torch.Generator` passed in, never from global state. Nothing is trained
+here.
 """
 
 import math
 from math import prod
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import check_whole_number
+from ..tensor_types import Images, Noise
+from ..value_types import SampleShape
 from . import batch_last
 from .batch_last import UpConv2d
-from .state import allocate_memory
+from .state import allocate_parameters_on_cpu
 
-# On a CPU, images of more pixels than this run faster as channels_last, where the batch is not last.
+# On a CPU, images of more pixels than this run faster in channels_last, if `batch_last.py` cannot be used.
 CHANNELS_LAST_PIXELS = 16 * 16
 SLOPE = 0.2  # of LeakyReLU
 SPREAD = 0.02  # standard deviation of the initial weights
 
 
 class Generator(nn.Module):
-    """`layers`, one after the other, that make samples of z `[N, latent]`.
+    """A sequence of `layers` that turns noise z `[N, latent]` into samples.
 
     `batch_last`: on a CPU, compute with the batch as the last dimension (`batch_last.py`).
     """
@@ -38,31 +41,33 @@ class Generator(nn.Module):
         self.net = nn.Sequential(*layers)
         self.batch_last = batch_last
 
-    def forward(self, z: Tensor) -> Tensor:
-        if self.batch_last and z.device.type == "cpu":
-            return batch_last.run_layers(self.net, z)
-        return self.net(z)
+    def forward(self, noise: Noise) -> Images:
+        if self.batch_last and noise.device.type == "cpu":
+            return batch_last.run_layers(self.net, noise)
+        return self.net(noise)
 
 
-def make_batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
-    """Batch normalisation that always uses the statistics of the current batch: no running ones are kept."""
-    return kind(channels, track_running_stats=False, **options)
+def make_batch_norm(
+    channels: int, layer_class: type = nn.BatchNorm2d, **options: bool
+) -> nn.Module:
+    """Batch normalisation that always uses the statistics of the current batch and keeps no running ones."""
+    return layer_class(channels, track_running_stats=False, **options)
 
 
-def build_image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
-    """Linear(nz → 2w·h·h'), BN, ×2, Conv3(2w → 2w), BN, LeakyReLU, ×2, Conv3(2w → w), BN, LeakyReLU, Conv3(w → C),
-    sigmoid.
+def build_image_generator(input_shape: SampleShape, width: int, latent_size: int) -> Generator:
+    """A generator of images: Linear(nz → 2w·h·h'), BN, ×2, Conv3(2w → 2w), BN, LeakyReLU, ×2, Conv3(2w → w), BN,
+    LeakyReLU, Conv3(w → C), sigmoid.
 
-    w is `width`, h and h' a quarter of the image's sides, rounded up; ×2 is nearest-neighbour up-sampling to half the
-    side, rounded up, then to the side itself. width 64, latent 256, 3x32x32: 2,328,899 parameters, the papers'
-    generator.
+    w is `width`; h and h' are a quarter of the image's sides, rounded up. ×2 is nearest-neighbour up-sampling: first to
+    half the side, rounded up, then to the side itself. With width 64, latent size 256 and images of 3x32x32 it is the
+    papers' generator, of 2,328,899 parameters.
     """
     channels, *sides = input_shape
     quarter = tuple(math.ceil(side / 4) for side in sides)
     half = tuple(math.ceil(side / 2) for side in sides)
     return Generator(
-        latent,
-        nn.Linear(latent, 2 * width * prod(quarter)),
+        latent_size,
+        nn.Linear(latent_size, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
         make_batch_norm(2 * width),
         UpConv2d(2 * width, 2 * width, half),
@@ -77,17 +82,20 @@ def build_image_generator(input_shape: tuple[int, ...], width: int, latent: int)
     )
 
 
-def build_row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
-    """For feature rows and recordings: two hidden layers of 4·width units.
+def build_row_generator(input_shape: SampleShape, width: int, latent_size: int) -> Generator:
+    """A generator of feature rows or recordings: two hidden layers of 4·width units.
 
-    The output is normalised over the batch to mean 0 and variance 1, as such samples are standardised. Not in the
-    papers, which have images only.
+    Such samples are standardised, so the output is normalised over the batch to mean 0 and variance 1. The papers have
+    no such generator, as they use images only.
     """
     hidden = 4 * width
     features = prod(input_shape)
+    reshape: nn.Module = nn.Identity()
+    if len(input_shape) > 1:
+        reshape = nn.Unflatten(1, input_shape)
     return Generator(
-        latent,
-        nn.Linear(latent, hidden),
+        latent_size,
+        nn.Linear(latent_size, hidden),
         make_batch_norm(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, hidden, bias=False),
@@ -95,12 +103,12 @@ def build_row_generator(input_shape: tuple[int, ...], width: int, latent: int) -
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, features),
         make_batch_norm(features, nn.BatchNorm1d, affine=False),
-        nn.Unflatten(1, input_shape) if len(input_shape) > 1 else nn.Identity(),
+        reshape,
     )
 
 
 def build_generator(
-    input_shape: tuple[int, ...],
+    input_shape: SampleShape,
     *,
     width: int = 64,
     latent: int = 256,
@@ -108,7 +116,7 @@ def build_generator(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Generator:
-    """A generator for samples (C, H, W), (C, T) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
+    """A generator of samples (C, H, W), (C, T) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
 
     >>> g = build_generator((1, 8, 8), width=4, latent=16, generator=torch.Generator())
     >>> g(torch.zeros(5, 16)).shape
@@ -122,7 +130,7 @@ def build_generator(
             network = build_image_generator(input_shape, width, latent)
         else:
             network = build_row_generator(input_shape, width, latent)
-    allocate_memory(network)
+    allocate_parameters_on_cpu(network)
     initialise_generator(network, generator)
     network = network.to(device, dtype)
     is_large = makes_images and prod(input_shape[1:]) > CHANNELS_LAST_PIXELS

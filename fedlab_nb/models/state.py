@@ -1,6 +1,6 @@
-"""What is sent of a model: its parameters and float buffers, by name.
+"""A model's state, which is the part of it that is sent: its parameters and float buffers, by name.
 
-Batch normalisation's step counters (`num_batches_tracked`, integers that nothing here reads) are no part of a state.
+Batch normalisation's step counters (`num_batches_tracked`, integers that nothing here reads) are not part of a state.
 """
 
 import copy
@@ -11,16 +11,19 @@ import torch
 from torch import nn
 
 from ..errors import UsageError
+from ..tensor_types import BooleanScalar
 
+# Parameters and buffers (such as the statistics of batch norm) of a model, by name.
+ModelState = dict[str, torch.Tensor]
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def parameter_count(model: nn.Module) -> int:
-    """Trainable numbers of the model: buffers (batch norm's running statistics) not counted."""
+def count_parameters(model: nn.Module) -> int:
+    """The number of trainable numbers in the model, without buffers (batch norm's running statistics)."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def model_state(model: nn.Module) -> dict[str, torch.Tensor]:
+def model_state(model: nn.Module) -> ModelState:
     """Detached copies of all parameters and float buffers, by name, in the order of `state_dict`."""
     return {name: tensor.clone() for name, tensor in _view_float_tensors(model).items()}
 
@@ -30,8 +33,8 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
     tensors = _view_float_tensors(model)
     unmatched = sorted(tensors.keys() ^ state.keys())
     if unmatched:
-        place = "the model" if unmatched[0] in tensors else "the state"
-        raise UsageError(f"The state does not fit the model: {unmatched[0]!r} is in {place} only.")
+        owner = "the model" if unmatched[0] in tensors else "the state"
+        raise UsageError(f"The state does not fit the model: {unmatched[0]!r} is in {owner} only.")
     for name, tensor in tensors.items():
         shape = tuple(state[name].shape)
         model_shape = tuple(tensor.shape)
@@ -44,10 +47,10 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
         tensor.copy_(state[name])
 
 
-def allocate_memory(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
-    """Give a model from `torch.device("meta")` memory on the CPU, of floating-point type `dtype`; nothing is drawn yet.
+def allocate_parameters_on_cpu(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+    """Allocate memory on the CPU for a model from `torch.device("meta")`; its floating-point tensors get `dtype`.
 
-    What `to_empty` does, without the half second of imports that it costs.
+    The weights are not initialised yet. PyTorch's `to_empty` does the same, but costs half a second of imports.
     """
     memory = {}
     for name, tensor in model.state_dict().items():
@@ -56,16 +59,16 @@ def allocate_memory(model: nn.Module, dtype: torch.dtype = torch.float32) -> Non
     model.load_state_dict(memory, assign=True)
 
 
-def all_finite(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Whether all numbers of `tensors` are finite: a tensor without dimensions on their device.
+def are_all_finite(tensors: Iterable[torch.Tensor]) -> BooleanScalar:
+    """True if all numbers of `tensors` are finite, as a 0-dimensional tensor on their device.
 
-    One call for many tensors costs one wait for a graphics card, not one for each.
+    Checking many tensors in one call waits for the graphics card only once.
     """
     return torch.stack([tensor.isfinite().all() for tensor in tensors]).all()
 
 
 def copy_model(model: Model) -> Model:
-    """`copy.deepcopy(model)` in a fifth of its time; layers from neither PyTorch nor this package are deep-copied."""
+    """Copy a model in a fifth of the time of `copy.deepcopy`, which is used for layers of other people's classes."""
     package = __name__.partition(".")[0] + "."
     if not type(model).__module__.startswith(("torch.nn.", package)):
         return copy.deepcopy(model)

@@ -8,12 +8,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import COMPARE, PLAYGROUND
-from .lab_view import Extra, LabSpec, LabView, PanelState, PlannedRuns, describe_settings
-from .link import parse_link
+from .lab_view import (
+    Extra,
+    JobSteps,
+    LabSpec,
+    LabView,
+    PanelState,
+    PlannedRuns,
+    SilentSteps,
+    make_caption_with_seeds,
+)
+from .link import parse_settings_of_link
 from .panel import Panel
 from .race import RACE
-from .stage_panel import Playground
-from .theme import make_player, make_widget, offer, show_if
+from .stage_panel import LabPanel, Playground
+from .theme import make_slider_player, make_widget, set_menu_options, show_widgets_if
 from .views import Ink
 
 
@@ -36,7 +45,7 @@ def playground(*, methods: Iterable[str] | None = None, link: str = "", **option
     Raises UsageError for a name or value that no control takes.
     """
     options = {"methods": methods, **options} if methods is not None else options
-    return Playground(PLAYGROUND, **(parse_link(link) | options if link else options))
+    return Playground(PLAYGROUND, **(parse_settings_of_link(link) | options if link else options))
 
 
 def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
@@ -44,7 +53,7 @@ def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
 
     Arguments and errors are those of `playground`.
     """
-    return Panel(COMPARE, methods=methods, **options)
+    return LabPanel(COMPARE, methods=methods, **options)
 
 
 def race(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

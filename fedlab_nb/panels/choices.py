@@ -10,20 +10,22 @@ import ipywidgets as widgets
 
 from ..declared import read_toml
 from ..errors import choose
-from ..methods import METHODS, group_methods
-from ..methods.base import Knob
+from ..methods import METHODS, group_methods_by_kind
+from ..methods.base import Knob, KnobValue
 from ..methods.poison import Poison
 from ..models import MENU
-from ..plots.words import format_letters
+from ..plots.words import format_client_letters
 from ..symbols import add_symbol_meanings
-from .theme import make_widget, show_if
+from ..value_types import SettingValue
+from .sliders import FineSlider
+from .theme import make_widget, show_widgets_if
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
 STEP = 0.01
 HUGE = 10**9  # the end of a range that a knob leaves open
 NOBODY = -1  # the value of a knob that names a client, where it names none
-MOST_CLIENTS = 50
+MAX_CLIENTS = 50
 NO_POISON = "none"
 # What a chip says where the title does not say which bars its method gives.
 CHIPS = {"ensemble": "Ensemble: both means"}
@@ -33,7 +35,7 @@ POISONS = (
 )  # fmt: skip
 
 
-class KnobBox:
+class KnobControls:
     """The controls of a method's knobs: `widget` holds those that are seen at once, `rest` the others.
 
     shown: names of the knobs that are seen at once; without any, the first six
@@ -57,7 +59,7 @@ class KnobBox:
         self.rest = make_widget(widgets.VBox, "fl-knobs", children=other_controls)
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value_by_knob(self) -> dict[str, KnobValue]:
         """The values of all knobs, by plain name."""
         values = {}
         for name, control in self.controls.items():
@@ -66,41 +68,43 @@ class KnobBox:
         return values
 
     @property
-    def changed_settings(self) -> dict[str, Any]:
+    def changed_settings(self) -> dict[str, SettingValue]:
         """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
         changed = {}
-        for name, value in self.value.items():
+        for name, value in self.value_by_knob.items():
             if value != self.knobs[name].default:
                 changed[f"{self.method}.{name}"] = value
         return changed
 
-    def set_knob(self, name: str, value: Any) -> None:
+    def set_knob(self, knob_name: str, value: SettingValue) -> None:
         """Set a knob by its name, plain or qualified."""
-        name = choose(f"setting of {self.method}", name.removeprefix(f"{self.method}."), self.knobs)
-        self.controls[name].value = self.knobs[name].check(self.method, value)
+        knob_name = choose(
+            f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
+        )
+        self.controls[knob_name].value = self.knobs[knob_name].check(self.method, value)
 
-    def has_knob(self, name: str) -> bool:
+    def has_knob(self, knob_name: str) -> bool:
         """Whether the method has a knob of this name, plain or qualified."""
-        return name.removeprefix(f"{self.method}.") in self.knobs
+        return knob_name.removeprefix(f"{self.method}.") in self.knobs
 
     def __getitem__(self, name: str) -> widgets.Widget:
         return self.controls[name.removeprefix(f"{self.method}.")]
 
 
-def make_knob_control(knob: Knob, owner: str = "") -> widgets.Widget:
+def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
     """Make the widget of one knob: a dropdown, a box to tick, a slider where the range is short, else
     a number field. Its tooltip has the help, and what the symbol means to the method.
 
-    owner: the method's title
+    method_title: the method's title
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, owner)
+    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, method_title)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
         return widgets.Dropdown(
-            options=[(spell_option(value), value) for value in knob.options], **same
+            options=[(format_option_name(value), value) for value in knob.options], **same
         )
     if isinstance(knob.default, bool):
         return widgets.Checkbox(indent=False, **{**same, "style": {}})
@@ -110,37 +114,39 @@ def make_knob_control(knob: Knob, owner: str = "") -> widgets.Widget:
     high = HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         return make_whole_number_control(knob, int(low), int(high), same)
-    if high - low <= 2 and not knob.log and is_on_grid(knob.default, low):
-        return widgets.FloatSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
+    if high - low <= 2 and not knob.log and can_slider_stand_at(knob.default, low):
+        return FineSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(min=low, max=high, step=None, **same)
 
 
 def make_whole_number_control(
-    knob: Knob, low: int, high: int, traits: Mapping[str, Any]
+    knob: Knob, lowest: int, highest: int, widget_traits: Mapping[str, Any]
 ) -> widgets.Widget:
     """Make the widget of a knob with whole numbers: a menu of clients, a slider or a number field."""
     if knob.default == knob.low == NOBODY:  # a client or none
         options = [("nobody", NOBODY)]
-        options += [(f"client {format_letters(client)}", client) for client in range(MOST_CLIENTS)]
-        return widgets.Dropdown(options=options, **traits)
-    if high - low <= SLIDER_STEPS:
-        return widgets.IntSlider(min=low, max=high, continuous_update=False, **traits)
-    return widgets.BoundedIntText(min=low, max=high, **traits)
+        options += [
+            (f"client {format_client_letters(client)}", client) for client in range(MAX_CLIENTS)
+        ]
+        return widgets.Dropdown(options=options, **widget_traits)
+    if highest - lowest <= SLIDER_STEPS:
+        return widgets.IntSlider(min=lowest, max=highest, continuous_update=False, **widget_traits)
+    return widgets.BoundedIntText(min=lowest, max=highest, **widget_traits)
 
 
-def spell_option(option: str) -> str:
+def format_option_name(option: str) -> str:
     """An option of a knob in words: "per_class" -> "per class"."""
     return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
-def is_on_grid(value: float, low: float) -> bool:
-    """Whether a slider from `low` in steps of STEP can stand at `value`; a browser would move it to the
+def can_slider_stand_at(value: float, slider_minimum: float) -> bool:
+    """Whether a slider from `slider_minimum` in steps of STEP can stand at `value`; a browser would move it to the
     next place."""
-    steps = (value - low) / STEP
+    steps = (value - slider_minimum) / STEP
     return abs(steps - round(steps)) < 1e-9
 
 
-class MethodBox:
+class MethodChooser:
     """The methods to choose from: `value` is the tuple of those that are chosen, each of them a chip
     that a click removes; "+" opens the list of all, in groups, with a filter.
 
@@ -156,7 +162,7 @@ class MethodBox:
             info = method.info
             help = f"{info.help} ({info.paper}; {info.rounds})"
             box = widgets.Checkbox(False, description=info.title, indent=False, tooltip=help)
-            box.observe(lambda _: self._show_chips(), "value")
+            box.observe(lambda _: self._show_method_chips(), "value")
             self.boxes[name] = box
             chip = make_widget(
                 widgets.Button,
@@ -166,7 +172,7 @@ class MethodBox:
             )
             chip.on_click(lambda _, name=name: self._remove_method(name))
             self._chips[name] = chip
-        self.groups = group_methods(self.boxes)
+        self.groups = group_methods_by_kind(self.boxes)
         self.headings = {
             title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
         }
@@ -189,30 +195,32 @@ class MethodBox:
         self.widget = make_widget(
             widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list]
         )
-        self.filter.observe(lambda _: self._filter_list(), "value")
-        self.add.observe(lambda change: show_if(change["new"], self.filter, self.list), "value")
-        show_if(False, self.filter, self.list)
+        self.filter.observe(lambda _: self._filter_method_list(), "value")
+        self.add.observe(
+            lambda change: show_widgets_if(change["new"], self.filter, self.list), "value"
+        )
+        show_widgets_if(False, self.filter, self.list)
 
     @property
     def value(self) -> tuple[str, ...]:
         return tuple(name for name, box in self.boxes.items() if box.value)
 
     @value.setter
-    def value(self, names: Iterable[str]) -> None:
-        if isinstance(names, str):
-            names = [names]
-        names = [choose("method", name, self.boxes) for name in names]
+    def value(self, method_names: Iterable[str]) -> None:
+        if isinstance(method_names, str):
+            method_names = [method_names]
+        chosen = [choose("method", name, self.boxes) for name in method_names]
         for name, box in self.boxes.items():
-            box.value = name in names
+            box.value = name in chosen
 
-    def _remove_method(self, name: str) -> None:
-        self.boxes[name].value = False
+    def _remove_method(self, method: str) -> None:
+        self.boxes[method].value = False
         self.add.focus()  # the chip that had it is gone
 
-    def _show_chips(self) -> None:
+    def _show_method_chips(self) -> None:
         self.chips.children = [*(self._chips[name] for name in self.value), self.add]
 
-    def _filter_list(self) -> None:
+    def _filter_method_list(self) -> None:
         """Show the methods that have the field's text in their title, name, group or paper."""
         text = self.filter.value.strip().lower()
         for title, names in self.groups.items():
@@ -221,11 +229,11 @@ class MethodBox:
                 info = METHODS[name].info
                 if text in f"{info.title}\n{name}\n{title}\n{info.paper}".lower():
                     fitting.add(name)
-                show_if(name in fitting, self.boxes[name])
-            show_if(fitting, self.headings[title])
+                show_widgets_if(name in fitting, self.boxes[name])
+            show_widgets_if(bool(fitting), self.headings[title])
 
 
-class PoisonRow:
+class PoisonControls:
     """How many clients are poisoned, and how. `value` is the setting `poison`: "none", "labels:2", "scaled:1:10"."""
 
     def __init__(self) -> None:
@@ -240,27 +248,27 @@ class PoisonRow:
         )  # fmt: skip
         self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(lambda _: self._enable_count(), "value")
+        self.kind.observe(lambda _: self._enable_poisoned_client_count(), "value")
 
-    def _enable_count(self) -> None:
+    def _enable_poisoned_client_count(self) -> None:
         self.count.disabled = self.kind.value == NO_POISON
 
-    def limit_count(self, clients: int) -> None:
+    def set_client_count(self, client_count: int) -> None:
         """Set the number of clients, of which no more can be poisoned."""
-        self.count.max = max(1, clients)
+        self.count.max = max(1, client_count)
 
     @property
-    def value(self) -> str:
+    def poison_setting(self) -> str:
         kind = self.kind.value
         if kind == NO_POISON:
             return NO_POISON
         factor = self.factor if kind == "scaled" else ""
         return f"{kind}:{self.count.value}{factor}"
 
-    def set_value(self, value: object, clients: int) -> None:
+    def set_poison_setting(self, poison_setting: object, client_count: int) -> None:
         """Show a setting; UsageError for one that is none."""
-        poison = Poison.parse(str(value), clients)
-        self.limit_count(clients)
+        poison = Poison.parse(str(poison_setting), client_count)
+        self.set_client_count(client_count)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
         self.factor = str(poison).removeprefix(f"{poison.kind}:{poison.count}")

@@ -33,13 +33,15 @@ function sentences(root) {
     if (one.clientHeight) put(one, { tabIndex: reach });
   }
 }
-/** A lab's own tabs stand in a row of their own, over those that every panel has: fl-split-4 says that four are its own. */
+/** A lab's own tabs stand in a row of their own, over those that every panel has: fl-split-4 says that the first row has
+    four tabs; fl-own-last that a lab's own are in the second row. */
 function group(row, buttons) {
   const split = Number([...row.classList].find((one) => one.startsWith("fl-split-"))?.slice(9));
   if (!split || row.querySelector(".fl-group-name")) return;
   const named = (textContent) => Object.assign(document.createElement("span"), { className: "fl-group-name", textContent });
-  buttons[0].before(named("This method"));
-  buttons[split].before(Object.assign(document.createElement("i"), { className: "fl-break" }), named("Compare"));
+  const [first, second] = row.classList.contains("fl-own-last") ? ["Compare", "More"] : ["This method", "Compare"];
+  buttons[0].before(named(first));
+  buttons[split].before(Object.assign(document.createElement("i"), { className: "fl-break" }), named(second));
 }
 /** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
 function tabs(root) {
@@ -111,6 +113,51 @@ function follow(kernel, mark) {
   return () => { clearTimeout(waiting); kernel.statusChanged.disconnect(status); kernel.connectionStatusChanged.disconnect(connection); };
 }
 
+/** ipywidgets puts a number that is out of range to the end of the range, without a word: say so beside the field. */
+function readNumber(field) {
+  const text = (field.matches("input") ? field.value : field.textContent).trim().replaceAll(",", "");
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
+}
+
+/** The field of a number that an event is about; null where it is about something else. */
+function findNumberField(event) {
+  return event.target.closest?.(".widget-text input[type=number], .widget-readout[contenteditable=true]") ?? null;
+}
+
+/** Whether the slider of a readout stands at an end; a field without a slider has no other reason to change. */
+function isAtEnd(field) {
+  const handle = field.parentElement.querySelector(".noUi-handle");
+  if (handle === null) return true;
+  const now = handle.getAttribute("aria-valuenow");
+  return now === handle.getAttribute("aria-valuemin") || now === handle.getAttribute("aria-valuemax");
+}
+
+function sayLimit(event) {
+  const field = findNumberField(event);
+  if (field === null || (event.type === "keydown" && event.key !== "Enter")) return;
+  const typed = readNumber(field);
+  setTimeout(() => {
+    const now = readNumber(field);
+    if (typed === null || now === null || Math.trunc(typed) === now || !isAtEnd(field)) return;
+    forgetLimit(field);
+    const note = document.createElement("span");
+    note.className = "fl-limit";
+    note.setAttribute("role", "status");
+    note.textContent = `${typed > now ? "at most" : "at least"} ${now.toLocaleString("en")}`;
+    field.parentElement.append(note);
+    setTimeout(() => note.remove(), 8000); // it lies over what is below
+  });
+}
+
+function forgetLimit(field) {
+  field.parentElement.querySelector(".fl-limit")?.remove();
+}
+
+function retypeNumber(event) {
+  const field = findNumberField(event);
+  if (field !== null) forgetLimit(field);
+}
+
 function render({ model, el }) {
   el.hidden = true;
   let [root, watch, later] = [null, null, 0];
@@ -131,9 +178,12 @@ function render({ model, el }) {
   const start = () => {
     root = el.closest(".fl-root");
     if (!root) return requestAnimationFrame(start);
+    root.closest(".jp-Notebook")?.classList.add("fl-notebook"); // its folded cells are quiet (theme.css)
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
     for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", turn], ["click", uncover]]) root.addEventListener(kind, heard, { signal });
+    for (const kind of ["change", "focusout", "keydown"]) root.addEventListener(kind, sayLimit, { capture: true, signal });
+    root.addEventListener("input", retypeNumber, { signal });
     watch = new MutationObserver(changed);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();

@@ -6,20 +6,32 @@ from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, Federation, add_public_part, find_title, is_name, is_path, load
+from ..data import (
+    DATASETS,
+    RULES,
+    Federation,
+    add_public_part,
+    find_dataset_title,
+    is_dataset_name,
+    is_dataset_path,
+    load,
+)
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
-from ..errors import UsageError, check_names, check_number, check_whole_number, choose
+from ..data.public import PublicChoice
+from ..errors import UsageError, check_name_list, check_number, check_whole_number, choose
 from ..methods import METHODS
-from ..plots.style import class_colours
+from ..plots.style import list_class_colours
 from ..plots.words import format_duration
 from ..studies.cost import Cost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
-from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
+from ..value_types import SettingsByName, SettingValue
+from .choices import NO_POISON, KnobControls, MethodChooser, PoisonControls
 from .facts import Debouncer, describe_cost
 from .file_card import FileCard
-from .lab_view import LabSpec, PanelState
-from .theme import make_paragraph, make_widget, offer, show_if
+from .lab_view import LabSpec, PanelState, PartitionOptions, StateChanges
+from .sliders import FineLogSlider
+from .theme import make_paragraph, make_widget, set_menu_options, show_widgets_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
@@ -27,7 +39,8 @@ SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)
 THUMB = 10  # clients in a small picture, at most
 SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
-MOST_FILES = 100  # suggestions of a file's name
+MAX_FILES = 100  # suggestions of a file's name
+MOST_SEED = 1_000_000
 LONG = 60.0  # seconds of a run before which it asks, at least
 WIDE = {"label_width": 58}  # labels of the column
 SHORT = {"label_width": 52}  # labels of the grid in it
@@ -38,38 +51,31 @@ class CostRequest(NamedTuple):
     remembered."""
 
     methods: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: SettingsByName
     finished_runs: int
 
 
-def make_alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
+def make_alpha_slider(**traits: Any) -> FineLogSlider:
     # A run uses two digits, as the readout shows.
     form = {"base": 10, "min": -2, "max": 2, "step": 0.05, "readout_format": ".2r"}
     help = "How unevenly the samples are divided. A smaller α is more skewed"
     return make_widget(
-        widgets.FloatLogSlider,
-        "fl-alpha",
-        label="α (skew)",
-        value=0.1,
-        help=help,
-        **form,
-        **WIDE,
-        **traits,
+        FineLogSlider, "fl-alpha", label="α (skew)", value=0.1, help=help, **form, **WIDE, **traits
     )
 
 
 def make_whole_number_field(
-    label: str, value: int, low: int, high: int, help: str, **traits: Any
+    label: str, initial_value: int, lowest: int, highest: int, help: str, **traits: Any
 ) -> widgets.BoundedIntText:
-    """A field of the grid for a whole number from `low` to `high`."""
+    """A field of the grid for a whole number from `lowest` to `highest`."""
     style = f"fl-{label.lower()}"
     return make_widget(
         widgets.BoundedIntText,
         style,
         label=label,
-        value=value,
-        min=low,
-        max=high,
+        value=initial_value,
+        min=lowest,
+        max=highest,
         help=help,
         **SHORT,
         **traits,
@@ -77,8 +83,11 @@ def make_whole_number_field(
 
 
 def make_seed_field(**traits: Any) -> widgets.BoundedIntText:
-    help = "The first seed. It decides how the samples are divided, the initial model, and every random choice"
-    return make_whole_number_field("Seed", 0, 0, 1_000_000, help, **traits)
+    help = (
+        "The first seed. It decides how the samples are divided, the initial model, and "
+        "every random choice"
+    )
+    return make_whole_number_field("Seed", 0, 0, MOST_SEED, help, **traits)
 
 
 def make_heading(text: str) -> widgets.HTML:
@@ -86,14 +95,14 @@ def make_heading(text: str) -> widgets.HTML:
 
 
 class Controls:
-    """The left column. Names of the widgets are names of settings; `settings()` reads them. A lab has the knobs of its
-    method (`knobs`) and further settings of the run (`extras`).
+    """The left column. Names of the widgets are names of settings; `read_settings()` reads them. A lab has the
+    knobs of its method (`knobs`) and further settings of the run (`extras`).
     """
 
     def __init__(self, spec: LabSpec, debouncer: Debouncer) -> None:
         self.spec = spec
         self.debouncer = debouncer
-        self.knobs = KnobBox(spec.method, spec.knobs)
+        self.knobs = KnobControls(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
             self.extras[extra.name] = make_widget(
@@ -107,7 +116,7 @@ class Controls:
         self.hidden_settings: dict[
             str, Any
         ] = {}  # settings that no control has, and that every run gets
-        self.poison = PoisonRow()
+        self.poison = PoisonControls()
         names = []
         for name, info in DATASETS.items():
             title = info.title if info.offline else f"{info.title} (download)"
@@ -119,7 +128,10 @@ class Controls:
         )  # fmt: skip
         self.path = make_widget(
             widgets.Combobox, "fl-path", label="File", placeholder="path/to/data.csv, then Enter", **WIDE,
-            help="A table (.csv, .xlsx, …), arrays (.npz) or a folder of pictures. Files of this folder are suggested",
+            help=(
+                "A table (.csv, .xlsx, …), arrays (.npz) or a folder of pictures. Files of "
+                "this folder are suggested"
+            ),
             continuous_update=False,
         )  # fmt: skip
         self.card = FileCard()
@@ -166,7 +178,7 @@ class Controls:
             widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept"
         )
         self.progress = make_widget(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
-        self.methods = MethodBox(spec.method)
+        self.methods = MethodChooser(spec.method)
         self.most_clients = self.clients.max
         self.phase = make_widget(widgets.HTML, "fl-phase")
         self.error = make_widget(widgets.HTML, "fl-error")
@@ -189,11 +201,11 @@ class Controls:
         self._cost_request = CostRequest((), {}, 0)
         self._is_confirmed = False  # a person pressed Run again after a warning that it takes long
         self._previewed: Mapping[str, Any] | None = None
-        show_if(False, self.dealing)
-        self.clients.observe(lambda change: self.poison.limit_count(change["new"]), "value")
-        self.dealing.observe(lambda _: self._enable_sliders(), "value")
+        show_widgets_if(False, self.dealing)
+        self.clients.observe(lambda change: self.poison.set_client_count(change["new"]), "value")
+        self.dealing.observe(lambda _: self._enable_partition_sliders(), "value")
         if "partition" in self.extras:
-            self.extras["partition"].observe(lambda _: self._enable_sliders(), "value")
+            self.extras["partition"].observe(lambda _: self._enable_partition_sliders(), "value")
 
     def make_layout(self) -> widgets.VBox:
         """Make the column of all controls."""
@@ -213,8 +225,8 @@ class Controls:
         if self.knobs.rest.children:
             rest.append(self.knobs.rest)
         folded = make_widget(widgets.VBox, "fl-folded", children=rest)
-        self.more.observe(lambda change: show_if(change["new"], folded), "value")
-        show_if(False, folded)
+        self.more.observe(lambda change: show_widgets_if(change["new"], folded), "value")
+        show_widgets_if(False, folded)
         buttons = make_widget(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
         start = make_widget(
             widgets.VBox,
@@ -228,26 +240,31 @@ class Controls:
         ]  # fmt: skip
         return make_widget(widgets.VBox, "fl-controls", children=column)
 
-    def show_previews(self, partition: Mapping[str, Any]) -> None:
+    def show_partition_previews(self, partition_options: PartitionOptions) -> None:
         """Show at the slider how the same data would be divided at five values of α."""
-        options = dict(partition)
+        options = dict(partition_options)
         options.pop("alpha", None)
         options.pop("moves", None)
         if options != self._previewed:
             self._previewed = options
-            self.ends.value = "" if self.used_named_clients else make_preview_html(options)
+            self.ends.value = (
+                "" if self.natural_client_count_or_zero else make_partition_previews_html(options)
+            )
 
     def set_initial_values(
-        self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]
+        self,
+        methods: Iterable[str] | None,
+        settings: SettingsByName,
+        fixed_settings: Mapping[str, Any],
     ) -> None:
         """Set the controls to the values that a panel begins with; UsageError for a value that cannot be
         had.
 
         methods: those that are chosen; None: the lab's companions
         settings: others than the defaults
-        fixed: the same, of controls that nobody can change
+        fixed_settings: the same, of controls that nobody can change
         """
-        ticked = self.spec.companions if methods is None else check_names("methods", methods)
+        ticked = self.spec.companions if methods is None else check_name_list("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
         self.hidden_settings = {}
         for name, value in settings.items():
@@ -255,11 +272,11 @@ class Controls:
                 self.set_control(name, value)
             else:
                 self.hidden_settings[name] = value
-        for name, value in fixed.items():
+        for name, value in fixed_settings.items():
             self.fix_control(name, value)
 
     @property
-    def observed_widgets(self) -> list[Any]:
+    def observed_widgets(self) -> list[widgets.Widget]:
         """The widgets whose value can be changed at any time; a change is one of the panel's state."""
         observed = []
         for name, widget in self.named.items():
@@ -272,42 +289,43 @@ class Controls:
 
     # ------------------------------------------------------------------------------------------- reading and writing
     @property
-    def dataset_reference(self) -> str:
+    def dataset_name_or_path(self) -> str:
         """The chosen data set's name or path; UsageError while a file is to be named and is not."""
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
         path = self.path.value.strip()
         if not path:
             raise UsageError(f"No file is named yet: give the path of {ENDINGS}.")
-        return path if is_path(path) else f"./{path}"
+        return path if is_dataset_path(path) else f"./{path}"
 
-    @dataset_reference.setter
-    def dataset_reference(self, name: Any) -> None:
-        name = str(name)
-        if is_name(name):
+    @dataset_name_or_path.setter
+    def dataset_name_or_path(self, name_or_path: object) -> None:
+        name = str(name_or_path)
+        if is_dataset_name(name):
             known = [option for _, option in self.dataset._options_full]
             if name not in known:  # of no menu, or added since
-                self.dataset.options = [*self.dataset.options, (find_title(name), name)]
+                self.dataset.options = [*self.dataset.options, (find_dataset_title(name), name)]
             self.dataset.value = name
             return
-        if not is_path(name):
+        if not is_dataset_path(name):
             choose("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
         self.path.value = name
         self.dataset.value = OWN_FILE
 
     def show_file_field(self) -> None:
-        """Show the field for a file where one is to be chosen, with the files of this folder as suggestions."""
+        """Show the field for a file when one is to be chosen, with the files of this folder as suggestions."""
         is_own = self.dataset.value == OWN_FILE
-        show_if(is_own, self.path)
         if is_own:
-            self.path.options = find_data_files()
+            # Before the field is seen: new suggestions put back the field's value, over what a hand has begun to type.
+            self.path.options = list_data_file_names()
         else:
             self.card.hide()
+        show_widgets_if(is_own, self.path)
 
-    def settings(self) -> dict[str, Any]:
+    def read_settings(self) -> dict[str, SettingValue]:
         """Read the keyword arguments of `study.job`; most of them only where they are not the default."""
-        chosen: dict[str, Any] = {
-            "dataset": self.dataset_reference,
+        chosen: dict[str, SettingValue] = {
+            "dataset": self.dataset_name_or_path,
             "alpha": float(f"{self.alpha.value:.2g}"),
             "clients": self.clients.value,
             "seed": self.seed.value,
@@ -320,12 +338,12 @@ class Controls:
             value = self.named[name].value
             if value != default:
                 chosen[name] = value
-        if self.poison.value != NO_POISON:
-            chosen["poison"] = self.poison.value
+        if self.poison.poison_setting != NO_POISON:
+            chosen["poison"] = self.poison.poison_setting
         if self.named_clients:
             # A lab's own menu of partitions wins over this one.
             chosen = {"partition": self.dealing.value, **chosen}
-            chosen["clients"] = self.used_named_clients or self.clients.value
+            chosen["clients"] = self.natural_client_count_or_zero or self.clients.value
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
             chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed_settings}
@@ -337,27 +355,34 @@ class Controls:
         self._cost_request = request
         self._is_confirmed = False
         self.run.description = "Run"
-        self.debouncer.request("cost", self.estimate_cost, self._show_cost_line)
+        self.debouncer.schedule_update(
+            "cost", self.estimate_cost_of_chosen_methods, self._show_cost_line
+        )
 
     def _show_cost_line(self, cost: Cost | None) -> None:
         self.cost.value = make_paragraph(describe_cost(cost))
 
-    def estimate_cost(self) -> Cost | None:
+    def estimate_cost_of_chosen_methods(self) -> Cost | None:
         """What Run will cost; None where no method is chosen."""
         request = self._cost_request
         if not request.methods:
             return None
         return estimate_cost((request.methods, request.settings))
 
-    def should_confirm(self) -> bool:
-        """Whether Run takes so long that a person should press it once more; a message then says so."""
+    def ask_to_confirm_long_run(self) -> bool:
+        """Whether Run takes so long that a person should press it once more; a message then says so.
+
+        Each run is asked about anew: the button says "Run" again as soon as one has begun.
+        """
         if self._is_confirmed:
+            self._is_confirmed = False
+            self.run.description = "Run"
             return False
-        cost = self.estimate_cost()
+        cost = self.estimate_cost_of_chosen_methods()
         if cost is None or cost.seconds is None or cost.seconds < LONG:
             return False
         self._is_confirmed = True
-        self.run.description = "Run all the same"
+        self.run.description = "Run anyway"
         text = f"This takes {format_duration(cost.seconds)}. Press once more to start."
         self.phase.value = make_paragraph(text, "status")
         return True
@@ -369,53 +394,57 @@ class Controls:
             return (self.spec.method, *self.methods.value)
         return self.methods.value
 
-    def read_changes(self, old: PanelState, is_redraw: bool = False) -> dict[str, Any]:
-        """Read what the controls say now, as changes of the state `old`. The federation is made again
+    def read_state_changes(
+        self, old_state: PanelState, is_new_dataset: bool = False
+    ) -> StateChanges:
+        """Read what the controls say now, as changes of `old_state`. The federation is made again
         where other settings of the partition are chosen; while there is none, it stays so.
 
-        is_redraw: make the federation in any case
+        is_new_dataset: make the federation in any case
         """
         methods = self.chosen_methods
-        settings = self.settings()
-        if old.settings and has_other_clients(settings, self.hidden_settings, old.settings):
+        settings = self.read_settings()
+        if old_state.settings and has_different_clients(
+            settings, self.hidden_settings, old_state.settings
+        ):
             self.hidden_settings.pop("moves", None)  # the edits belonged to other clients
         for name, value in self.hidden_settings.items():
             method, dot, _ = name.partition(".")
             if not dot or method in methods:  # else it is of a method that does not run
                 settings[name] = value
-        federation = old.federation
-        partition = old.partition
-        if is_redraw or federation is not None:
+        federation = old_state.federation
+        partition = old_state.partition
+        if is_new_dataset or federation is not None:
             partition = make_partition_options(settings)
-            if is_redraw or partition != old.partition:
-                federation = make_federation(**partition)
+            if is_new_dataset or partition != old_state.partition:
+                federation = make_federation_from_options(**partition)
         return {
             "settings": settings,
-            "knobs": self.knobs.value,
+            "knobs": self.knobs.value_by_knob,
             "methods": methods,
             "epochs": self.epochs.value,
             "federation": federation,
             "partition": partition,
         }
 
-    def fit_to_dataset(self) -> None:
+    def load_dataset_and_fit_controls(self) -> None:
         """Load the chosen data set, and set limits and defaults for it: never more clients than samples,
         and the preset's local epochs. Where the data name clients, these can be chosen beside drawn
         ones.
         """
-        data = load(self.dataset_reference)
+        data = load(self.dataset_name_or_path)
         if self.dataset.value == OWN_FILE:
-            self.card.show(self.dataset_reference, data)
+            self.card.show(self.dataset_name_or_path, data)
         self.named_clients = 0 if "partition" in self.hidden_settings else len(data.client_names)
-        self._offer_partitions(has_fonts=data.font_train is not None)
+        self._fill_partition_menu(has_fonts=data.font_train is not None)
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
-        self._enable_sliders()
+        self._enable_partition_sliders()
         old_epochs = self.preset_epochs
-        self.preset_epochs = choose_classroom_epochs(self.dataset_reference, len(data.y_train))
+        self.preset_epochs = choose_classroom_epochs(self.dataset_name_or_path, len(data.y_train))
         if self.epochs.value == old_epochs:
             self.epochs.value = self.preset_epochs
 
-    def _offer_partitions(self, *, has_fonts: bool) -> None:
+    def _fill_partition_menu(self, *, has_fonts: bool) -> None:
         """Fill the menu of partitions, and hide it where there is nothing to choose."""
         ways = [(f"Anew: {rule}", rule) for rule in RULES]
         if self.named_clients:
@@ -423,13 +452,13 @@ class Controls:
         if has_fonts:
             ways.append(("Each client its own fonts", "fonts"))
         had_natural = "natural" in [way for _, way in self.dealing._options_full]
-        offer(self.dealing, ways)
+        set_menu_options(self.dealing, ways)
         if self.named_clients and not had_natural:
             self.dealing.value = "natural"
-        show_if(bool(self.named_clients) or has_fonts, self.dealing)
+        show_widgets_if(bool(self.named_clients) or has_fonts, self.dealing)
 
     @property
-    def used_named_clients(self) -> int:
+    def natural_client_count_or_zero(self) -> int:
         """How many clients the data name, if these are used; else 0."""
         if self.dealing.value != "natural":
             return 0
@@ -439,9 +468,9 @@ class Controls:
             return 0
         return self.named_clients
 
-    def _enable_sliders(self) -> None:
+    def _enable_partition_sliders(self) -> None:
         """The sliders of the partition can be moved only where they do something."""
-        has_named_clients = self.used_named_clients > 0
+        has_named_clients = self.natural_client_count_or_zero > 0
         has_fonts = self.dealing.value == "fonts"
         self.alpha.disabled = has_named_clients or has_fonts or "alpha" in self._fixed
         self.clients.disabled = has_named_clients or "clients" in self._fixed
@@ -451,7 +480,7 @@ class Controls:
         """Set the slider of the clients to the number that the data name, where these are used. Where
         samples are drawn again, it goes back to its earlier value.
         """
-        named_clients = self.used_named_clients
+        named_clients = self.natural_client_count_or_zero
         if named_clients:
             if self._chosen_clients is None:
                 self._chosen_clients = self.clients.value
@@ -466,67 +495,71 @@ class Controls:
         self.stop.disabled = not is_running
         self.run.disabled = self.dataset.disabled = self.path.disabled = is_running
 
-    def hide_controls(self, names: Sequence[str]) -> None:
+    def hide_controls(self, setting_names: Sequence[str]) -> None:
         """Hide controls, by the names of their settings (teacher mode)."""
-        for name in names:
-            show_if(False, self._find_control(name))
+        for name in setting_names:
+            show_widgets_if(False, self._find_control(name))
             if name == "alpha":
-                show_if(False, self.ends)
+                show_widgets_if(False, self.ends)
 
-    def fix_control(self, name: str, value: Any) -> None:
+    def fix_control(self, setting_name: str, value: SettingValue) -> None:
         """Give a control a value that cannot be changed."""
-        widget = self._find_control(name)
-        self._fixed.add(name)
-        self.set_control(name, value)
+        widget = self._find_control(setting_name)
+        self._fixed.add(setting_name)
+        self.set_control(setting_name, value)
         for part in iterate_leaf_widgets(widget):
             part.disabled = True
 
-    def has_control(self, name: str) -> bool:
-        """Whether the setting `name` has a control."""
-        return name in self.named or self.knobs.has_knob(name)
+    def has_control(self, setting_name: str) -> bool:
+        """Whether the setting `setting_name` has a control."""
+        return setting_name in self.named or self.knobs.has_knob(setting_name)
 
-    def set_control(self, name: str, value: Any) -> None:
+    def set_control(self, setting_name: str, value: SettingValue) -> None:
         """Set a control by the name of its setting."""
-        if name == "dataset":
-            self.dataset_reference = value
-        elif name == "methods":
+        if setting_name == "dataset":
+            self.dataset_name_or_path = value
+        elif setting_name == "methods":
             self.methods.value = value
-        elif name == "poison":
-            self.poison.set_value(value, self.clients.value)
-        elif name not in self.named:  # plain `epochs` are the local ones
-            self.knobs.set_knob(name, value)
+        elif setting_name == "poison":
+            self.poison.set_poison_setting(value, self.clients.value)
+        elif setting_name not in self.named:  # plain `epochs` are the local ones
+            self.knobs.set_knob(setting_name, value)
         else:
-            widget = self.named[name]
-            if name in self.extras and value not in [option for _, option in widget.options]:
+            widget = self.named[setting_name]
+            if setting_name in self.extras and value not in [
+                option for _, option in widget.options
+            ]:
                 widget.options = [*widget.options, (str(value), value)]
-            hint = "smaller is more skewed" if name == "alpha" else ""
-            set_widget_value(widget, name, value, hint)
+            hint = "smaller is more skewed" if setting_name == "alpha" else ""
+            set_widget_value(widget, setting_name, value, hint)
 
-    def _find_control(self, name: str) -> widgets.Widget:
-        if name not in self.named and self.knobs.has_knob(name):
-            return self.knobs[name]
-        return self.named[choose("control", name, (*self.named, *self.knobs.knobs))]
+    def _find_control(self, setting_name: str) -> widgets.Widget:
+        if setting_name not in self.named and self.knobs.has_knob(setting_name):
+            return self.knobs[setting_name]
+        return self.named[choose("control", setting_name, (*self.named, *self.knobs.knobs))]
 
 
-def find_data_files() -> list[str]:
+def list_data_file_names() -> list[str]:
     """Files in this folder that can be read as data, by name."""
     try:
         names = sorted(path.name for path in Path().iterdir() if path.is_file())
     except OSError:
         return []
-    return [name for name in names if name.endswith(SUGGESTED)][:MOST_FILES]
+    return [name for name in names if name.endswith(SUGGESTED)][:MAX_FILES]
 
 
-def has_other_clients(
-    settings: Mapping[str, Any], hidden_settings: Mapping[str, Any], old: Mapping[str, Any]
+def has_different_clients(
+    settings: SettingsByName, settings_without_control: SettingsByName, old_settings: SettingsByName
 ) -> bool:
-    """Whether settings give other clients than the `old` ones: another data set, number or
+    """Whether settings give other clients than the `old_settings` ones: another data set, number or
     partition."""
-    chosen = {**settings, **hidden_settings}
-    return any(chosen.get(name) != old.get(name) for name in ("dataset", "clients", "partition"))
+    chosen = {**settings, **settings_without_control}
+    return any(
+        chosen.get(name) != old_settings.get(name) for name in ("dataset", "clients", "partition")
+    )
 
 
-def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[Any]:
+def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[widgets.Widget]:
     """The widgets in a box, and in the boxes in it; of any other the widget itself."""
     if not hasattr(widget, "children"):
         yield widget
@@ -535,13 +568,15 @@ def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[Any]:
         yield from iterate_leaf_widgets(part)
 
 
-def set_widget_value(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
-    """Give a widget a value; UsageError, with the setting's `name`, for one that it does not have."""
+def set_widget_value(
+    widget: widgets.Widget, setting_name: str, value: SettingValue, error_hint: str = ""
+) -> None:
+    """Give a widget a value; UsageError, with the setting's `setting_name`, for one that it does not have."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
         if value not in allowed:
             listed = ", ".join(map(str, allowed))
-            raise UsageError(f"{name} is {value!r}, but it must be one of: {listed}.")
+            raise UsageError(f"{setting_name} is {value!r}, but it must be one of: {listed}.")
     elif hasattr(widget, "min"):
         low = widget.min
         high = widget.max
@@ -549,29 +584,35 @@ def set_widget_value(widget: widgets.Widget, name: str, value: Any, hint: str = 
             low = widget.base**low
             high = widget.base**high
         check = check_whole_number if isinstance(widget.value, int) else check_number
-        value = check(name, value, low, high, hint=hint)
+        value = check(setting_name, value, low, high, hint=error_hint)
     widget.value = value
 
 
-def make_partition_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+def make_partition_options(settings: SettingsByName) -> dict[str, SettingValue]:
     """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
     chosen = Settings.make(**{**settings, "device": "cpu"})
-    return {"dataset": chosen.dataset, "public": chosen.public, **chosen.make_federation_options()}
+    return {
+        "dataset": chosen.dataset,
+        "public": chosen.public,
+        **chosen.list_nondefault_federation_options(),
+    }
 
 
-def make_federation(dataset: str, public: str | float, **options: Any) -> Federation:
-    """The federation of a run with these settings; `options`: of `data.federate`."""
-    return deal_out(add_public_part(load(dataset), public), **options)
+def make_federation_from_options(
+    dataset: str, public: PublicChoice, **federate_options: SettingValue
+) -> Federation:
+    """The federation of a run with these settings; `federate_options`: of `data.federate`."""
+    return deal_out(add_public_part(load(dataset), public), **federate_options)
 
 
-def make_preview_html(partition: Mapping[str, Any]) -> str:
+def make_partition_previews_html(partition_options: PartitionOptions) -> str:
     """Small pictures of a partition at the values PREVIEWED of α, as HTML."""
-    options = dict(partition)
+    options = dict(partition_options)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     pictures = []
     for alpha in PREVIEWED:
         federation = deal_out(data, **options, alpha=alpha)
-        pictures.append(draw_preview(federation, f"α = {alpha:g}"))
+        pictures.append(draw_partition_preview_svg(federation, f"α = {alpha:g}"))
     low_text = "each client sees one or two classes"
     high_text = "everyone sees the same mix"
     label = f"{low_text} … {high_text}"
@@ -579,7 +620,7 @@ def make_preview_html(partition: Mapping[str, Any]) -> str:
     return f"{row}<div><span>{low_text}</span><span>{high_text}</span></div>"
 
 
-def draw_preview(federation: Federation, title: str) -> str:
+def draw_partition_preview_svg(federation: Federation, title: str) -> str:
     """Draw a small picture of a federation as SVG: a column a client, its classes on one another."""
     shares = federation.label_counts[:THUMB].double()
     ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()
@@ -591,7 +632,7 @@ def draw_preview(federation: Federation, title: str) -> str:
                 paths[label] += f"M{10 * client} {low}h9v{high - low}h-9z"
             low = high
     parts = [f"<title>{title}</title>"]
-    for colour, path in zip(class_colours(len(paths)), paths, strict=True):
+    for colour, path in zip(list_class_colours(len(paths)), paths, strict=True):
         if path:
             parts.append(f'<path fill="{colour}" d="{path}"/>')
     box = f'viewBox="0 0 {10 * len(ends)} 100" preserveAspectRatio="none"'

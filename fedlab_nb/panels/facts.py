@@ -3,19 +3,33 @@
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from threading import Lock, RLock, Thread
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from ..comm.formulas import count_state_bytes
 from ..data import Federation
-from ..models import build_from_text, model_state
-from ..plots.words import capitalize, data_size, format_duration, plural
+from ..errors import SAMPLES
+from ..front.vocabulary import describe_people
+from ..models import build_network_from_text, model_state
+from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
+from ..value_types import SettingsByName
 from .lab_view import PanelState
+from .memory import release_memory
 
 DELAY = 0.3  # seconds without a change after which a slow update is made
+
+
+class UpdateRequest(NamedTuple):
+    """A slow update: `show_result` is called with what `compute` gives."""
+
+    compute: Callable[[], Any]
+    show_result: Callable[[Any], None]
+
+
+Result = TypeVar("Result")
 
 
 class Debouncer:
@@ -28,66 +42,67 @@ class Debouncer:
     """
 
     def __init__(
-        self,
-        guard: RLock,
-        fail: Callable[[Exception], None],
-        is_immediate: Callable[[], bool],
+        self, guard: RLock, fail: Callable[[Exception], None], is_immediate: Callable[[], bool]
     ) -> None:
         self._guard = guard
         self._fail = fail
         self._is_immediate = is_immediate
         self._lock = Lock()  # of what follows
         self._is_waiting = False
-        self._requests: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._requests: dict[str, UpdateRequest] = {}
         self._due: dict[str, float] = {}
 
-    def request(
+    def schedule_update(
         self,
-        kind: str,
-        make: Callable[[], Any],
-        show: Callable[[Any], None],
+        topic: str,
+        compute: Callable[[], Result],
+        show_result: Callable[[Result], None],
         is_urgent: bool = False,
     ) -> None:
-        """`make()` something without the guard, then `show` it, unless something else of this kind was requested
-        meanwhile. is_urgent: at once, in the calling thread
+        """Call `compute` without the guard, then `show_result` with what it gave, unless another update of this topic
+        was scheduled meanwhile. is_urgent: at once, in the calling thread
         """
         is_immediate = is_urgent or self._is_immediate()
-        request = (make, show)
+        request = UpdateRequest(compute, show_result)
         with self._lock:
-            self._requests[kind] = request
+            self._requests[topic] = request
             if is_immediate:
-                self._due.pop(kind, None)
+                self._due.pop(topic, None)
             else:
-                self._due[kind] = time.monotonic() + DELAY
+                self._due[topic] = time.monotonic() + DELAY
                 if not self._is_waiting:
                     self._is_waiting = True
-                    Thread(target=self._wait, daemon=True).start()
+                    Thread(target=self._compute_updates_until_none_is_due, daemon=True).start()
         if is_immediate:
-            self._update(kind, request)
+            self._compute_and_show(topic, request)
 
-    def _wait(self) -> None:
+    def _compute_updates_until_none_is_due(self) -> None:
+        """Make what is due, until nothing is; then free what a long drag has left behind."""
+        self._compute_due_updates()
+        release_memory()
+
+    def _compute_due_updates(self) -> None:
         while True:
             with self._lock:
                 if not self._due:
                     self._is_waiting = False
                     return
-                kind = min(self._due, key=lambda kind: self._due[kind])
-                seconds = self._due[kind] - time.monotonic()
+                topic = min(self._due, key=lambda topic: self._due[topic])
+                seconds = self._due[topic] - time.monotonic()
                 if seconds <= 0:
-                    del self._due[kind]
-                    request = self._requests[kind]
+                    del self._due[topic]
+                    request = self._requests[topic]
             if seconds > 0:
                 time.sleep(seconds)
             else:
-                self._update(kind, request)
+                self._compute_and_show(topic, request)
 
-    def _update(self, kind: str, request: tuple[Callable[[], Any], Callable[[Any], None]]) -> None:
-        make, show = request
+    def _compute_and_show(self, topic: str, request: UpdateRequest) -> None:
         try:
-            content = make()
+            content = request.compute()
             with self._guard:
-                if self._requests.get(kind) is request:
-                    show(content)
+                if self._requests.get(topic) is request:
+                    request.show_result(content)
         except Exception as error:
             with self._guard:
                 self._fail(error)
@@ -100,19 +115,28 @@ class Debouncer:
 
 
 def describe_cost(cost: Cost | None) -> str:
-    """What a run takes, in words that fit into a line."""
+    """Say in one sentence what a run takes."""
     if cost is None:
         return ""
+    traffic = describe_traffic_of_one_seed(cost)
     if cost.seconds is None:
-        text = "How long is not known yet;"
-    elif cost.seconds:
-        text = f"{capitalize(format_duration(cost.seconds))};"
-    else:
-        text = "Cached:"
-    size = data_size(cost.bytes)
+        return f"A run {traffic}; how long it takes is not known yet."
+    if cost.seconds:
+        return f"A run takes {format_duration(cost.seconds)} and {traffic}."
+    return f"Run shows stored results at once; such a run {traffic}."
+
+
+def describe_traffic_of_one_seed(cost: Cost) -> str:
+    """Say what one seed sends: the sum over seeds is nothing that anybody pays."""
+    if cost.bytes_per_seed == 0:
+        return "sends nothing"
+    size = format_data_size(cost.bytes_per_seed)
     if not cost.exact:
         size = f"about {size}"
-    return f"{text} {size} both ways."
+    per_seed = " per seed" if cost.seeds > 1 else ""
+    if cost.has_upload:
+        return f"sends {size} both ways{per_seed}"
+    return f"sends {size} down{per_seed} (the initial model) and nothing up"
 
 
 def describe_federation(state: PanelState) -> str:
@@ -120,26 +144,28 @@ def describe_federation(state: PanelState) -> str:
     federation = state.federation
     if federation is None:
         return ""
-    text = describe_upload(federation, state.settings)
+    text = describe_model_upload_bytes(federation, state.settings)
     if federation.partition in ("natural", "fonts", "own"):
         return f"{federation.note} {text}"
     return text
 
 
-def describe_skew_exactly(state: PanelState) -> str:
+def describe_skew_numbers(state: PanelState) -> str:
     """The numbers behind "different clients", for the tooltip; '' without data."""
     federation = state.federation
     if federation is None:
         return ""
     skew = federation.skew
+    dataset = federation.dataset
+    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
     return (
-        f"A client effectively sees {skew.effective_classes:.1f} of {federation.dataset.classes} "
-        f"classes. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the same mix, at 1 "
-        "no two clients share a class."
+        f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} "
+        f"{people['kinds']}. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the "
+        f"same mix, at 1 no two clients share a {people['kind']}."
     )
 
 
-def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
+def describe_model_upload_bytes(federation: Federation, settings: SettingsByName) -> str:
     """What it costs a client, and all of them, to upload their models once. Several models are dealt out in turn."""
     dataset = federation.dataset
     clients = federation.clients
@@ -148,18 +174,18 @@ def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
     for client in range(clients):
         model = models[client % len(models)]
         sizes.append(count_model_bytes(model, dataset.input_shape, dataset.classes))
-    smallest = data_size(min(sizes))
-    largest = data_size(max(sizes))
+    smallest = format_data_size(min(sizes))
+    largest = format_data_size(max(sizes))
     text = f"Uploading its model once costs a client {smallest}"
     if largest != smallest:
         text += f" to {largest}"
     if clients > 1:
-        text += f", all {plural(clients, 'client')} {data_size(sum(sizes))}"
+        text += f", all {format_count_and_noun(clients, 'client')} {format_data_size(sum(sizes))}"
     return f"{text}."
 
 
 @lru_cache(maxsize=64)
-def count_model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
-    """Bytes of the state of a `model`, such as "mlp" or "mlp:32", in float32."""
-    state = model_state(build_from_text(model, input_shape, classes))
+def count_model_bytes(model_name: str, input_shape: tuple[int, ...], class_count: int) -> int:
+    """Bytes of the state of a `model_name`, such as "mlp" or "mlp:32", in float32."""
+    state = model_state(build_network_from_text(model_name, input_shape, class_count))
     return count_state_bytes(sum(tensor.numel() for tensor in state.values()))

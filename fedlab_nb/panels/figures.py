@@ -3,45 +3,62 @@ has beside them; and the panel in one picture. From a `PanelState` to `plots`, w
 remembered.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import ipywidgets as widgets
 import numpy as np
 
 from .. import plots
 from ..data import Dataset, describe, load
-from ..errors import FedlabError
-from ..methods import METHODS
+from ..errors import SAMPLES, FedlabError
+from ..front.vocabulary import describe_people
+from ..methods import METHODS, choose_method_label
 from ..plots.accuracy import make_accuracy_table
-from ..plots.embed import POINTS, compute_tsne_in_process
-from ..plots.journey import journey
+from ..plots.embed import POINTS, compute_tsne_in_subprocess
+from ..plots.method_map import draw_method_map
+from ..plots.partition import TitledBars
+from ..plots.piles import draw_piles
 from ..plots.stored_curves import StoredPlot
-from ..plots.style import is_narrow, use_size
+from ..plots.style import is_narrow, use_figure_size
+from ..plots.vector import ThumbnailSheet
 from ..plots.words import (
-    Setting,
-    capitalize,
-    data_size,
-    get_setting_values,
-    join_words,
-    percent,
-    plain_client_name,
-    plural,
+    SettingCaption,
+    format_client_for_sentence,
+    format_count_and_noun,
+    format_data_size,
+    format_percent,
+    get_settings_of_caption,
+    join_with_and,
 )
-from ..studies.experiment import choose_test_points
+from ..studies.experiment import choose_test_indices_for_pictures
 from ..studies.settings import Plan, Settings, make_plans
-from .lab_view import LabSpec, LabView, PanelState, describe_settings, make_caption
+from ..value_types import SettingsByName
+from .lab_view import (
+    LabSpec,
+    LabView,
+    PanelState,
+    SilentSteps,
+    describe_shown_run,
+    make_caption_with_seeds,
+)
+from .nearest_results import find_nearest_results
+from .plane import PlaneView
 from .record import Runs
-from .stage_data import make_sheet
-from .theme import make_widget, offer, show_if
+from .stage_data import make_thumbnail_sheet
+from .theme import make_widget, set_menu_options, show_widgets_if
 
-MOST_MAPS = 60  # remembered
+NOT_STORED = "nothing is stored for this setting"
+MAX_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
 WHAT_TO_DO = (
     "Set α and the number of clients, then press Run. The chosen methods are then compared."
 )
+
+# Where the panel is a picture and a sentence, without a button.
+WHAT_TO_DO_WITH_CELL = "Nothing has been trained yet: run this cell first, then press Run."
 
 
 class WhoHoldsWhat(LabView):
@@ -53,15 +70,15 @@ class WhoHoldsWhat(LabView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._picture = plots.Partition()
+        self._picture = plots.PartitionPicture()
 
     def draw(self, state: PanelState) -> plots.Picture:
         stored = None
         if state.stored and not is_narrow():
-            stored = state.stored.make_bars()
+            stored = state.stored.make_titled_bars()
         return self._picture.show(
             state.federation,
-            setting=describe_partition(state),
+            setting=make_partition_caption(state),
             client=state.client,
             class_index=state.class_index,
             stored=stored,
@@ -70,7 +87,7 @@ class WhoHoldsWhat(LabView):
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        text = f"{describe_partition(state)}."
+        text = f"{make_partition_caption(state)}."
         if "α" in text:
             text += " Smaller α is more skewed."
         return text
@@ -82,13 +99,14 @@ class ResultView(LabView):
     ready, empty, waiting = "live", WHAT_TO_DO, "Training …"
 
     def is_ready(self, state: PanelState) -> bool:
-        return any(row.outcomes or row.live for row in state.runs.current)
+        return any(row.outcomes or row.live for row in state.runs.current_rows)
 
 
 class Accuracy(ResultView):
     """Accuracy, the best first once all is done; before the first run of the stored results."""
 
-    name, title, needs = "accuracy", "Accuracy", ("runs", "placeholder", "frame", "running")
+    name, title = "accuracy", "Accuracy"
+    needs = ("runs", "placeholder", "shows_stored", "frame", "running")
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,15 +119,15 @@ class Accuracy(ResultView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        show_if(state.placeholder is None, self.keeps_order)
+        show_widgets_if(state.placeholder is None, self.keeps_order)
 
     def is_ready(self, state: PanelState) -> bool:
         return super().is_ready(state) or state.placeholder is not None
 
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
-            return state.placeholder.draw(self._stored)
-        rows = state.runs.list_series(others=True)
+            return state.placeholder.draw_into(self._stored)
+        rows = add_stored_bands(state.runs.list_series(has_other_rules=True), state)
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
         return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
@@ -117,7 +135,31 @@ class Accuracy(ResultView):
     def caption(self, state: PanelState) -> str:
         if state.placeholder is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
-        return make_caption(state)
+        return describe_shown_run(state)
+
+
+def add_stored_bands(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
+    """The series with the bands of the results that are stored for the present run's setting, or why there is none."""
+    rows = state.runs.current_rows
+    if not rows or not state.shows_stored:
+        return series
+    stored = find_nearest_results([row.method for row in rows], rows[0].settings)
+    bands = {}
+    about = ""
+    if stored is not None:
+        about = stored.describe_stored_seeds()
+        for method, stored_band in stored.get_bands_by_method().items():
+            bands[choose_method_label(method, rows[0].settings, method)] = stored_band
+    lack = "this variant is not in the stored results" if bands else NOT_STORED
+    found = []
+    for s in series:
+        stored_band = bands.get(s.method)
+        if not s.pinned and stored_band is not None:
+            s = replace(s, stored=stored_band, stored_about=about)
+        elif not s.pinned:
+            s = replace(s, stored_about=lack)
+        found.append(s)
+    return found
 
 
 class Communication(ResultView):
@@ -125,7 +167,25 @@ class Communication(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         client_bytes = describe_client_bytes(state.runs, state.client)
-        return plots.draw_communication(state.runs.list_series(), client_bytes=client_bytes)
+        return plots.draw_communication(
+            state.runs.list_series(), client_bytes_sentence=client_bytes
+        )
+
+
+class MapContent(TypedDict, total=False):
+    """The points of a map, and how well neighbours agree; `tsne` is there once it is made."""
+
+    features: np.ndarray  # [N, D], which the points stand for
+    pca: np.ndarray  # [n, 2]
+    tsne: np.ndarray  # [n, 2]
+    score: float
+
+
+class BrightClasses(NamedTuple):
+    """The classes that stay bright in a map, None for all, and which they are in words."""
+
+    is_class_bright: list[bool] | None
+    words: str
 
 
 class Features(ResultView):
@@ -146,98 +206,111 @@ class Features(ResultView):
         )
         self.controls = (self.maps,)
         # By the identity of the feature array, which is kept with its map.
-        self._maps: dict[int, dict[str, Any]] = {}
+        self._maps: dict[int, MapContent] = {}
 
     def draw(self, state: PanelState) -> plots.Picture:
         bright_classes, remark = self._choose_bright_classes(state)
-        settings = state.runs.current[0].settings
-        sheet = find_sheet(settings)
-        maps = [self._make_map(s, sheet, settings) for s in select_with_features(state.runs)]
+        settings = state.runs.current_rows[0].settings
+        sheet = find_thumbnail_sheet(settings)
+        maps = [self._make_map(s, sheet, settings) for s in select_series_with_features(state.runs)]
         return plots.draw_feature_maps(
             maps,
             state.class_names,
-            setting=state.runs.current[0].setting,
-            bright=bright_classes,
-            remark=remark,
-            first_map=self.maps.value,
-            sheet=sheet,
+            setting=state.runs.current_rows[0].setting,
+            is_class_bright=bright_classes,
+            bright_class_words=remark,
+            first_map_index=self.maps.value,
+            thumbnail_sheet=sheet,
         )
 
     def _make_map(
-        self, s: plots.Series, sheet: Mapping[str, Any] | None, settings: Mapping[str, Any]
-    ) -> plots.Map:
-        """The map of a row. sheet: the images of the present run's samples;   settings: of that run"""
-        known = self._find_map(s)
+        self,
+        method_results: plots.Series,
+        thumbnail_sheet: ThumbnailSheet | None,
+        settings: SettingsByName,
+    ) -> plots.FeatureMap:
+        """The map of a row. thumbnail_sheet: the images of the present run's samples;   settings: of that run"""
+        known = self._get_or_compute_map(method_results)
         points = known.get("tsne", known["pca"])
-        has_images = sheet is not None
+        has_images = thumbnail_sheet is not None
         has_images = (
-            has_images and get_setting_values(s.setting).get("dataset") == settings["dataset"]
+            has_images
+            and get_settings_of_caption(method_results.setting).get("dataset")
+            == settings["dataset"]
         )
-        below = ", ".join(words for words in (s.detail, s.features_of) if words)
-        return plots.Map(
-            f"{s.label}\n{below}" if below else s.label,
+        below = ", ".join(
+            words for words in (method_results.detail, method_results.features_of) if words
+        )
+        return plots.FeatureMap(
+            f"{method_results.label}\n{below}" if below else method_results.label,
             points,
-            s.labels[:POINTS],
+            method_results.labels[:POINTS],
             known["score"],
             "t-SNE" if "tsne" in known else "PCA",
-            None if s.answers is None else s.answers[:POINTS],
+            None if method_results.answers is None else method_results.answers[:POINTS],
             np.arange(len(points)) if has_images else None,
         )
 
-    def _choose_bright_classes(self, state: PanelState) -> tuple[list[bool] | None, str]:
+    def _choose_bright_classes(self, state: PanelState) -> BrightClasses:
         """The classes that stay bright: the one that is looked at, else those of the client that is; and which they
         are, in words. None: all.
         """
         names = state.class_names
         if state.class_index is not None and state.class_index < len(names):
             bright = [c == state.class_index for c in range(len(names))]
-            return bright, f"class {names[state.class_index]}"
-        outcomes = [outcome for row in state.runs.current for outcome in row.outcomes.values()]
+            return BrightClasses(bright, f"class {names[state.class_index]}")
+        outcomes = [outcome for row in state.runs.current_rows for outcome in row.outcomes.values()]
         if state.client is None or not outcomes:
-            return None, ""
+            return BrightClasses(None, "")
         counts = np.asarray(outcomes[0].label_counts)
         if state.client >= len(counts):
-            return None, ""
-        who = plain_client_name(state.client, state.runs.current[0].setting)
-        return list(counts[state.client] > 0), f"classes that client {who} holds"
+            return BrightClasses(None, "")
+        who = format_client_for_sentence(state.client, state.runs.current_rows[0].setting)
+        return BrightClasses(list(counts[state.client] > 0), f"classes that client {who} holds")
 
     def adapt(self, state: PanelState) -> None:
         """With more methods than one picture has room for: which of them are seen."""
-        count = len(select_with_features(state.runs))
+        count = len(select_series_with_features(state.runs))
         options = []
         for start in range(0, max(count, 1), plots.MAPS):
             end = min(start + plots.MAPS, count)
             options.append((f"{start + 1} to {end} of {count}", start))
-        offer(self.maps, options)
-        show_if(len(options) > 1, self.maps)
+        set_menu_options(self.maps, options)
+        show_widgets_if(len(options) > 1, self.maps)
 
-    def _find_map(self, s: plots.Series) -> dict[str, Any]:
-        key = id(s.features)
+    def _get_or_compute_map(self, method_results: plots.Series) -> MapContent:
+        key = id(method_results.features)
         if key not in self._maps:
             self._maps[key] = {
-                "features": s.features,
-                "pca": plots.pca(s.features[:POINTS]),
-                "score": plots.compute_neighbour_accuracy(s.features, s.labels),
+                "features": method_results.features,
+                "pca": plots.project_by_pca(method_results.features[:POINTS]),
+                "score": plots.compute_neighbour_accuracy(
+                    method_results.features, method_results.labels
+                ),
             }
-            while len(self._maps) > MOST_MAPS:
+            while len(self._maps) > MAX_MAPS:
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
-    def _find_missing(self, state: PanelState) -> list[plots.Series]:
-        return [s for s in select_with_features(state.runs) if "tsne" not in self._find_map(s)]
+    def _list_series_without_tsne(self, state: PanelState) -> list[plots.Series]:
+        return [
+            s
+            for s in select_series_with_features(state.runs)
+            if "tsne" not in self._get_or_compute_map(s)
+        ]
 
     def needs_preparing(self, state: PanelState) -> bool:
-        return bool(self._find_missing(state))
+        return bool(self._list_series_without_tsne(state))
 
-    def prepare(self, state: PanelState) -> Iterator[None]:
+    def prepare(self, state: PanelState) -> SilentSteps[None]:
         """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, in another process."""
-        for s in self._find_missing(state):
+        for s in self._list_series_without_tsne(state):
             features = s.features[:POINTS]
             if state.frame[0]:
-                points = yield from compute_tsne_in_process(features)
+                points = yield from compute_tsne_in_subprocess(features)
             else:
-                points = plots.tsne(features)
-            self._find_map(s)["tsne"] = points
+                points = plots.project_by_tsne(features)
+            self._get_or_compute_map(s)["tsne"] = points
             yield
 
 
@@ -246,7 +319,7 @@ class Classes(ResultView):
     needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        series = state.runs.list_series(same_classes=True)
+        series = state.runs.list_series(has_same_classes=True)
         return plots.draw_class_accuracies(
             series, state.class_names, client=state.client, class_index=state.class_index
         )
@@ -256,7 +329,10 @@ class Calibration(LabView):
     """How sure the methods are, and how often they are correct; stored results have no such counts."""
 
     name, title = "calibration", "Calibration"
-    empty = "The stored results have no reliability diagrams. Press Run: then they are drawn from your results."
+    empty = (
+        "The stored results have no reliability diagrams. Press Run: then they are drawn "
+        "from your results."
+    )
 
     def draw(self, state: PanelState) -> plots.Picture:
         return plots.draw_calibration(state.runs.list_series())
@@ -270,13 +346,13 @@ class Times(LabView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         rows = []
-        for row in state.runs.current:
+        for row in state.runs.current_rows:
             if row.outcomes:
                 rows.append(
                     (
                         row.title,
-                        row.compute_mean("seconds_local"),
-                        row.compute_mean("seconds_method"),
+                        row.compute_mean_over_seeds("seconds_local"),
+                        row.compute_mean_over_seeds("seconds_method"),
                     )
                 )
         return plots.draw_times(rows, setting=state.setting)
@@ -286,7 +362,7 @@ class Needs(LabView):
     name, title, ready = "needs", "Needs and leaks", "always"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        plans = plan_methods(state)
+        plans = plan_shown_methods(state)
         rows = []
         for name in state.methods:
             info = METHODS[name].info
@@ -295,20 +371,20 @@ class Needs(LabView):
             row["extra data"] = info.extra
             leaks = info.leaks
             if plan is not None:
-                row["local work"] = describe_local_work(plan)
+                row["local work"] = format_local_passes(plan)
                 leaks = plan.method.leaks
             row["what leaks"] = leaks or "nothing beyond its answers"
             rows.append(row)
         free = [row["method"] for row in rows if row["extra data"] == "nothing"]
-        names = join_words(free) or "none"
-        methods = plural(len(rows), "method")
+        names = join_with_and(free) or "none"
+        methods = format_count_and_noun(len(rows), "method")
         text = f"{len(free)} of {methods} need nothing but the uploads: {names}."
-        picture = journey(*state.methods)
+        picture = draw_method_map(state.methods)
         alt = f"{picture.alt} Below it a table of what methods need and leak."
         return replace(picture, alt=alt, sentence=text, table=rows, tabled=True)
 
 
-def plan_methods(state: PanelState) -> dict[str, Plan]:
+def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
     """What each method would do at the present settings; {} while they are wrong."""
     settings = dict(state.settings)
     for name in ("seeds", "cache"):
@@ -317,67 +393,109 @@ def plan_methods(state: PanelState) -> dict[str, Plan]:
         plans = make_plans(Settings.make(**settings), list(state.methods))
     except FedlabError:
         return {}
-    return {plan.name: plan for plan in plans}
+    return {plan.method_name: plan for plan in plans}
 
 
-def describe_local_work(plan: Plan) -> str:
+def format_local_passes(plan: Plan) -> str:
     """How often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
-    return f"{plan.local_passes(samples):.0f} passes"
+    return f"{plan.compute_mean_local_passes(samples):.0f} passes"
 
 
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
-def find_sheet(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_thumbnail_sheet(settings: SettingsByName) -> ThumbnailSheet | None:
     """The sheet of the test samples that the maps show; None where samples are no images, or are not at hand."""
     try:
-        return make_sheet_once(load(str(settings["dataset"])))
+        return get_or_make_thumbnail_sheet(load(str(settings["dataset"])))
     except FedlabError:
         return None
 
 
 @lru_cache(maxsize=4)
-def make_sheet_once(dataset: Dataset) -> dict[str, Any] | None:
+def get_or_make_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
     """The sheet of a data set's first POINTS fixed test points."""
-    points = choose_test_points(len(dataset.y_test))[:POINTS]
-    return make_sheet(dataset.x_test[points])
+    points = choose_test_indices_for_pictures(len(dataset.y_test))[:POINTS]
+    return make_thumbnail_sheet(dataset.x_test[points])
 
 
-def describe_partition(state: PanelState) -> Setting:
+def make_partition_caption(state: PanelState) -> SettingCaption:
     """The partition's setting in words: that of the first seed."""
-    return describe_settings({**state.settings, "seeds": 1})
+    return make_caption_with_seeds({**state.settings, "seeds": 1})
 
 
-def select_with_features(runs: Runs) -> list[plots.Series]:
+def select_series_with_features(runs: Runs) -> list[plots.Series]:
     """The shown rows that have features of more than one sample."""
     rows = []
-    for s in runs.list_series(same_classes=True):
+    for s in runs.list_series(has_same_classes=True):
         if s.features is not None and len(s.features) > 1:
             rows.append(s)
     return rows
 
 
-def draw_summary(state: PanelState) -> plots.Picture:
+def draw_run_summary(state: PanelState) -> plots.Picture:
     """The state in one picture: the present partition, and beside it the results of the last run where there are any;
     its sentence is what a saved notebook keeps as text."""
-    series = []
-    if state.runs.has_results:
-        series = [s for s in state.runs.list_series() if s.accuracies]
-    stored = None
-    results = WHAT_TO_DO
-    if series:
-        title = f"accuracy, {series[0].seeds}"
-        stored = (series, f"Test {title}")
-        values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
-        results = f"{capitalize(title)}: {values}. {plots.describe_best_method(series)}"
-    setting = describe_partition(state)
-    with use_size(STILL):
-        picture = plots.Partition().show(state.federation, setting=setting, stored=stored)
-    skew = state.federation.skew
-    classes = f"{skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
-    sentence = f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
+    series = list_series_with_results(state)
+    stored = TitledBars(series, make_accuracy_title(series)) if series else None
+    with use_figure_size(STILL):
+        picture = plots.PartitionPicture().show(
+            state.federation, setting=make_partition_caption(state), stored=stored
+        )
+    sentence = describe_run_summary(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
+
+
+def draw_piles_and_results(
+    state: PanelState, training_images: np.ndarray | None, client_accuracies: Sequence[float]
+) -> plots.Picture:
+    """As `draw_run_summary`, with the piles of the stage in the place of the dots.
+
+    training_images: the training samples as bytes `[N, side, side, 1 or 3]`, None for squares
+    client_accuracies: the share of test samples that each client's own model gets right; empty before a run
+    """
+    series = list_series_with_results(state)
+    with use_figure_size(STILL):
+        picture = draw_piles(
+            state.federation,
+            training_images,
+            setting=make_partition_caption(state),
+            rows=series,
+            title=make_accuracy_title(series) if series else "",
+            scores=client_accuracies,
+        )
+    sentence = describe_run_summary(state, series)
+    return replace(picture, sentence=sentence, table=make_accuracy_table(series))
+
+
+def list_series_with_results(state: PanelState) -> list[plots.Series]:
+    """The shown rows that have a result."""
+    if not state.runs.has_results:
+        return []
+    return [s for s in state.runs.list_series() if s.accuracies]
+
+
+def make_accuracy_title(series: Sequence[plots.Series]) -> str:
+    return f"Test accuracy, {series[0].seeds_text}"
+
+
+def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> str:
+    """The setting, how skewed it is, and the results, or what is to be done so that there will be some."""
+    results = WHAT_TO_DO_WITH_CELL
+    if series:
+        values = ", ".join(f"{s.name} {format_percent(s.mean)}" for s in series)
+        title = f"Accuracy, {series[0].seeds_text}"
+        results = f"{title}: {values}. {plots.describe_best_method(series)}"
+    setting = make_partition_caption(state)
+    skew = state.federation.skew
+    dataset = state.federation.dataset
+    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
+    classes = (
+        f"effectively {skew.effective_classes:.1f} of {len(state.class_names)} "
+        f"{people['kinds']} a client"
+    )
+    return f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
 
 
 def describe_client_bytes(runs: Runs, client: int | None) -> str:
@@ -385,20 +503,20 @@ def describe_client_bytes(runs: Runs, client: int | None) -> str:
     if client is None:
         return ""
     parts = []
-    for row in runs.current:
+    for row in runs.current_rows:
         if row.outcomes:
             outcome = next(iter(row.outcomes.values()))
             up_and_down = outcome.ledger.by_client().get(client, (0, 0))
-            parts.append(f"{row.title} {data_size(sum(up_and_down))}")
+            parts.append(f"{row.title} {format_data_size(sum(up_and_down))}")
     if not parts:
         return ""
-    who = plain_client_name(client, runs.current[0].setting)
+    who = format_client_for_sentence(client, runs.current_rows[0].setting)
     return f"Client {who}, up and down: {'; '.join(parts)}."
 
 
 PLAYGROUND = LabSpec(
     companions=("local", "fedavg", "ensemble", "fens", "fedlpa", "afl", "gauss"),
-    views=(Calibration,),
+    views=(Calibration, PlaneView),
     first="communication",
 )
 COMPARE = LabSpec(

@@ -6,25 +6,26 @@ in every stored run. The file is then read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 
 import ipywidgets as widgets
 
 from ..data import Dataset
 from ..data.card import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     ROLES,
+    ColumnRow,
     describe_classes,
-    list_columns,
-    write_headline,
-    write_html_table,
+    format_headline,
+    format_html_table,
+    list_column_rows,
 )
-from ..data.card import list_first_rows as first_rows
-from ..data.files import KINDS, join_options, split_options
+from ..data.card import list_first_rows_as_texts as first_rows
+from ..data.files import KINDS, join_path_and_options, split_path_and_options
 from ..data.schema import InputSchema
 from ..errors import UsageError
-from .theme import Fitting, make_widget, show_if
+from .theme import Fitting, make_widget, show_widgets_if
 
 CHOICES = (*KINDS.values(), *ROLES)
 NAMES = 110  # pixels for the name of a column
@@ -48,31 +49,31 @@ class FileCard:
         self.hide()
 
     def hide(self) -> None:
-        show_if(False, self.widget)
+        show_widgets_if(False, self.widget)
 
     def show(self, path: str, dataset: Dataset) -> None:
         """Show what the file at `path` was taken for."""
         self._path = path
         schema = dataset.schema
         self._schema = schema
-        sentences = [write_headline(dataset), *describe_classes(dataset)]
+        sentences = [format_headline(dataset), *describe_classes(dataset)]
         self.summary.value = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         is_table = schema is not None and bool(schema.names)
-        self._show_columns(list_columns(schema) if is_table and schema else [])
+        self._show_columns(list_column_rows(schema) if is_table and schema else [])
         table = first_rows(dataset)
         details = [f"<p>{escape(dataset.note)}</p>"]
         if table:
-            details.insert(0, write_html_table(table))
+            details.insert(0, format_html_table(table))
         title = "First rows and notes" if table else "Notes"
         self.rows.value = f"<details><summary>{title}</summary>{''.join(details)}</details>"
-        show_if(True, self.widget)
+        show_widgets_if(True, self.widget)
 
-    def _show_columns(self, rows: list[tuple[str, str, str, str]]) -> None:
+    def _show_columns(self, rows: Sequence[ColumnRow]) -> None:
         """A menu for each column, with the reason of the guess as its tooltip."""
         for menu in self.menus.values():
             menu.close()
         self.menus = {}
-        for name, taken, why, values in rows[:MOST_COLUMNS]:
+        for name, taken, why, values in rows[:MAX_COLUMNS]:
             help = f"{why} {values}".strip()
             menu = make_widget(
                 widgets.Dropdown,
@@ -83,63 +84,65 @@ class FileCard:
                 label_width=NAMES,
             )
             menu.observe(
-                lambda change, name=name: self._report_choice(name, change["new"]), "value"
+                lambda change, name=name: self._report_column_choice(name, change["new"]), "value"
             )
             self.menus[name] = menu
         children: list[widgets.Widget] = list(self.menus.values())
-        more = len(rows) - MOST_COLUMNS
+        more = len(rows) - MAX_COLUMNS
         if more > 0:
             text = f"<p>{more} more columns: name them in the path, as in ?leave_out=NAME</p>"
             children.append(make_widget(widgets.HTML, value=text))
         self.columns.children = children
-        show_if(bool(rows), self.columns)
+        show_widgets_if(bool(rows), self.columns)
 
-    def _report_choice(self, column: str, choice: str) -> None:
+    def _report_column_choice(self, column_name: str, kind_or_role: str) -> None:
         if not self._fitting.is_on:
-            self.on_choice(column, choice)
+            self.on_choice(column_name, kind_or_role)
 
-    def apply_choice(self, column: str, choice: str) -> str:
-        """Return the path on which `column` is what `choice` says. UsageError where that cannot be; the
+    def make_path_with_choice(self, column_name: str, kind_or_role: str) -> str:
+        """Return the path on which `column_name` is what `kind_or_role` says. UsageError if that cannot be; the
         menu then shows again what it showed before."""
         assert self._schema is not None
         try:
-            return make_choice_path(self._path, self._schema, column, choice)
+            return make_path_with_column_choice(self._path, self._schema, column_name, kind_or_role)
         except UsageError:
             with self._fitting:
-                self.menus[column].value = find_column_choice(self._schema, column)
+                self.menus[column_name].value = find_kind_or_role(self._schema, column_name)
             raise
 
 
-def find_column_choice(schema: InputSchema, column: str) -> str:
-    """What a column's menu says: its role, or its kind."""
-    for name, choice, *_ in list_columns(schema):
-        if name == column:
+def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
+    """Find the choice of a column's menu: the column's role or kind."""
+    for name, choice, *_ in list_column_rows(schema):
+        if name == column_name:
             return choice
-    raise KeyError(column)
+    raise KeyError(column_name)
 
 
-def make_choice_path(path: str, schema: InputSchema, column: str, choice: str) -> str:
-    """The path of a table with the options that make `column` what `choice` says: a kind or a role.
+def make_path_with_column_choice(
+    path: str, schema: InputSchema, column_name: str, kind_or_role: str
+) -> str:
+    """The path of a table with the options that make `column_name` what `kind_or_role` says: a kind or a role.
 
-    UsageError where the label's own column would be left without another one.
+    UsageError if the label's own column would be left without another one.
     """
-    file, options = split_options(path)
-    if schema.label == column and choice != "label":
+    file, options = split_path_and_options(path)
+    if schema.label == column_name and kind_or_role != "label":
         raise UsageError(
-            f"Column {column!r} is the label; choose another column as the label first, and then what this one is."
+            f"Column {column_name!r} is the label; choose another column as the label first, and then what this one is."
         )
-    if schema.client == column and choice != "client":
+    if schema.client == column_name and kind_or_role != "client":
         options["client"] = ""  # nobody's: no column is guessed either
     for role in ("split", "group"):
-        if getattr(schema, role) == column and choice != role:
+        if getattr(schema, role) == column_name and kind_or_role != role:
             options.pop(role, None)
     for option, kind in KINDS.items():
         columns = options.pop(option, "").split(",")
-        listed = [name for name in columns if name and name != column]
-        if kind == choice:
-            listed.append(column)
+        listed = [name for name in columns if name and name != column_name]
+        if kind == kind_or_role:
+            listed.append(column_name)
         if listed:
             options[option] = ",".join(listed)
-    if choice in ROLES:
-        options[choice] = column
-    return join_options(file, options)
+    if kind_or_role in ROLES:
+        options[kind_or_role] = column_name
+    return join_path_and_options(file, options)

@@ -1,9 +1,13 @@
 // The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
+// The client and the class that are looked at are marked at once, wherever in the panel they were chosen.
 const STYLE = `
   svg { display: block; width: 100%; height: 100%; }
   .mark { cursor: pointer; outline: none; }
   .mark, .mark * { transition: opacity 0.12s; }
   .some .mark[data-method]:not(.on) { opacity: 0.22; }
+  .mark.chosen :is(path, rect, use), .mark.chosen:is(path, rect, use) { stroke: light-dark(#0067a3, #56b4e9) !important; stroke-width: 2px !important; stroke-opacity: 1 !important; vector-effect: non-scaling-stroke; }
+  .mark.chosen.word use { fill: light-dark(#0067a3, #56b4e9); stroke-width: 9px !important; } /* a hundredth of a letter's height each */
+  .mark.chosen .touch { stroke: transparent !important; stroke-width: 12px !important; }
   .mark:hover { filter: drop-shadow(0 0 1.5px currentColor); }
   .mark:focus-visible { filter: drop-shadow(0 0 2px light-dark(#0072B2, #56B4E9)) drop-shadow(0 0 1px light-dark(#0072B2, #56B4E9)); }
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
@@ -16,6 +20,11 @@ const NEAR = 7; // pixels from the pointer at which a mark still answers
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 /** Set attributes, those alone that say something else: what is left alone costs a page nothing. */
 const put = (element, values) => { for (const name in values) if (element.getAttribute(name) !== values[name]) element.setAttribute(name, values[name]); };
+/** Whether a mark stands for what is looked at: of what is chosen, all that the mark names, and at least one of both. */
+const isChosen = (selection, mark) => {
+  const named = ["client", "classIndex"].filter((name) => selection[name] !== null && mark[name] !== undefined);
+  return named.length > 0 && named.every((name) => selection[name] === mark[name]);
+};
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
 /** The marks of a drawing: an element, what it says, what it stands for. */
@@ -26,11 +35,12 @@ function marksOf(svg, marks) {
     const all = group && many ? members(group) : [group];
     if (!group || (many && all.length !== about.says.length)) continue;
     all.forEach((element, i) => {
-      const own = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
-      if (own.says) made.push({ element, ...own });
+      const { class_index: classIndex, ...own } = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
+      if (own.says) made.push({ element, classIndex, ...own });
     });
   }
-  for (const { element, says, method, client, class_index: classIndex } of made) {
+  for (const { element, says, method, client, classIndex } of made) {
+    element.classList.toggle("word", element.id.startsWith("word-"));
     element.classList.add("mark");
     put(element, { role: "button", tabindex: "-1", "aria-label": says.replaceAll("\n", "; ") });
     for (const [name, value] of Object.entries({ method, client, classIndex })) if (value !== undefined) element.dataset[name] = value;
@@ -53,6 +63,7 @@ function render({ model, el }) {
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
   let [made, boxes, hovered] = [[], null, null];
+  let selection = readSelection();
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
@@ -84,6 +95,19 @@ function render({ model, el }) {
     if (made.length) made[Math.max(0, Math.min(focused, made.length - 1))].element.setAttribute("tabindex", "0");
     if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
     emphasise();
+    markSelection();
+  }
+  /** The client and the class that are looked at, as Python says. */
+  function readSelection() {
+    const { client = null, class_index: classIndex = null } = model.get("selection");
+    return { client, classIndex };
+  }
+  function select(next) {
+    selection = next;
+    markSelection();
+  }
+  function markSelection() {
+    for (const mark of made) mark.element.classList.toggle("chosen", isChosen(selection, mark));
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
@@ -142,8 +166,10 @@ function render({ model, el }) {
   /** Tell Python what was chosen; counted, so that the same once more is another time. */
   function pick(mark = {}) {
     const count = (model.get("picked").count ?? 0) + 1;
-    const { method = null, client = null, class_index = null, says } = mark;
-    model.set("picked", { count, method, client, class_index, none: !says });
+    const { method = null, client = null, classIndex = null, says } = mark;
+    select(says ? chooseMark(selection, { client, classIndex }, method) : NO_SELECTION);
+    announceSelection(el, selection);
+    model.set("picked", { count, method, client, class_index: classIndex, none: !says });
     model.save_changes();
   }
   picture.addEventListener("pointermove", (event) => {
@@ -201,10 +227,13 @@ function render({ model, el }) {
   model.on("change:drawn", () => el.closest(".fl-view")?.classList.remove("fl-behind"));
   model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
+  model.on("change:selection", () => select(readSelection()));
+  const unlink = watchSelection(el, select);
   show();
   return () => {
     watch.disconnect();
     theme.disconnect();
+    unlink();
     clearTimeout(waiting);
     clearTimeout(restTimer);
     made = [];

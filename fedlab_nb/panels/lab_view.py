@@ -1,8 +1,8 @@
 """What a panel is made of: `LabSpec` says which method, knobs and views; a `LabView` is one of its pictures, drawn from
 a `PanelState`: everything that pictures are drawn from, as one immutable value.
 
-A control, a result or a look at something else gives the next state (`next_state`); what depends on the parts that
-changed is drawn again (`LabView.needs`).
+A control, a result or a look at something else gives the next state (`derive_next_state`); what
+depends on the parts that changed is drawn again (`LabView.needs`).
 
     class Trust(LabView):
         name, title, ready = "trust", "Who is trusted", "run"
@@ -15,18 +15,28 @@ from __future__ import annotations
 import functools
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import ipywidgets as widgets
 
+from ..data import Federation
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import Setting, adapt_sample_words, format_duration, make_setting
+from ..plots.words import SettingCaption, format_duration, make_setting_caption, replace_image_words
 from ..studies.cost import Cost, estimate_cost
+from ..studies.experiment import Event
+from ..studies.outcome import Outcome
+from ..value_types import SettingsByName, SettingValue
 from .nearest_results import NearestResults, find_nearest_results
 from .record import Row, Runs
 
 READY = ("always", "data", "live", "run")
+T = TypeVar("T")
+PartitionOptions = Mapping[str, SettingValue]  # arguments of `data.federate`
+StateChanges = dict[str, Any]  # new values of fields of `PanelState`, by name
+JobProgress = tuple[int, int, str]  # steps done, of how many, and in words what is done
+JobSteps = Generator[JobProgress, None, T]  # yields the progress, returns T
+SilentSteps = Generator[None, None, T]  # a yield only lets Stop act
 # {name: (method, arguments of `study.job`)}
 PlannedRuns = Mapping[Any, tuple[str, Mapping[str, Any]]]
 # Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
@@ -35,13 +45,19 @@ BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared",
 
 @dataclass(frozen=True, eq=False)
 class ViewState:
-    """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned (for the run
-    of number `run`; None: for none)."""
+    """What a view has beside the state of all.
+
+    prepared: what its `prepare` returned, for `preparation_source`
+    worked:   what its `work` returned, for the run of number `run` (None: for none)
+    worked_runs, worked_setting: the runs that were planned then, and the setting in words
+    """
 
     prepared: Any = None
-    anchor: Any = None
+    preparation_source: Any = None
     worked: Any = None
     run: int | None = None
+    worked_runs: PlannedRuns | None = None
+    worked_setting: SettingCaption | str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +73,17 @@ class PanelState:
     metrics:  dicts(phase, done, …) of the running method so far
     frame:    width and height of the frames in pixels, (0, 0) before they were seen
     view, client, class_index: what is looked at; None for no client and no class in particular; every view marks them
-    prepared, worked: what the view's own `prepare` and `work` returned; None before, and after another run
+    prepared, worked: what the view's `prepare` and `work` returned; None before, and after another run
+    worked_runs, worked_setting: the runs that `work` had planned (None: no runs), and its setting in words
     running:  whether a job runs
     stored:   the stored results nearest to the settings; None: they say nothing of these
     placeholder: the same as long as nothing was run here
     """
 
-    federation: Any = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    federation: Federation | None = None
+    settings: SettingsByName = field(default_factory=dict)
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    setting: Setting | str = ""
+    setting: SettingCaption | str = ""
     class_names: Sequence[str] = ()
     runs: Runs = Runs()
     number: int = 0
@@ -80,10 +97,12 @@ class PanelState:
     metrics: Sequence[Mapping[str, Any]] = ()
     prepared: Any = None
     worked: Any = None
+    worked_runs: PlannedRuns | None = None
+    worked_setting: SettingCaption | str = ""
     method: str = ""
     view: str = "partition"
     frame: tuple[int, int] = (0, 0)
-    partition: Mapping[str, Any] | None = None
+    partition: PartitionOptions | None = None
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
@@ -92,22 +111,29 @@ class PanelState:
     view_states: Mapping[str, ViewState] = field(default_factory=dict)
 
     @property
-    def anchor(self) -> Any:
+    def preparation_source(self) -> Outcome | Federation | None:
         """What a view prepares itself for: the outcome, or before there is one the federation."""
         return self.federation if self.outcome is None else self.outcome
 
-    def for_view(self, view: str) -> PanelState:
+    def make_state_for_view(self, view: str) -> PanelState:
         """The state as `view` is drawn from it, with what that view has of its own."""
         state = self.view_states.get(view, ViewState())
         prepared = None
-        if state.anchor is self.anchor:
+        if state.preparation_source is self.preparation_source:
             prepared = state.prepared
         worked = None
         if state.run in (None, self.number):
             worked = state.worked
-        return replace(self, view=view, prepared=prepared, worked=worked)
+        return replace(
+            self,
+            view=view,
+            prepared=prepared,
+            worked=worked,
+            worked_runs=state.worked_runs,
+            worked_setting=state.worked_setting,
+        )
 
-    def with_view_state(self, view: str, **changes: Any) -> Mapping[str, ViewState]:
+    def change_view_state(self, view: str, **changes: Any) -> Mapping[str, ViewState]:
         """`view_states` with changes for one view."""
         return {
             **self.view_states,
@@ -127,10 +153,10 @@ class PanelState:
         return changed
 
 
-def next_state(state: PanelState, **changes: Any) -> PanelState:
+def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     """The state after `changes`, with all that follows from them."""
     new = replace(state, **changes)
-    current = new.runs.current
+    current = new.runs.current_rows
     row = new.runs.find_row(new.method) if new.method else None
     outcomes = {} if row is None else row.outcomes
     outcome = next(iter(outcomes.values()), None)
@@ -154,7 +180,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         outcome=outcome,
         outcomes=outcomes,
         report=report,
-        setting=describe_settings(settings) if new.settings else "",
+        setting=make_caption_with_seeds(settings) if new.settings else "",
         class_names=class_names,
         others={other.method: other.outcomes for other in current if other is not row},
         stored=stored,
@@ -162,33 +188,42 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     )
 
 
-def apply_event(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
+def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
     """The changes that an event of the running job makes; `row`: its method's in the present run."""
-    changes: dict[str, Any] = {}
-    if event.curve is not None or event.outcome is not None or event.error is not None:
-        changes["runs"] = state.runs.replace_row(row, row.apply_event(event))
-    if event.method == state.method:
-        if event.report is not None:
-            changes["report"] = event.report
-        if event.metrics:
-            point = {"phase": event.phase, "done": event.done, "seed": event.seed, **event.metrics}
+    changes: StateChanges = {}
+    if (
+        progress_event.curve is not None
+        or progress_event.outcome is not None
+        or progress_event.error is not None
+    ):
+        changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
+    if progress_event.method == state.method:
+        if progress_event.report is not None:
+            changes["report"] = progress_event.report
+        if progress_event.metrics:
+            point = {
+                "phase": progress_event.phase,
+                "done": progress_event.done,
+                "seed": progress_event.seed,
+                **progress_event.metrics,
+            }
             changes["metrics"] = (*state.metrics, point)
     return changes
 
 
-def describe_settings(settings: Mapping[str, Any]) -> Setting:
+def make_caption_with_seeds(settings: SettingsByName) -> SettingCaption:
     """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first = settings["seed"]
     last = first + settings["seeds"] - 1
     seeds = f"seed {first}" if first == last else f"seeds {first}–{last}"
-    return make_setting(settings, seeds)
+    return make_setting_caption(settings, seeds)
 
 
-def has_older_run(state: PanelState) -> bool:
+def has_settings_changed_since_run(state: PanelState) -> bool:
     """Whether the controls say something else than the settings of the present run."""
-    if not state.runs.current:
+    if not state.runs.current_rows:
         return False
-    row = state.runs.current[0]
+    row = state.runs.current_rows[0]
     run_settings = {"device": None, **row.settings}
     now = {**state.settings, "device": run_settings["device"]}
     if row.follows_hand:
@@ -196,12 +231,12 @@ def has_older_run(state: PanelState) -> bool:
     return now != run_settings
 
 
-def make_caption(state: PanelState) -> str:
-    """What the result views show, and whether the controls have moved on since."""
-    if not state.runs.current:
+def describe_shown_run(state: PanelState) -> str:
+    """Make the caption of the result views: which run they show, and whether controls have moved since."""
+    if not state.runs.current_rows:
         return ""
-    text = f"Run {state.number}: {describe_settings(state.runs.current[0].settings)}"
-    if not has_older_run(state):
+    text = f"Run {state.number}: {make_caption_with_seeds(state.runs.current_rows[0].settings)}"
+    if not has_settings_changed_since_run(state):
         return text
     if state.running:  # Run cannot be pressed twice
         return f"{text} (the controls have moved since)"
@@ -216,6 +251,7 @@ class LabView:
     waiting: what it says while a job runs ("": the old picture stays)
     preview: whether there is a picture before `prepare` is done
     has_scene: whether its pictures have a scene, which the browser draws
+    is_drawn_ahead: whether it is drawn before somebody looks at it, while nothing else is to be done
     summary: what the picture will show, said until there is one, after "Press Run."
     work_label, work_help: text and tooltip of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`ViewState`) it always depends on
@@ -228,6 +264,7 @@ class LabView:
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
     has_scene: ClassVar[bool] = False
+    is_drawn_ahead: ClassVar[bool] = True
     summary: ClassVar[str] = ""
     work_label: ClassVar[str] = ""
     work_help: ClassVar[str] = ""
@@ -266,7 +303,7 @@ class LabView:
     def prepare(self, state: PanelState) -> Any:
         """Slow work on an outcome, done once in the worker; a generator lets Stop act. None: there is none."""
 
-    def work(self, state: PanelState) -> Generator[tuple[int, int, str], None, Any]:
+    def work(self, state: PanelState) -> JobSteps[Any]:
         """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""
         raise NotImplementedError
         yield
@@ -274,16 +311,19 @@ class LabView:
     def planned_runs(self, state: PanelState) -> PlannedRuns | None:
         """The runs that the button makes. If they take no time, opening the view presses it. None: nobody knows."""
 
+    def take(self, scene_values: Mapping[str, Any]) -> None:
+        """A hand has set something in the scene: put it into the view's own controls."""
+
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError
 
     def caption(self, state: PanelState) -> str:
         """The line over the picture."""
-        return make_caption(state)
+        return describe_shown_run(state)
 
     def is_older(self, state: PanelState) -> bool:
         """Whether the picture is of another setting than the controls say; then it is dimmed."""
-        return self.ready in ("live", "run") and has_older_run(state)
+        return self.ready in ("live", "run") and has_settings_changed_since_run(state)
 
     def is_ready(self, state: PanelState) -> bool:
         """Whether there is what the view is drawn from."""
@@ -306,7 +346,7 @@ class LabView:
         if is_drawn_live or not has_slow_work:
             return False
         view_state = state.view_states.get(self.name)
-        return view_state is None or view_state.anchor is not state.anchor
+        return view_state is None or view_state.preparation_source is not state.preparation_source
 
 
 def draw_picture(view: LabView, state: PanelState) -> Picture:
@@ -314,20 +354,20 @@ def draw_picture(view: LabView, state: PanelState) -> Picture:
     picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
     samples = SAMPLES[dimensions]
-    sentence = adapt_sample_words(picture.sentence, samples)
+    sentence = replace_image_words(picture.sentence, samples)
     if picture.waits and state.running:
         sentence = LabView.waiting
     elif picture.waits:
-        cost = estimate_work(view, state)
+        cost = estimate_button_job_cost(view, state)
         if cost is not None and cost.seconds is not None:
             sentence += f" It takes {format_duration(cost.seconds)}."
-    alt = adapt_sample_words(picture.alt, samples)
-    detail = adapt_sample_words(picture.detail, samples)
+    alt = replace_image_words(picture.alt, samples)
+    detail = replace_image_words(picture.detail, samples)
     return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 
-def estimate_work(view: LabView, state: PanelState) -> Cost | None:
-    """What the button of a view will cost; None where there is none, or nobody knows."""
+def estimate_button_job_cost(view: LabView, state: PanelState) -> Cost | None:
+    """What the button of a view will cost; None if there is none, or nobody knows."""
     if not view.work_label or not view.is_ready(state):
         return None
     runs = view.planned_runs(state)
@@ -360,7 +400,7 @@ class LabSpec:
     companions: tuple[str, ...] = ()
     knobs: tuple[str, ...] = ()
     extras: tuple[Extra, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: SettingsByName = field(default_factory=dict)
     views: tuple[type[LabView], ...] = ()
     first: str = "partition"
     name: str = "playground"

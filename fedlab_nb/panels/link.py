@@ -5,13 +5,14 @@ The page (`fedlab-nb page`) keeps what it shows behind the `#` of its address. `
 panel has (a partition, local epochs) is left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from ..data import Edits
-from ..errors import UsageError, parse_number
+from ..errors import UsageError, parse_if_number
+from ..value_types import SettingsByName, SettingValue
 
 NAMES = {
     "data": "dataset",
@@ -24,10 +25,10 @@ NAMES = {
 EXAMPLE = "#alpha=0.1&m=10&seed=4"
 
 
-def parse_link(link: str) -> dict[str, Any]:
-    """The settings in a link, and `methods` where it names some. UsageError where it has none.
+def parse_settings_of_link(link: str) -> dict[str, SettingValue]:
+    """The settings in a link, and `methods` where it names some. UsageError if it has none.
 
-    >>> parse_link("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
+    >>> parse_settings_of_link("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
     {'alpha': 0.1, 'clients': 7, 'methods': ['fedavg', 'fens']}
     """
     words = dict(parse_qsl(str(link).partition("#")[2]))
@@ -36,7 +37,7 @@ def parse_link(link: str) -> dict[str, Any]:
         if name in ("data", "moves"):
             found[NAMES[name]] = text
         elif name in NAMES:
-            found[NAMES[name]] = parse_number(text)
+            found[NAMES[name]] = parse_if_number(text)
     if "methods" in words:
         found["methods"] = words["methods"].split(",")
     if not found:
@@ -47,9 +48,9 @@ def parse_link(link: str) -> dict[str, Any]:
 
 
 def make_link(
-    settings: Mapping[str, Any], methods: Iterable[str], page: str = "playground.html"
+    settings: SettingsByName, methods: Iterable[str], page_file_or_address: str = "playground.html"
 ) -> str:
-    """The link that shows these settings on the `page`, a file or an address.
+    """The link that shows these settings on the `page_file_or_address`, a file or an address.
 
     >>> make_link({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])
     'playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens'
@@ -63,4 +64,4 @@ def make_link(
             words["seed"] = edits.seed
         words["moves"] = str(replace(edits, seed=None)).replace(" ", "")
     words["methods"] = ",".join(methods)
-    return f"{page}#{urlencode(words, safe=',:>')}"
+    return f"{page_file_or_address}#{urlencode(words, safe=',:>')}"

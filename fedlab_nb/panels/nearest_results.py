@@ -4,7 +4,7 @@
 another model), so that a view can ask for a run instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,11 +12,14 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots import Picture, Series
-from ..plots.stored_curves import StoredPlot, find_nearest_index
-from ..plots.words import join_words, plural
+from ..plots.partition import TitledBars
+from ..plots.stored_curves import AccuraciesByAlpha, StoredPlot, find_index_of_nearest_alpha
+from ..plots.words import format_count_and_noun, join_with_and
 from ..studies.settings import Settings
-from ..studies.stored_results import DIGITS, StoredTable, list_stored_sets, load
+from ..studies.statistics import Band, compute_band
+from ..studies.stored_results import DIGITS, StoredTable, list_datasets_with_stored_results, load
 from ..training.recipe import OFF
+from ..value_types import SettingsByName, SettingValue
 from .record import BOUNDS
 
 # Settings that every table was made with; with any other value its numbers would mislead.
@@ -56,66 +59,92 @@ class NearestResults:
 
     table: StoredTable
     methods: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: SettingsByName
 
     @property
-    def clients(self) -> int:
+    def stored_client_count(self) -> int:
         """The stored number of clients that is nearest."""
         return self.table.find_nearest_clients(self.settings.get("clients", 10))
 
     @property
-    def alpha(self) -> float:
+    def chosen_alpha(self) -> float:
         """The panel's α, which need not be stored."""
         return float(self.settings.get("alpha", 0.1))
 
-    def draw(self, plot: StoredPlot) -> Picture:
+    def draw_into(self, plot: StoredPlot) -> Picture:
         """Accuracy against α, drawn into `plot`."""
         return plot.show(
-            collect_accuracies(self.table, self.methods, self.clients),
-            alpha=self.alpha,
-            clients=self.clients,
+            collect_stored_accuracies(self.table, self.methods, self.stored_client_count),
+            alpha=self.chosen_alpha,
+            clients=self.stored_client_count,
             source=self.table.label,
             dataset=self.table.dataset,
             wanted_clients=int(self.settings.get("clients", 10)),
             bounds=[self.table.title(method) for method in self.methods if method in BOUNDS],
             chance=0.1,
-            note=self.describe_differences(),
+            note=self.describe_differences_from_table(),
         )
 
-    def make_bars(self) -> tuple[Sequence[Series], str]:
+    def make_titled_bars(self) -> TitledBars:
         """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
-        alpha = self.table.alphas[find_nearest_index(self.table.alphas, self.alpha)]
-        title = f"Stored: α = {alpha:g}, {plural(self.clients, 'client')}"
-        return make_series(self.table, self.methods, self.clients, alpha), title
+        alpha = self.stored_alpha
+        title = (
+            f"Stored: α = {alpha:g}, {format_count_and_noun(self.stored_client_count, 'client')}"
+        )
+        series = make_stored_series(self.table, self.methods, self.stored_client_count, alpha)
+        return TitledBars(series, title)
 
-    def describe_differences(self) -> str:
+    @property
+    def stored_alpha(self) -> float:
+        """The stored α that is nearest."""
+        return self.table.alphas[find_index_of_nearest_alpha(self.table.alphas, self.chosen_alpha)]
+
+    def get_bands_by_method(self) -> dict[str, Band]:
+        """{method: the band of its stored seeds} at the stored α that is nearest. {} for another number of clients than
+        those stored, and for other settings: their results say nothing of these."""
+        has_same_clients = self.settings.get("clients", 10) == self.stored_client_count
+        if not has_same_clients or self.describe_differences_from_table():
+            return {}
+        bands = {}
+        for method in self.methods:
+            bands[method] = compute_band(
+                self.table.accuracies(method, self.stored_alpha, self.stored_client_count)
+            )
+        return bands
+
+    def describe_stored_seeds(self) -> str:
+        """What the bands of `get_bands_by_method` are: '10 stored seeds', '10 stored seeds at α = 0.1'."""
+        text = f"{len(self.table.seeds)} stored seeds"
+        if self.stored_alpha != self.chosen_alpha:
+            text += f" at α = {self.stored_alpha:g}"
+        return text
+
+    def describe_differences_from_table(self) -> str:
         """A sentence that names the settings in which the controls differ from the table; '' where there are none."""
         stored: dict[str, Any] = dict(OFF)
         for method in self.methods:
-            options = self.table.options(method)
+            options = self.table.get_options_of_method(method)
             # A plain name that method and recipe both have means the recipe.
             for prefix in (f"{method}.", "recipe."):
                 for name, value in options.items():
                     stored[name.removeprefix(prefix)] = value
             stored |= options
-        stored |= find_required_settings(self.table.dataset)
+        stored |= get_required_settings_of_table(self.table.dataset)
         differing = []
         for name, value in self.settings.items():
-            is_same = is_same_value(stored.get(name, value), value)
+            is_same = is_same_setting_value(stored.get(name, value), value)
             if name not in NOT_COMPARED and not is_same:
                 differing.append(name)
         if not differing:
             return ""
-        return f"Their {join_words(differing)} differ from yours."
+        return f"Their {join_with_and(differing)} differ from yours."
 
 
-def find_nearest_results(
-    methods: Sequence[str], settings: Mapping[str, Any]
-) -> NearestResults | None:
+def find_nearest_results(methods: Sequence[str], settings: SettingsByName) -> NearestResults | None:
     """What the table that fits these settings has for the methods; None: there is none."""
     dataset = str(settings.get("dataset", DIGITS))
     try:
-        if dataset not in list_stored_sets():
+        if dataset not in list_datasets_with_stored_results():
             return None
         table = load(dataset)
     except FedlabError:
@@ -123,44 +152,45 @@ def find_nearest_results(
     known = tuple(method for method in methods if method in METHODS and method in table.methods)
     if not known:
         return None
-    for name, value in find_required_settings(dataset).items():
-        if not is_same_value(settings.get(name, value), value):
+    for name, value in get_required_settings_of_table(dataset).items():
+        if not is_same_setting_value(settings.get(name, value), value):
             return None
     return NearestResults(table, known, settings)
 
 
 # The same objects for the same setting: pictures that are redrawn in place look at what is new.
 @lru_cache(maxsize=8)
-def collect_accuracies(
-    table: StoredTable, methods: tuple[str, ...], clients: int
-) -> dict[str, dict[float, Any]]:
+def collect_stored_accuracies(
+    table: StoredTable, methods: tuple[str, ...], stored_client_count: int
+) -> AccuraciesByAlpha:
     """{title: {stored α: {seed: accuracy}}}"""
     return {
-        table.title(method): table.list_accuracies_by_alpha(method, clients) for method in methods
+        table.title(method): table.list_accuracies_by_alpha(method, stored_client_count)
+        for method in methods
     }
 
 
 @lru_cache(maxsize=64)
-def make_series(
-    table: StoredTable, methods: tuple[str, ...], clients: int, alpha: float
+def make_stored_series(
+    table: StoredTable, methods: tuple[str, ...], stored_client_count: int, stored_alpha: float
 ) -> list[Series]:
     """One Series a method at one stored setting."""
     series = []
-    for title, by_alpha in collect_accuracies(table, methods, clients).items():
-        series.append(Series(title, accuracies=by_alpha[alpha]))
+    for title, by_alpha in collect_stored_accuracies(table, methods, stored_client_count).items():
+        series.append(Series(title, accuracies=by_alpha[stored_alpha]))
     return series
 
 
 @lru_cache(maxsize=8)
-def find_required_settings(dataset: str) -> Mapping[str, Any]:
+def get_required_settings_of_table(dataset: str) -> dict[str, SettingValue]:
     """REQUIRED, for the table of one data set."""
     transform = Settings.make(dataset=dataset, device="cpu").transform
     return {**REQUIRED, "dataset": dataset, "transform": transform}
 
 
-def is_same_value(a: Any, b: Any) -> bool:
+def is_same_setting_value(first: SettingValue, second: SettingValue) -> bool:
     """Whether two values of a setting mean the same: 1, 1.0 and "1" do."""
     try:
-        return float(a) == float(b)
+        return float(first) == float(second)
     except (TypeError, ValueError):
-        return str(a) == str(b)
+        return str(first) == str(second)

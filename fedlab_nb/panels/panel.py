@@ -11,29 +11,51 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import Edits, Federation, load, to_plain_settings
+from ..data import Edits, Federation, load, replace_objects_by_names_in_settings
 from ..errors import UsageError, choose
 from ..plots import Picture
 from ..plots.kit import make_blank_picture
-from ..plots.words import make_setting, plain_client_name
+from ..plots.words import format_client_for_sentence, make_setting_caption
+from ..studies.experiment import Event
 from . import export, saved, theme
 from .controls import Controls, CostRequest, set_widget_value
-from .facts import Debouncer, describe_federation, describe_skew_exactly
-from .figures import COMMON, draw_summary
-from .lab_view import READY, LabSpec, LabView, PanelState, apply_event, next_state
+from .facts import Debouncer, describe_federation, describe_skew_numbers
+from .figures import COMMON, draw_run_summary
+from .lab_view import (
+    READY,
+    LabSpec,
+    LabView,
+    PanelState,
+    PartitionOptions,
+    StateChanges,
+    derive_next_state,
+    get_state_changes_of_event,
+    make_caption_with_seeds,
+)
 from .link import make_link as write_link
 from .partition_editor import PartitionEditor
+from .record import RowKey
 from .runs_panel import RunsPanel
-from .views import Chores, Views
-from .worker import Status, Worker, show_errors
+from .views import Chores, TabOptions, Views
+from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, Status, Worker, show_errors_in_status
+
+RunEvents = Generator[Event, None, Any]
 
 
-class Panel(saved.Saved):
+class PanelTexts(NamedTuple):
+    """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
+
+    federation: str
+    skew_numbers: str
+    code: str
+
+
+class Panel(saved.SavedPanel):
     """The panel of `spec`; the other arguments are those of `fedlab_nb.panels.playground`. Public are its methods and
     properties without an underscore, and its parts controls, views, lab_views, runs_panel.
     """
@@ -47,7 +69,7 @@ class Panel(saved.Saved):
         fixed: Mapping[str, Any] | None = None,
         inline: bool | None = None,
         projector: bool = False,
-        job: Callable[..., Generator] | None = None,
+        job: Callable[..., RunEvents] | None = None,
         **settings: Any,
     ) -> None:
         self._guard = RLock()
@@ -75,8 +97,8 @@ class Panel(saved.Saved):
             self._choose_tabs(lab_views, common_views),
             self._guard,
             self._fitting,
-            self._prepare,
-            **self._tab_options(),
+            self._start_preparation,
+            **self._make_tab_options(),
         )
         self.views.allows_stored = "stored" not in hide
         self.views.projector.value = str(projector).lower() in ("true", "1", "yes", "on")
@@ -84,7 +106,7 @@ class Panel(saved.Saved):
         style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         parts = [
             style,
-            *self._lay_out(),
+            *self._make_layout_widgets(),
             self.runs_panel.box,
             theme.make_widget(Chores, "fl-style"),
         ]
@@ -94,31 +116,33 @@ class Panel(saved.Saved):
         self.editor = self._make_editor()
         self.controls.set_initial_values(
             methods,
-            {**spec.settings, **to_plain_settings(settings)},
-            to_plain_settings(fixed or {}),
+            {**spec.settings, **replace_objects_by_names_in_settings(settings)},
+            replace_objects_by_names_in_settings(fixed or {}),
         )
         self.controls.hide_controls([name for name in hide if name != "stored"])
-        self._listen()
-        self._load_data()
+        self._connect_callbacks()
+        self._load_chosen_dataset()
         self._worker.wait()  # so that the first view is complete
         self.views.select_view(spec.first)
         self._is_open = True  # from here on what is looked at is a person's choice
-        saved.stop_earlier_panels(self)
+        saved.stop_earlier_panels_of_cell(self)
 
-    def _lay_out(self) -> list[widgets.Widget]:
+    def _make_layout_widgets(self) -> list[widgets.Widget]:
         """What stands between the style and the record of runs."""
         columns = [self.controls.make_layout(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
-    def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
+    def _choose_tabs(
+        self, lab_views: Sequence[LabView], common_views: Sequence[LabView]
+    ) -> list[LabView]:
         """The views, in the order of their tabs."""
         if self.spec.last:
-            return [*common, *own]
-        return [*own, *common]
+            return [*common_views, *lab_views]
+        return [*lab_views, *common_views]
 
-    def _tab_options(self) -> dict[str, Any]:
+    def _make_tab_options(self) -> TabOptions:
         """Further arguments of `Views`."""
-        return {"groups_tabs": bool(self.spec.method) and not self.spec.last}
+        return {"groups_tabs": bool(self.spec.method) or self.spec.last}
 
     def _make_editor(self) -> PartitionEditor | None:
         """The buttons that change the partition by hand."""
@@ -126,34 +150,34 @@ class Panel(saved.Saved):
             self.controls,
             self.views,
             self._fitting,
-            self._apply_controls,
+            self._handle_control_change,
             self._status.show_warning,
         )
 
-    def _show_state(self) -> None:
+    def _handle_state_change(self) -> None:
         """Called after each change of the state, before anything is drawn."""
 
-    def _prepare_run(self) -> None:
+    def _handle_run_start(self) -> None:
         """Called before a run of all seeds."""
 
-    def _wrap_job(self, steps: Generator) -> Generator:
+    def _extend_job(self, run_events: RunEvents) -> RunEvents:
         """The generator that the worker goes through, given that of the run."""
-        return steps
+        return run_events
 
-    def _listen(self) -> None:
+    def _connect_callbacks(self) -> None:
         controls = self.controls
-        observe_values((controls.dataset, controls.path), self._load_data)
-        observe_values(controls.observed_widgets, self._apply_controls)
-        controls.card.on_choice = self._choose_column
+        observe_values((controls.dataset, controls.path), self._load_chosen_dataset)
+        observe_values(controls.observed_widgets, self._handle_control_change)
+        controls.card.on_choice = self._handle_column_choice
         observe_values((self.views.projector, self.views.reveal), self._toggle_projector)
         self._toggle_projector()
         observe_values((self.views.enlarge,), self._toggle_enlarged)
-        self.views.observe_view(self._apply_look)
+        self.views.observe_display_options(self._apply_display_options)
         for name, view in self.views.views.items():
-            observe_values(view.kind.controls, partial(self._redraw_view, name))
+            observe_values(view.kind.controls, partial(self._handle_view_control_change, name))
             if view.button is not None:
-                view.button.on_click(lambda _, name=name: self._start_work(name))
-        controls.run.on_click(lambda _: self._start(True))
+                view.button.on_click(lambda _, name=name: self._start_button_job(name))
+        controls.run.on_click(lambda _: self._start_run(True))
         controls.stop.on_click(lambda _: self.stop())
         self.runs_panel.clear.on_click(lambda _: self._clear_runs())
         self.runs_panel.export.on_click(lambda _: self._export_files())
@@ -169,18 +193,18 @@ class Panel(saved.Saved):
         return self._status.traceback
 
     @property
-    def outcomes(self) -> Any:
+    def outcomes(self) -> study.Outcomes:
         """Every outcome in the record of runs, oldest first."""
         return study.Outcomes(self._state.runs.outcomes)
 
     @property
     def sentence(self) -> str:
         """What the visible view says."""
-        return getattr(self.views[self.views.visible].picture, "sentence", "")
+        return getattr(self.views[self.views.visible_view_name].picture, "sentence", "")
 
     def run(self, wait: bool = False, timeout: float | None = None) -> None:
         """Press Run; with `wait`, return when all is done, or after `timeout` seconds. Interrupting it is Stop."""
-        self._start()
+        self._start_run()
         if wait:
             self.wait(timeout)
 
@@ -216,13 +240,13 @@ class Panel(saved.Saved):
 
     def state(self, view: str) -> PanelState:
         """What the view is drawn from now; of a view that all panels have, too."""
-        return self._state.for_view(choose("view", view, self.views.views))
+        return self._state.make_state_for_view(choose("view", view, self.views.views))
 
     def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
         buttons = [name for name, each in self.views.views.items() if each.button is not None]
         self.views.select_view(choose("view with a button", view, buttons))
-        self._start_work(view)
+        self._start_button_job(view)
         return self.show(view)
 
     def stop(self) -> None:
@@ -238,7 +262,7 @@ class Panel(saved.Saved):
         out_of_sight = [
             one for one in vars(self.controls).values() if isinstance(one, widgets.Widget)
         ]
-        parts = theme.list_parts([self, *out_of_sight])
+        parts = theme.list_nested_widgets([self, *out_of_sight])
         super().close()
         for part in parts:
             if part is not self:
@@ -251,7 +275,7 @@ class Panel(saved.Saved):
 
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
-        return export.make_code(self._state.methods, self._state.settings, self._state.runs)
+        return export.make_panel_code(self._state.methods, self._state.settings, self._state.runs)
 
     def link(self, page: str = "playground.html") -> str:
         """The link to the `page` of `fedlab-nb page` that shows this data, α, M, seed and these methods."""
@@ -262,7 +286,7 @@ class Panel(saved.Saved):
         with self._guard:
             if self._state.federation is None:
                 raise UsageError("There is no data to draw; choose a data set first.")
-            pictures = {**self.views.draw_all(), "handout": self.still()}
+            pictures = {**self.views.draw_pictures_by_view(), "handout": self.still()}
             folder = folder or f"results/{self.spec.name}"
             return export.export_runs(folder, self._state.runs, pictures, self.code())
 
@@ -276,46 +300,50 @@ class Panel(saved.Saved):
         with self._guard:
             if not self._state.federation:
                 return make_blank_picture("No data to show.", setting="")
-            return draw_summary(self._state)
+            return draw_run_summary(self._state)
 
-    def _go(self, draw: bool = True, **changes: Any) -> None:
+    def _change_state(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
-        state = self._state = next_state(self._state, running=self._status.is_running, **changes)
-        self.views.update(state)
-        self._show_state()
+        state = self._state = derive_next_state(
+            self._state, running=self._status.is_running, **changes
+        )
+        self.views.update_state(state)
+        self._handle_state_change()
         if not draw:
             return
-        self._draw()  # first, as a hand on a slider waits for it
+        self._draw_visible_view()  # first, as a hand on a slider waits for it
         if self.editor is not None:
             self.editor.show(state)
         self.runs_panel.show(state.runs)
         # A hand does not wait for it.
-        self.controls.debouncer.request(
+        self.controls.debouncer.schedule_update(
             "words",
-            lambda: (describe_federation(state), describe_skew_exactly(state), self.code()),
-            self._show_words,
+            lambda: PanelTexts(
+                describe_federation(state), describe_skew_numbers(state), self.code()
+            ),
+            self._show_texts,
         )
         if not self._worker.is_busy:
             methods = state.methods if state.federation else ()
             self.controls.show_cost(CostRequest(methods, state.settings, state.number))
 
-    def _show_words(self, words: tuple[str, str, str]) -> None:
+    def _show_texts(self, texts: PanelTexts) -> None:
         """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
-        facts, skew, code = words
+        facts, skew, code = texts
         self.controls.facts.value = theme.make_paragraph(facts)
         for part in (self.controls.facts, self.controls.ends):
             part.tooltip = skew
         self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
         if self._state.partition is not None:
-            self.controls.show_previews(self._state.partition)
+            self.controls.show_partition_previews(self._state.partition)
 
-    @show_errors
-    def _draw(self) -> None:
-        self.views.draw()
+    @show_errors_in_status
+    def _draw_visible_view(self) -> None:
+        self.views.draw_visible_view()
 
-    def _read_controls(self, fresh: bool = False) -> dict[str, Any]:
-        """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
-        changes = self.controls.read_changes(self._state, fresh)
+    def _read_controls(self, is_new_dataset: bool = False) -> StateChanges:
+        """What the controls say and what is looked at, as changes of the state."""
+        changes = self.controls.read_state_changes(self._state, is_new_dataset)
         federation = changes["federation"]
         moves = changes["settings"].get("moves", "")
         is_dealt_anew = federation is not self._state.federation
@@ -323,27 +351,32 @@ class Panel(saved.Saved):
         if federation is not None and (is_dealt_anew or has_other_moves):
             with self._fitting:
                 names = list_client_names(federation, changes["partition"], moves)
-                self.views.set_options(names, federation.dataset.class_names)
+                self.views.set_client_and_class_options(names, federation.dataset.class_names)
         return {**changes, **self.views.display_options}
 
-    @show_errors
-    def _apply_controls(self) -> None:
+    @show_errors_in_status
+    def _handle_control_change(self) -> None:
         """A control changed."""
         if self._fitting.is_on:
             return
         changes = self._read_controls()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
             self._status.clear_error()
-        self._go(**changes)
+        self._change_state(**changes)
 
-    @show_errors
-    def _apply_look(self) -> None:
+    @show_errors_in_status
+    def _apply_display_options(self) -> None:
         """Another view, client or class is looked at."""
         if not self._fitting.is_on:
-            turned = self.views.visible != self._state.view
-            self._go(**self.views.display_options)
-            if turned and self._is_open and not self._worker.is_busy and self.views.is_work_quick():
-                self._start_work(self.views.visible)
+            turned = self.views.visible_view_name != self._state.view
+            self._change_state(**self.views.display_options)
+            if (
+                turned
+                and self._is_open
+                and not self._worker.is_busy
+                and self.views.has_quick_button_job()
+            ):
+                self._start_button_job(self.views.visible_view_name)
 
     def _toggle_projector(self) -> None:
         """Toggle projector mode: as classes of this widget, since a page asks each change for what it `:has`."""
@@ -355,66 +388,70 @@ class Panel(saved.Saved):
         """Give the picture the place of the controls, or give it back."""
         theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
-    @show_errors
-    def _redraw_view(self, view: str) -> None:
+    @show_errors_in_status
+    def _handle_view_control_change(self, view: str) -> None:
         """A person moved a view's own control."""
         if not self._fitting.is_on:
             self.views.dirty.add(view)
-            self.views.draw()
+            self.views.draw_visible_view()
 
-    @show_errors
-    def _load_data(self) -> None:
+    @show_errors_in_status
+    def _load_chosen_dataset(self) -> None:
         """Load the chosen data set, in the background."""
         controls = self.controls
         self._status.clear_error()
         controls.show_file_field()
         try:
-            name = controls.dataset_reference
+            name = controls.dataset_name_or_path
         except UsageError as error:
-            return self._without_data(error)
-        self._go(
+            return self._show_data_error(error)
+        self._change_state(
             draw=False, federation=None, partition=None
         )  # until they are there, sliders have nothing to deal out
         self._status.show_start(f"Loading {name} …")
-        self._work(lambda: load(name), lambda _: None, self._finish_loading)
+        self._start_job(lambda: load(name), lambda _: None, self._handle_loading_end)
 
-    @show_errors
-    def _choose_column(self, column: str, choice: str) -> None:
+    @show_errors_in_status
+    def _handle_column_choice(self, column_name: str, kind_or_role: str) -> None:
         """A person said what a column of the file is: read it again so."""
         self._status.clear_error()
-        self.controls.path.value = self.controls.card.apply_choice(column, choice)
+        self.controls.path.value = self.controls.card.make_path_with_choice(
+            column_name, kind_or_role
+        )
 
-    @show_errors
-    def _finish_loading(self, how: str, error: Exception | None, _: Any) -> None:
-        self._status.set_status("idle" if how == "done" else how)
-        self._status.show_phase("Ready." if how == "done" else "")
-        if how == "done":
-            self._use(fresh=True)
+    @show_errors_in_status
+    def _handle_loading_end(self, job_end: JobEnd, error: Exception | None, result: Any) -> None:
+        self._status.set_status("idle" if job_end == "done" else job_end)
+        self._status.show_phase("Ready." if job_end == "done" else "")
+        if job_end == "done":
+            self._update_from_controls(is_new_dataset=True)
         else:
-            self._without_data(
+            self._show_data_error(
                 error or UsageError("Loading was stopped; choose the data set again.")
             )
 
-    def _use(self, fresh: bool) -> None:
-        """Go over to what the controls say; `fresh`: to a data set that has just been loaded."""
-        if fresh:
+    def _update_from_controls(self, is_new_dataset: bool) -> None:
+        """Go over to what the controls say; `is_new_dataset`: to a data set that has just been loaded."""
+        if is_new_dataset:
             with self._fitting:
-                self.controls.fit_to_dataset()
-        self._go(**self._read_controls(fresh))
+                self.controls.load_dataset_and_fit_controls()
+        self._change_state(**self._read_controls(is_new_dataset))
 
-    def _without_data(self, error: Exception) -> None:
-        self._go(federation=None, partition=None)
+    def _show_data_error(self, error: Exception) -> None:
+        self._change_state(federation=None, partition=None)
         self._status.show_error(error)
 
-    @show_errors
-    def _pin_row(self, row: tuple[int, str], pin: bool) -> None:
-        self._go(runs=self._state.runs.pin_row(row, pin))
+    @show_errors_in_status
+    def _pin_row(self, row_key: RowKey, is_pinned: bool) -> None:
+        self._change_state(runs=self._state.runs.pin_row(row_key, is_pinned))
 
-    @show_errors
+    @show_errors_in_status
     def _clear_runs(self) -> None:
-        self._go(runs=self._state.runs.drop_unpinned(keep_current=self._status.is_running))
+        self._change_state(
+            runs=self._state.runs.drop_unpinned_rows(keeps_present_run=self._status.is_running)
+        )
 
-    @show_errors
+    @show_errors_in_status
     def _export_files(self) -> None:
         self._status.clear_error()
         self.runs_panel.written.value = ""
@@ -422,97 +459,111 @@ class Panel(saved.Saved):
         names = ", ".join(sorted(p.name for p in place.iterdir()))
         self.runs_panel.written.value = theme.make_paragraph(f"Written: {names} in {place}.")
 
-    @show_errors
-    def _start(self, by_hand: bool = False) -> None:
+    @show_errors_in_status
+    def _start_run(self, is_by_hand: bool = False) -> None:
+        if is_by_hand and self._status.is_running:  # the second half of a double click
+            return
         self._status.clear_error()
         if not self.methods:
             raise UsageError("No method is chosen; open “+ method” and tick at least one.")
         # Says again what is wrong with the data, or finds them there.
-        self._use(fresh=self._state.federation is None)
+        self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if by_hand and self.controls.should_confirm():
+        if is_by_hand and self.controls.ask_to_confirm_long_run():
             return
         steps = self._job(list(state.methods), **state.settings)
-        self._prepare_run()
+        self._handle_run_start()
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
-        self._go(draw=False, runs=state.runs.start_run(state), report=None, metrics=())
+        self._change_state(draw=False, runs=state.runs.start_run(state), report=None, metrics=())
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
-        self._work(
-            lambda: self._wrap_job(steps),
-            self._take_event,
-            lambda *end: self._finish_run(by_hand, *end),
-            self.views.follow_run,
+        self._start_job(
+            lambda: self._extend_job(steps),
+            self._apply_run_event,
+            lambda *end: self._handle_run_end(is_by_hand, *end),
+            self.views.draw_visible_view_during_run,
         )
-        if self.views.visible == "partition":
+        if self.views.visible_view_name == "partition":
             live = [name for name, view in self.lab_views.items() if view.ready == "live"]
             self.views.select_view(live[0] if live else "accuracy")
         else:
-            self._go()
+            self._change_state()
 
-    def _take_event(self, event: Any) -> None:
+    def _apply_run_event(self, event: Event) -> None:
         """An event of the run: tell it, and draw, but not too often."""
         row = self._state.runs.find_row(event.method)
         if row is None:
             return
         has_ended = self._status.show_run_event(event, row.title)
-        changes = apply_event(self._state, row, event)
+        changes = get_state_changes_of_event(self._state, row, event)
         if not changes:
             return
-        self._go(draw=False, **changes)
+        self._change_state(draw=False, **changes)
         self.views.has_news |= has_ended or event.curve is not None
         if has_ended:
             self.runs_panel.show(self._state.runs)
 
-    def _finish_run(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
-        self._status.show_run_end(how, error, self._state.runs)
-        self._go(runs=self._state.runs.end_run())
-        if by_hand:
+    def _handle_run_end(
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+    ) -> None:
+        self._status.show_run_end(job_end, error, self._state.runs)
+        self._change_state(runs=self._state.runs.end_run())
+        if is_by_hand:
             self._update_stills()  # what a cell starts changes no output but its own
-        if by_hand and how == "done" and self.views.is_work_quick():
-            self._start_work(self.views.visible)
-        self.views.draw_ahead(self._worker)
+        if is_by_hand and job_end == "done" and self.views.has_quick_button_job():
+            self._start_button_job(self.views.visible_view_name)
+        self.views.start_drawing_hidden_views(self._worker)
 
-    @show_errors
-    def _start_work(self, name: str) -> None:
+    @show_errors_in_status
+    def _start_button_job(self, view_name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view = self.views[name].kind
-        state = self._state.for_view(name)
+        view = self.views[view_name].kind
+        state = self._state.make_state_for_view(view_name)
         self._status.clear_error()
         if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
+        planned = view.planned_runs(state)
         self._status.show_start()
-        self._go()
+        self._change_state()
 
         def show_step(step: tuple[int, int, str]) -> None:
             done, total, words = step
             self._status.show_progress(done / max(total, 1))
             self._status.show_phase(f"{view.title}: {words}")
 
-        def finish(how: str, error: Exception | None, worked: Any) -> None:
+        def finish(job_end: JobEnd, error: Exception | None, worked: Any) -> None:
             words = {"done": "Done.", "stopped": "Stopped."}
-            self._status.show_end(how, error, words.get(how, ""))
+            self._status.show_end(job_end, error, words.get(job_end, ""))
             changes = {}
             if worked is not None:
-                changes = {"worked": worked, "run": None if view.ready == "data" else state.number}
-            self._go(view_states=self._state.with_view_state(name, **changes))
+                changes = {
+                    "worked": worked,
+                    "run": None if view.ready == "data" else state.number,
+                    "worked_runs": planned,
+                    "worked_setting": make_caption_with_seeds(state.settings),
+                }
+            self._change_state(view_states=self._state.change_view_state(view_name, **changes))
 
-        self._work(lambda: view.work(state), show_step, finish)
+        self._start_job(lambda: view.work(state), show_step, finish)
 
-    def _work(
-        self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None
+    def _start_job(
+        self,
+        job: Job,
+        on_event: OnJobEvent,
+        on_end: OnJobEnd,
+        between_events: Callable[[], None] | None = None,
     ) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
         theme.toggle_class(self, "fl-mapping", False)
-        self._worker.start(job, on_event, on_end, between)
+        self._worker.start(job, on_event, on_end, between_events)
 
-    def _prepare(self, view: LabView, state: PanelState) -> None:
+    def _start_preparation(self, view: LabView, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
         if self._worker.is_busy or state.running:
             return
 
-        def finish(how: str, error: Exception | None, prepared: Any) -> None:
+        def finish(job_end: JobEnd, error: Exception | None, prepared: Any) -> None:
             theme.toggle_class(self, "fl-mapping", False)
             if error is not None:
                 self.views.dirty.discard(view.name)
@@ -520,35 +571,39 @@ class Panel(saved.Saved):
                     text = "This picture could not be made."
                     self.views[view.name].show_message(text, view.caption(state))
                 self._status.show_error(error)
-            elif how == "done":
-                changes = {"anchor": state.anchor, "prepared": prepared}
-                self._go(view_states=self._state.with_view_state(view.name, **changes))
+            elif job_end == "done":
+                changes = {"preparation_source": state.preparation_source, "prepared": prepared}
+                self._change_state(view_states=self._state.change_view_state(view.name, **changes))
 
         theme.toggle_class(self, "fl-mapping", True)
-        draw_ahead = self.views.draw_one_ahead
-        self._worker.start(lambda: view.prepare(state), lambda _: None, finish, draw_ahead)
+        start_drawing_hidden_views = self.views.draw_one_hidden_view_if_any
+        self._worker.start(
+            lambda: view.prepare(state), lambda _: None, finish, start_drawing_hidden_views
+        )
 
 
-def observe_values(parts: Iterable[widgets.Widget], call: Callable[[], None]) -> None:
-    """`call()` when one of these widgets has another value."""
-    for widget in parts:
-        widget.observe(lambda _: call(), "value")
+def observe_values(
+    observed_widgets: Iterable[widgets.Widget], callback: Callable[[], None]
+) -> None:
+    """Call `callback()` when one of these widgets has another value."""
+    for widget in observed_widgets:
+        widget.observe(lambda _: callback(), "value")
 
 
-def check_views(name: str, views: Sequence[LabView]) -> None:
-    """ValueError where a view of the lab `name` is named twice, or is ready at an unknown time."""
+def check_views(lab_name: str, views: Sequence[LabView]) -> None:
+    """ValueError if a view of the lab `lab_name` is named twice, or is ready at an unknown time."""
     names = {view.name for view in views}
     if len(names) < len(views) or any(view.ready not in READY for view in views):
         raise ValueError(
-            f"A view of {name!r} is named twice, or its `ready` is not one of {READY}."
+            f"A view of {lab_name!r} is named twice, or its `ready` is not one of {READY}."
         )
 
 
 def list_client_names(
-    federation: Federation, partition: Mapping[str, Any], moves: str
+    federation: Federation, partition_options: PartitionOptions, edits_text: str
 ) -> list[str]:
-    """What the clients are called: by their file, by hand, or by the course."""
+    """List the clients' names, given by their file, by hand, or by the course."""
     everybody = federation.whole or federation
-    dealt = everybody.clients - len(Edits.parse(moves).doubles)
-    setting = make_setting({**partition, "clients": dealt, "moves": moves})
-    return [plain_client_name(k, setting) for k in range(federation.clients)]
+    dealt = everybody.clients - len(Edits.parse(edits_text).doubles)
+    setting = make_setting_caption({**partition_options, "clients": dealt, "moves": edits_text})
+    return [format_client_for_sentence(k, setting) for k in range(federation.clients)]

@@ -14,14 +14,14 @@ import numpy as np
 from PIL import Image
 
 from ..data import Edit, Edits, Federation
-from ..plots.kit import make_tile
-from ..plots.words import format_letters, plural
+from ..plots.kit import render_tile_pixels
+from ..plots.words import format_client_letters, format_count_and_noun
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import Fitting, make_paragraph, make_widget, offer, show_if
+from .theme import Fitting, make_paragraph, make_widget, set_menu_options, show_widgets_if
 from .views import NOBODY, Views
 
-MOST_SAMPLES = 24  # shown of a client and class
+MAX_SAMPLES = 24  # shown of a client and class
 
 
 class PartitionEditor:
@@ -54,14 +54,14 @@ class PartitionEditor:
 
     def _make_buttons(self) -> None:
         self.give = make_button(
-            "Give", "The samples that are marked go to another client", self._move_selected
+            "Give", "The samples that are marked go to another client", self._move_selected_samples
         )
         self.to = make_widget(
             widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
         )
-        self.empty = make_button("Empty", "All but one go to nobody", self._empty_client)
+        self.empty = make_button("Empty", "All but one go to nobody", self._empty_selected_client)
         self.double = make_button(
-            "Double", "One more client with the same samples", self._double_client
+            "Double", "One more client with the same samples", self._double_selected_client
         )
         self.name = make_widget(
             widgets.Text,
@@ -72,7 +72,7 @@ class PartitionEditor:
         )
         self.undo = make_button("Undo", "Undo the last change by hand", self._undo_edit)
         self.reset = make_button("Back to α", "Undo all changes by hand", self._reset_edits)
-        self.name.observe(lambda change: self._rename_client(change["new"]), "value")
+        self.name.observe(lambda change: self._rename_selected_client(change["new"]), "value")
         self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
         children = [*self._client_parts, self.undo, self.reset]
         self.row = make_widget(widgets.HBox, "fl-editor", children=children)
@@ -86,8 +86,8 @@ class PartitionEditor:
     def move(self, client: int, label: int | None, receiver: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         ids = self.state.federation.ids
-        if not self._count_movable(client, label):
-            who = format_letters(ids[client])
+        if not self._count_movable_samples(client, label):
+            who = format_client_letters(ids[client])
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
         target = None if receiver is None else ids[receiver]
@@ -97,17 +97,17 @@ class PartitionEditor:
                 self._views.client.value = receiver
         self._add_edit(client, label=label, to=target)
 
-    def _move_selected(self) -> None:
+    def _move_selected_samples(self) -> None:
         self.move(self.state.client, self.state.class_index, self.to.value)
 
-    def _empty_client(self) -> None:
+    def _empty_selected_client(self) -> None:
         self.move(self.state.client, None, None)
 
-    def _double_client(self) -> None:
+    def _double_selected_client(self) -> None:
         self._add_edit(self.state.client, is_double=True)
 
-    def _rename_client(self, text: str) -> None:
-        name = " ".join(re.sub("[,:=]", " ", text).split())
+    def _rename_selected_client(self, new_name: str) -> None:
+        name = " ".join(re.sub("[,:=]", " ", new_name).split())
         client_id = self.state.federation.ids[self.state.client]
         if name and name != self.edits.names.get(client_id):
             self._views.dirty.add("partition")
@@ -119,8 +119,8 @@ class PartitionEditor:
     def _reset_edits(self) -> None:
         self._write_edits(())
 
-    def _count_movable(self, client: int, label: int | None) -> int:
-        """How many samples of a class (None: of all) a client can give away."""
+    def _count_movable_samples(self, client: int, label: int | None) -> int:
+        """Count the samples of a class (None: of all classes) that a client can give away."""
         row = self.state.federation.label_counts[client]
         total = int(row.sum())
         count = total if label is None else int(row[label])
@@ -128,16 +128,16 @@ class PartitionEditor:
             return count - 1
         return count
 
-    def _add_edit(self, client: int, **change: Any) -> None:
+    def _add_edit(self, client: int, **edit_fields: Any) -> None:
         """One more change of a client's samples or name. Edits count clients as if none were absent."""
-        edit = Edit(self.state.federation.ids[client], **change)
+        edit = Edit(self.state.federation.ids[client], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
 
-    def _write_edits(self, changes: tuple[Edit, ...]) -> None:
+    def _write_edits(self, edits: tuple[Edit, ...]) -> None:
         """Write these edits into the setting; edits of samples hold for the seed of the first of them."""
         seed = self.edits.seed if self.edits.sample_edits else self._controls.seed.value
-        if changes:
-            self._controls.hidden_settings["moves"] = str(Edits(changes).fix_seed(seed))
+        if edits:
+            self._controls.hidden_settings["moves"] = str(Edits(edits).with_seed_if_missing(seed))
         else:
             self._controls.hidden_settings.pop("moves", None)
             self._views.client.focus()  # the button that had it is gone
@@ -156,34 +156,34 @@ class PartitionEditor:
         has_samples = False
         if has_client and state.class_index is not None:
             has_samples = bool(federation.label_counts[client, state.class_index])
-        show_if(has_client, *self._client_parts)
-        show_if(has_edits, self.undo, self.reset)
-        show_if(has_client or has_edits, self.row)
-        show_if(has_samples, self.samples)
+        show_widgets_if(has_client, *self._client_parts)
+        show_widgets_if(has_edits, self.undo, self.reset)
+        show_widgets_if(has_client or has_edits, self.row)
+        show_widgets_if(has_samples, self.samples)
         if has_client:
-            self._fit_buttons(state)
+            self._update_buttons(state)
         if has_samples:
-            self._show_samples(state)
+            self._show_selected_samples(state)
 
-    def _fit_buttons(self, state: PanelState) -> None:
+    def _update_buttons(self, state: PanelState) -> None:
         client_id = state.federation.ids[state.client]
-        who = format_letters(client_id)
+        who = format_client_letters(client_id)
         what = (
             "all" if state.class_index is None else f"class {state.class_names[state.class_index]}"
         )
         self.give.description = f"Give {what} to"
-        self.give.disabled = not self._count_movable(state.client, state.class_index)
+        self.give.disabled = not self._count_movable_samples(state.client, state.class_index)
         self.empty.description = f"Empty {who}"
-        self.empty.disabled = not self._count_movable(state.client, None)
+        self.empty.disabled = not self._count_movable_samples(state.client, None)
         self.double.description = f"Double {who}"
         others = []
         for name, value in self._views.client.options:
             if value not in (NOBODY, state.client):
                 others.append((name, value))
-        offer(self.to, others)
+        set_menu_options(self.to, others)
         self.name.value = self.edits.names.get(client_id, "")
 
-    def _show_samples(self, state: PanelState) -> None:
+    def _show_selected_samples(self, state: PanelState) -> None:
         """Show the samples at once where others are looked at; while a slider moves, once it rests."""
         place = (state.client, state.class_index)
         shown = (*place, state.federation)
@@ -191,7 +191,7 @@ class PartitionEditor:
             return
         is_same_place = self._shown_samples[:2] == place
         self._shown_samples = shown
-        self._controls.debouncer.request(
+        self._controls.debouncer.schedule_update(
             "samples",
             lambda: make_samples_html(state.federation, *place),
             lambda text: setattr(self.samples, "value", text),
@@ -205,28 +205,28 @@ def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.
     return button
 
 
-def make_samples_html(federation: Federation, client: int, label: int) -> str:
-    """The first MOST_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
+def make_samples_html(federation: Federation, client: int, class_index: int) -> str:
+    """The first MAX_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
     only counted.
     """
     dataset = federation.dataset
     rows = federation.shards[client]
-    rows = rows[dataset.y_train[rows] == label]
-    who = format_letters(federation.ids[client])
-    class_name = dataset.class_names[label]
-    about = f"{plural(len(rows), 'sample')} of class {class_name} at client {who}"
+    rows = rows[dataset.y_train[rows] == class_index]
+    who = format_client_letters(federation.ids[client])
+    class_name = dataset.class_names[class_index]
+    about = f"{format_count_and_noun(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:
-        numbers = plural(dataset.input_shape[0], "number")
+        numbers = format_count_and_noun(dataset.input_shape[0], "number")
         return make_paragraph(f"{about}. A sample is a row of {numbers}, without a picture.")
-    if len(rows) > MOST_SAMPLES:
-        about += f", the first {MOST_SAMPLES} of them"
-    tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MOST_SAMPLES]].numpy())
+    if len(rows) > MAX_SAMPLES:
+        about += f", the first {MAX_SAMPLES} of them"
+    tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy())
     return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph(about)}'
 
 
 def make_tile_html(sample: np.ndarray) -> str:
-    """One sample as an HTML image: ink is dark on a light page, and light on a dark one, where it has no colours."""
-    pixels = make_tile(sample)
+    """One sample as an HTML image: ink is dark on a light page, and light on a dark one, if it has no colours."""
+    pixels = render_tile_pixels(sample)
     is_grey = pixels.shape[2] == 1
     shades = 1 - pixels if is_grey else pixels
     page = np.rint(255 * shades).astype(np.uint8).squeeze()

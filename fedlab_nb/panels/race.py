@@ -4,23 +4,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import TypedDict
 
 from .. import plots
 from ..errors import SAMPLES
-from ..front.flight import describe_flight
+from ..front.flight import Flight, describe_flight
 from ..front.vocabulary import describe_people
 from ..plots import Series
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
-from ..plots.race import STEPS, Race, find_byte_limits, is_round_based
+from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
+from ..plots.series import CurvePoint
+from ..studies.outcome import Outcome
 from .lab_view import LabSpec, LabView, PanelState
 from .record import Row
 
 HEAD_START = 4  # the race begins with so many times less than the first model costs: its messages are seen to fly
+
+
+class RacePoint(TypedDict):
+    """What a method has spent at a point of its curve, and what it has reached: a share, 0–1."""
+
+    bytes: float
+    seconds: float
+    accuracy: float
+
+
+class TrainingEnd(TypedDict):
+    """What has been spent at the end of the clients' own training."""
+
+    bytes: float
+    seconds: float
+
+
+class Racer(TypedDict):
+    """One method as the browser takes it; see `describe_method_in_race`."""
+
+    name: str
+    short: str
+    key: str
+    colour: str
+    marker: str
+    training: TrainingEnd | None
+    points: list[RacePoint]
+    flight: Flight | None
+
+
+class EmptyScene(TypedDict):
+    """No race: no method has a result yet."""
+
+
+class RaceScene(TypedDict):
+    """The race as the browser takes it; see `make_race_scene_or_empty`."""
+
+    kind: str
+    people: dict[str, str]
+    bytes: list[float]
+    seconds: float
+    methods: list[Racer]
 
 
 class RaceView(LabView):
@@ -32,25 +75,25 @@ class RaceView(LabView):
     empty = "Press Run, then Play: the methods spend their bytes side by side."
 
     def draw(self, state: PanelState) -> plots.Picture:
-        race = Race(state.runs.list_series())
-        return replace(race.show(race.budget(STEPS)), scene=describe_race(state))
+        race = RacePicture(state.runs.list_series())
+        return replace(race.show(race.compute_budget(STEPS)), scene=make_race_scene_or_empty(state))
 
 
-def describe_race(state: PanelState) -> dict[str, Any]:
-    """The race as the browser takes it; {} where no method has a result yet.
+def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
+    """The race as the browser takes it; {} if no method has a result yet.
 
     kind: "race";   people: the data set's words;   bytes: where the race begins and ends;   seconds: of the slowest
-    method;   methods: see `describe_racer`
+    method;   methods: see `describe_method_in_race`
     """
     racers = []
     series = state.runs.list_series()
-    for row, one in zip(state.runs.shown, series, strict=True):
+    for row, one in zip(state.runs.shown_rows, series, strict=True):
         if row.outcomes:
-            racers.append(describe_racer(row, one))
+            racers.append(describe_method_in_race(row, one))
     if not racers:
-        return {}
+        return EmptyScene()
     dataset = state.federation.dataset
-    least, most = find_byte_limits(series)
+    least, most = find_byte_range(series)
     return {
         "kind": "race",
         "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
@@ -60,42 +103,48 @@ def describe_race(state: PanelState) -> dict[str, Any]:
     }
 
 
-def describe_racer(row: Row, series: Series) -> dict[str, Any]:
+def describe_method_in_race(row: Row, method_results: Series) -> Racer:
     """One method, of the first seed's run.
 
-    training: bytes and seconds at the end of the clients' own training, None where it is a part of every round
+    training: bytes and seconds at the end of the clients' own training, None if it is a part of every round
     points:   dicts(bytes, seconds, accuracy) of its global models, in order
     flight:   what it has sent, phase by phase (`front.flight`); None: nothing
     """
     outcome = next(iter(row.outcomes.values()))
-    points = []
-    local_points = []
-    for point, seconds in zip(outcome.history, measure_points(outcome), strict=True):
-        about = {"bytes": point["bytes"], "seconds": seconds, "accuracy": point["accuracy"]}
+    points: list[RacePoint] = []
+    local_points: list[RacePoint] = []
+    for point, seconds in zip(
+        outcome.history, compute_seconds_of_curve_points(outcome), strict=True
+    ):
+        about: RacePoint = {
+            "bytes": point["bytes"],
+            "seconds": seconds,
+            "accuracy": point["accuracy"],
+        }
         if point["phase"] == LOCAL:
             local_points.append(about)
         else:
             points.append(about)
-    training = None
-    if local_points and not is_round_based(series):
+    training: TrainingEnd | None = None
+    if local_points and not has_many_rounds(method_results):
         training = {"bytes": local_points[-1]["bytes"], "seconds": outcome.seconds_local}
     return {
-        "name": series.name,
-        "short": shorten_title(series.label),
-        "key": series.highlight_key,
-        "colour": series.look.colour,
-        "marker": series.look.marker,
+        "name": method_results.name,
+        "short": shorten_title(method_results.label),
+        "key": method_results.highlight_key,
+        "colour": method_results.look.colour,
+        "marker": method_results.look.marker,
         "training": training,
         "points": points,
         "flight": describe_flight(row.method, outcome.ledger),
     }
 
 
-def measure_points(outcome: Any) -> list[float]:
-    """The seconds of computing at each point of a run's curve, `[len(history)]`, never falling.
+def compute_seconds_of_curve_points(outcome: Outcome) -> list[float]:
+    """Compute the seconds of computing up to each point of a run's curve; they never fall.
 
-    Measured are the clients' own training and all that follows; within each of the two, time goes as its progress does.
-    Sending takes no time here.
+    Two durations were measured: that of the clients' own training and that of all that follows. Within
+    each, time is proportional to progress. Sending takes no time here.
     """
     history = outcome.history
     has_training = any(point["phase"] == LOCAL for point in history)
@@ -105,13 +154,17 @@ def measure_points(outcome: Any) -> list[float]:
             seconds.append(2 * point["progress"] * outcome.seconds_local)
         else:
             seconds.append(
-                outcome.seconds_local + share_of_rest(point, has_training) * outcome.seconds_method
+                outcome.seconds_local
+                + compute_progress_after_training(point, has_training) * outcome.seconds_method
             )
     return list(accumulate(seconds, max))
 
 
-def share_of_rest(point: Mapping[str, Any], has_training: bool) -> float:
-    """How far the part after the clients' own training has come, 0-1: that begins in the middle of the progress."""
+def compute_progress_after_training(point: CurvePoint, has_training: bool) -> float:
+    """Compute the progress, 0–1, of what follows the clients' own training.
+
+    The training fills the first half of a run's progress, if there is any.
+    """
     progress = float(point["progress"])
     return 2 * progress - 1 if has_training else progress
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+from ..data import Federation
 from ..errors import FedlabError
-from ..methods import label_of
+from ..methods import choose_method_label
 from ..plots import Series
-from ..plots.words import Setting, make_setting, name_dataset, plain_client_name
+from ..plots.words import (
+    SettingCaption,
+    format_client_for_sentence,
+    format_dataset_name,
+    make_setting_caption,
+)
+from ..studies.experiment import Event
+from ..studies.outcome import Outcome
+from ..value_types import SettingsByName, SettingValue
 
 BOUNDS = ("local", "centralized")  # references, not competitors
-# Settings that `make_setting` names, or that a row says elsewhere.
+# Settings that `make_setting_caption` names, or that a row says elsewhere.
 NAMED_SETTINGS = (
     "dataset",
     "alpha",
@@ -29,6 +38,29 @@ NAMED_SETTINGS = (
     "moves",
 )
 COMPARED_SETTINGS = ("dataset", "alpha", "clients", "seed", "epochs")
+
+
+class RunPlan(Protocol):
+    """What says what is run: a `PanelState`."""
+
+    methods: Sequence[str]
+    settings: SettingsByName
+    epochs: int
+    federation: Federation | None
+
+
+class RowKey(NamedTuple):
+    """The number of a run, and the method: no two rows have the same."""
+
+    run: int
+    method: str
+
+
+class MeanUpDown(NamedTuple):
+    """Bytes from clients to the server (`up`) and back (`down`), means over outcomes."""
+
+    up: float
+    down: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,34 +81,34 @@ class Row:
 
     run: int
     method: str
-    settings: Mapping[str, Any]
+    settings: SettingsByName
     epochs: int
     classes: tuple[str, ...] = ()
-    outcomes: Mapping[int, Any] = field(default_factory=dict)
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
     live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
     follows_hand: bool = False
 
     @property
-    def key(self) -> tuple[int, str]:
+    def key(self) -> RowKey:
         """Run and method: no other row has the same."""
-        return self.run, self.method
+        return RowKey(self.run, self.method)
 
     @property
     def title(self) -> str:
-        return label_of(self.method, self.settings)
+        return choose_method_label(self.method, self.settings)
 
     @property
-    def setting(self) -> str:
+    def setting(self) -> SettingCaption:
         """The setting in words, without method and seed."""
         settings = {k: v for k, v in self.settings.items() if k not in NAMED_SETTINGS}
         others = [f"{name} = {value}" for name, value in settings.items()]
-        return make_setting(self.settings, f"{self.epochs} local epochs", *others)
+        return make_setting_caption(self.settings, f"{self.epochs} local epochs", *others)
 
-    def compute_mean(self, name: str) -> float:
+    def compute_mean_over_seeds(self, field_name: str) -> float:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
-        return mean(getattr(outcome, name) for outcome in self.outcomes.values())
+        return mean(getattr(outcome, field_name) for outcome in self.outcomes.values())
 
     def drop_models(self) -> Row:
         """Return the row without the models of its outcomes, and without features that no picture
@@ -87,7 +119,7 @@ class Row:
             outcomes[seed] = outcome.without_model(seed == first_seed)
         return replace(self, outcomes=outcomes)
 
-    def apply_event(self, event: Any) -> Row:
+    def apply_event(self, event: Event) -> Row:
         """Return the row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
@@ -110,7 +142,7 @@ class Runs:
     rows: tuple[Row, ...] = ()
     number: int = 0
 
-    def start_run(self, state: Any, follows_hand: bool = False) -> Runs:
+    def start_run(self, state: RunPlan, follows_hand: bool = False) -> Runs:
         """Add the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
@@ -120,7 +152,7 @@ class Runs:
         follows_hand: see `Row`
         """
         number = self.number + 1
-        rows = [row.drop_models() for row in self._with_results]
+        rows = [row.drop_models() for row in self._rows_with_results]
         for method in state.methods:
             row = Row(
                 number,
@@ -138,9 +170,9 @@ class Runs:
         rows = [new if row is old else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def pin_row(self, key: tuple[int, str], pinned: bool) -> Runs:
+    def pin_row(self, key: RowKey, is_pinned: bool) -> Runs:
         """Pin the row of this key, or unpin it."""
-        rows = [replace(row, pinned=pinned) if row.key == key else row for row in self.rows]
+        rows = [replace(row, pinned=is_pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
     def end_run(self) -> Runs:
@@ -150,74 +182,78 @@ class Runs:
         it becomes the present one again. Earlier rows that followed the hand are dropped, unless
         they are pinned.
         """
-        last = max((row.run for row in self._with_results), default=self.number)
+        last = max((row.run for row in self._rows_with_results), default=self.number)
         rows = []
-        for row in self._with_results:
+        for row in self._rows_with_results:
             is_replaced = row.follows_hand and row.run < last and not row.pinned
             if not is_replaced:
                 rows.append(replace(row, live={}) if row.live else row)
         return Runs(tuple(rows), last)
 
-    def drop_unpinned(self, keep_current: bool) -> Runs:
+    def drop_unpinned_rows(self, keeps_present_run: bool) -> Runs:
         """Drop the rows that are not pinned.
 
-        keep_current: the rows of the present run stay
+        keeps_present_run: the rows of the present run stay
         """
         rows = []
         for row in self.rows:
             is_current = row.run == self.number
-            if row.pinned or (keep_current and is_current):
+            if row.pinned or (keeps_present_run and is_current):
                 rows.append(row)
         return replace(self, rows=tuple(rows))
 
     @property
-    def _with_results(self) -> tuple[Row, ...]:
+    def _rows_with_results(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
     def find_row(self, method: str) -> Row | None:
         """The present run's row of `method`; None if it has none."""
-        for row in self.current:
+        for row in self.current_rows:
             if row.method == method:
                 return row
         return None
 
     @property
-    def current(self) -> list[Row]:
+    def current_rows(self) -> list[Row]:
         """The rows of the present run."""
         return [row for row in self.rows if row.run == self.number]
 
     @property
-    def shown(self) -> list[Row]:
+    def shown_rows(self) -> list[Row]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
-        return self.current + [row for row in self.rows if row.pinned and row.run != self.number]
+        return self.current_rows + [
+            row for row in self.rows if row.pinned and row.run != self.number
+        ]
 
     @property
-    def outcomes(self) -> list[Any]:
+    def outcomes(self) -> list[Outcome]:
         return [outcome for row in self.rows for outcome in row.outcomes.values()]
 
     @property
     def has_results(self) -> bool:
         """Whether the present run has a result."""
-        return any(row.outcomes for row in self.current)
+        return any(row.outcomes for row in self.current_rows)
 
-    def list_series(self, same_classes: bool = False, others: bool = False) -> list[Series]:
+    def list_series(
+        self, has_same_classes: bool = False, has_other_rules: bool = False
+    ) -> list[Series]:
         """List the rows that pictures show, as plain data for `plots`.
 
-        same_classes: leave out rows whose data have other classes than the present run's
-        others: add the other rules of a method (`Report.others`) after its row; of these only the
+        has_same_classes: leave out rows whose data have other classes than the present run's
+        has_other_rules: add the other rules of a method (`Report.others`) after its row; of these only the
             accuracies are known
         """
-        current = self.current
+        current = self.current_rows
         found = []
-        for row in self.shown:
-            if same_classes and current and row.classes != current[0].classes:
+        for row in self.shown_rows:
+            if has_same_classes and current and row.classes != current[0].classes:
                 continue
             detail = ""
             if row not in current:
                 detail = f"run {row.run}{describe_changed_settings(row, current)}"
-            found.append(make_series(row, detail))
-            if others:
-                found += make_other_series(row, detail)
+            found.append(make_series_of_row(row, detail))
+            if has_other_rules:
+                found += make_series_of_other_rules(row, detail)
         return found
 
 
@@ -230,11 +266,11 @@ def describe_error(error: Exception) -> str:
     return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
 
 
-def describe_changed_settings(row: Row, current: Sequence[Row]) -> str:
+def describe_changed_settings(row: Row, current_rows: Sequence[Row]) -> str:
     """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
-    present = current[0] if current else row
-    old = list_compared_settings(row)
-    new = list_compared_settings(present)
+    present = current_rows[0] if current_rows else row
+    old = get_settings_with_epochs_and_dataset_name(row)
+    new = get_settings_with_epochs_and_dataset_name(present)
     text = ""
     for name in COMPARED_SETTINGS:
         if old.get(name) != new.get(name):
@@ -243,13 +279,13 @@ def describe_changed_settings(row: Row, current: Sequence[Row]) -> str:
     return text
 
 
-def list_compared_settings(row: Row) -> dict[str, Any]:
+def get_settings_with_epochs_and_dataset_name(row: Row) -> dict[str, SettingValue]:
     """The settings of a row, with its epochs and without the folder of its data."""
-    dataset = name_dataset(row.settings["dataset"])
+    dataset = format_dataset_name(row.settings["dataset"])
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
-def make_other_series(row: Row, detail: str = "") -> list[Series]:
+def make_series_of_other_rules(row: Row, detail: str = "") -> list[Series]:
     """The accuracies of a row's runs under their other rules."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
@@ -262,7 +298,7 @@ def make_other_series(row: Row, detail: str = "") -> list[Series]:
     return found
 
 
-def make_series(row: Row, detail: str = "") -> Series:
+def make_series_of_row(row: Row, detail: str = "") -> Series:
     """A row as plain data for `plots`: means over seeds, the first seed's features."""
     outcomes = row.outcomes
     first = next(iter(outcomes.values()), None)
@@ -273,9 +309,9 @@ def make_series(row: Row, detail: str = "") -> Series:
         detail,
         row.setting,
         accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
-        up=row.compute_mean("bytes_up") if outcomes else 0.0,
-        down=row.compute_mean("bytes_down") if outcomes else 0.0,
-        phases=average_phases(list(outcomes.values())),
+        up=row.compute_mean_over_seeds("bytes_up") if outcomes else 0.0,
+        down=row.compute_mean_over_seeds("bytes_down") if outcomes else 0.0,
+        phases=average_phase_bytes(list(outcomes.values())),
         curves=[*(outcome.history for outcome in outcomes.values()), *row.live.values()],
         per_class={seed: outcome.per_class for seed, outcome in outcomes.items()},
         per_client=per_client,
@@ -283,20 +319,20 @@ def make_series(row: Row, detail: str = "") -> Series:
         features=None if first is None else first.test_features,
         labels=None if first is None else first.test_labels,
         answers=None if first is None else getattr(first, "test_predictions", None),
-        features_of=describe_features_owner(first, row.setting),
-        method=label_of(row.method, row.settings, row.method),
+        features_of=format_features_owner(first, row.setting),
+        method=choose_method_label(row.method, row.settings, row.method),
         pinned=bool(detail),
         bound=row.method in BOUNDS,
     )
 
 
-def describe_features_owner(outcome: Any, setting: Setting) -> str:
-    """Whose features an outcome has, where each client has a model of its own: 'client G'; else ''."""
+def format_features_owner(outcome: Outcome | None, setting: SettingCaption) -> str:
+    """Say whose features an outcome has, where each client has a model of its own: 'client G'; else ''."""
     best = getattr(getattr(outcome, "report", None), "best_client", None)
-    return "" if best is None else f"client {plain_client_name(best, setting)}"
+    return "" if best is None else f"client {format_client_for_sentence(best, setting)}"
 
 
-def average_phases(outcomes: Sequence[Any]) -> dict[str, tuple[float, float]]:
+def average_phase_bytes(outcomes: Sequence[Outcome]) -> dict[str, MeanUpDown]:
     """{phase: (bytes up, bytes down)}, means over the outcomes."""
     phases: dict[str, tuple[float, float]] = {}
     for outcome in outcomes:

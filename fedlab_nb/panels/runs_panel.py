@@ -7,17 +7,27 @@ from dataclasses import dataclass
 import ipywidgets as widgets
 
 from ..methods import METHODS
-from ..plots.classes import summarize_row
-from ..plots.words import data_size, describe_seeds, format_share
-from ..studies.statistics import band
-from .record import Row, Runs, make_series
-from .theme import make_numbers_html, make_paragraph, make_tabs, make_widget, show_if, show_only
-
-HEAD = (
-    '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span>'
-    '<span>Accuracy</span><span class="fl-right">Up</span><span class="fl-right">Down</span></div>'
+from ..plots.classes import format_measures_by_name
+from ..plots.words import describe_seeds, format_data_size, format_percent_band
+from ..studies.statistics import compute_band
+from .record import Row, Runs, make_series_of_row
+from .theme import (
+    make_paragraph,
+    make_tab_buttons,
+    make_table_html,
+    make_widget,
+    show_only_named_widget,
+    show_widgets_if,
 )
-MOST_ROWS = 12  # of many; a page with all of them is slower under a hand
+
+BYTES_HELP = "Bytes of all clients together in one run; with several seeds, the mean of their runs"
+HEAD = (
+    "<div "
+    'class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span><span '
+    f'class="fl-right" title="{BYTES_HELP}">Up</span><span class="fl-right" '
+    f'title="{BYTES_HELP}">Down</span></div>'
+)
+MAX_ROWS = 12  # of many; a page with all of them is slower under a hand
 PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "export"}
 METHOD_COLUMNS = {
     "method": "title",
@@ -51,11 +61,11 @@ class RunsPanel:
         self._rows: dict[tuple[int, str], RowWidgets] = {}  # by the row's key
         self._shown = Runs()
         self._shows_all = False
-        self.tabs = make_tabs(PAGES, "methods", "fl-drawer-tabs")
+        self.tabs = make_tab_buttons(PAGES, "methods", "fl-drawer-tabs")
         head = [make_widget(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
         self._head = make_widget(widgets.HBox, "fl-row", "fl-head", children=head)
         self.runs = make_widget(widgets.VBox, "fl-runs")
-        self.methods = make_widget(widgets.HTML, "fl-table", value=make_methods_table())
+        self.methods = make_widget(widgets.HTML, "fl-table", value=make_methods_table_html())
         self.code = make_widget(widgets.HTML, "fl-code")
         self.folder = make_widget(
             widgets.Text,
@@ -67,7 +77,7 @@ class RunsPanel:
         )
         self.clear = make_widget(widgets.Button, label="Clear unpinned runs", width="auto")
         self.more = make_widget(widgets.Button, width="auto")
-        self.more.on_click(lambda _: self._toggle_all())
+        self.more.on_click(lambda _: self._toggle_listing_of_all_runs())
         self.export = make_widget(
             widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto"
         )
@@ -80,8 +90,8 @@ class RunsPanel:
         }
         children = [self.tabs, *self.pages.values()]
         self.box = make_widget(widgets.VBox, "fl-drawer", children=children)
-        self.tabs.observe(lambda _: show_only(self.tabs.value, self.pages), "value")
-        show_only(self.tabs.value, self.pages)
+        self.tabs.observe(lambda _: show_only_named_widget(self.tabs.value, self.pages), "value")
+        show_only_named_widget(self.tabs.value, self.pages)
         self._show_rows()
 
     def show(self, runs: Runs) -> None:
@@ -91,7 +101,7 @@ class RunsPanel:
             self._shown = runs
             self._show_rows()
 
-    def _toggle_all(self) -> None:
+    def _toggle_listing_of_all_runs(self) -> None:
         self._shows_all = not self._shows_all
         self._show_rows()
 
@@ -102,7 +112,7 @@ class RunsPanel:
             return rows
         chosen = []
         for place, row in enumerate(rows):
-            if place < MOST_ROWS or row.pinned or row.run == self._shown.number:
+            if place < MAX_ROWS or row.pinned or row.run == self._shown.number:
                 chosen.append(row)
         return chosen
 
@@ -111,7 +121,7 @@ class RunsPanel:
         before = self._rows
         self._rows = {}
         for row in rows:
-            row_widgets = before.get(row.key) or self._make_row(row)
+            row_widgets = before.get(row.key) or self._make_row_widgets(row)
             row_widgets.text.value = make_row_html(row)
             row_widgets.pin.value = row.pinned
             self._rows[row.key] = row_widgets
@@ -126,13 +136,13 @@ class RunsPanel:
             for widget in (gone.box, gone.pin, gone.text):
                 widget.close()
         count = len(self._shown.rows)
-        show_if(rows, self.clear)
-        show_if(self._shows_all or len(rows) < count, self.more)
+        show_widgets_if(bool(rows), self.clear)
+        show_widgets_if(self._shows_all or len(rows) < count, self.more)
         self.more.description = f"Show all {count} rows"
         if self._shows_all:
             self.more.description = "Show the last rows"
 
-    def _make_row(self, row: Row) -> RowWidgets:
+    def _make_row_widgets(self, row: Row) -> RowWidgets:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
         pin = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin")
         text = widgets.HTML()
@@ -160,17 +170,21 @@ def make_row_html(row: Row) -> str:
     elif not accuracies:
         cells.append("<span>…</span><span></span><span></span>")
     else:
-        summary = summarize_row(make_series(row))
+        summary = format_measures_by_name(make_series_of_row(row))
         tooltip = ", ".join(f"{name} {value}" for name, value in summary.items())
-        cells.append(f'<span title="{tooltip}">{format_share(band(accuracies))} %</span>')
+        cells.append(
+            f'<span title="{tooltip}">{format_percent_band(compute_band(accuracies))} %</span>'
+        )
         for name in ("bytes_up", "bytes_down"):
-            cells.append(f'<span class="fl-right">{data_size(row.compute_mean(name))}</span>')
+            cells.append(
+                f'<span class="fl-right">{format_data_size(row.compute_mean_over_seeds(name))}</span>'
+            )
     return f'<div class="fl-cells">{"".join(cells)}</div>'
 
 
-def make_methods_table() -> str:
-    """What the methods are, from the registry."""
+def make_methods_table_html() -> str:
+    """Make the table of all registered methods."""
     rows = []
     for method in METHODS.values():
         rows.append({name: getattr(method.info, field) for name, field in METHOD_COLUMNS.items()})
-    return make_numbers_html(rows)
+    return make_table_html(rows)

@@ -15,13 +15,13 @@ import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
 
-from ..plots import Picture, png
+from ..plots import Picture, render_picture_png
 from .theme import SAVED_STYLE
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-class Saved(widgets.VBox):
+class SavedPanel(widgets.VBox):
     """A widget that stays readable where no kernel runs; a subclass gives its picture, `still()`."""
 
     _stills: Sequence[Any] = ()  # handles of the pictures that were displayed beside the widget
@@ -42,29 +42,36 @@ class Saved(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
         picture = self.still()
+        data = make_output_of_still(picture)
         widget = super()._repr_mimebundle_(**kwargs) or {}
-        data = {
-            "image/png": base64.b64encode(png(picture)).decode(),
-            "text/plain": picture.sentence,
-        }
         if WIDGET in widget:
             data = {WIDGET: widget[WIDGET], **data}
         return data, picture.image_metadata
 
     def _ipython_display_(self) -> None:
         """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
-        data, metadata = self._repr_mimebundle_()
-        image = data.pop("image/png")
-        if WIDGET in data:
-            display(data, raw=True)
+        picture = self.still()
+        widget = super()._repr_mimebundle_() or {}
+        has_widget = WIDGET in widget
+        if has_widget:  # first, so that a browser draws it while the picture is made
+            display({WIDGET: widget[WIDGET], "text/plain": picture.sentence}, raw=True)
             if "google.colab" in sys.modules:
                 return
-        still = {"image/png": image, "text/plain": data["text/plain"]}
-        self._stills = [*self._stills, display(still, metadata=metadata, raw=True, display_id=True)]
-        if WIDGET in data:
+        still = make_output_of_still(picture)
+        shown = display(still, metadata=picture.image_metadata, raw=True, display_id=True)
+        self._stills = [*self._stills, shown]
+        if has_widget:
             display(
                 {"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True
             )
+
+
+def make_output_of_still(picture: Picture) -> dict[str, str]:
+    """A picture and its sentence as data of an output."""
+    return {
+        "image/png": base64.b64encode(render_picture_png(picture)).decode(),
+        "text/plain": picture.sentence,
+    }
 
 
 _panels: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -77,7 +84,7 @@ class CellExecution(NamedTuple):
     number: int
 
 
-def stop_earlier_panels(panel: Any) -> None:
+def stop_earlier_panels_of_cell(panel: SavedPanel) -> None:
     """Stop the work of panels that an earlier execution of this very cell has made."""
     panel.made_in = find_running_cell()
     if panel.made_in is not None:

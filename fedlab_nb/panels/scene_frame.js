@@ -1,5 +1,5 @@
 // The frame of a picture that is drawn here from data (`scene`), by front/; without a scene it is a frame as all others.
-const SCENES = { race: createRace };
+const SCENES = { race: createRace, hand: createHand };
 
 function renderScene({ model, el }) {
   const endFrame = render({ model, el });
@@ -10,6 +10,34 @@ function renderScene({ model, el }) {
   el.append(place);
   let kind = "";
   let drawn = null; // what draws the scene that is shown
+
+  let selection = readSelection();
+
+  /** The client and the class that are looked at, as Python says. */
+  function readSelection() {
+    const { client = null, class_index: classIndex = null } = model.get("selection");
+    return { client, classIndex };
+  }
+
+  function select(next) {
+    selection = next;
+    drawn?.select(selection);
+  }
+
+  /** A client or a class was chosen. */
+  function choose(mark) {
+    const count = (model.get("picked").count ?? 0) + 1;
+    select(chooseMark(selection, mark));
+    announceSelection(el, selection);
+    model.set("picked", { count, method: null, client: mark.client, class_index: mark.classIndex, none: false });
+    model.save_changes();
+  }
+
+  /** What a hand has set. */
+  function give(values) {
+    model.set("given", values);
+    model.save_changes();
+  }
 
   /** Hold a method in all pictures; once more lets go of it. */
   function pick(method) {
@@ -30,11 +58,12 @@ function renderScene({ model, el }) {
     if (kind !== scene.kind) {
       drawn?.destroy();
       kind = scene.kind;
-      drawn = SCENES[kind]({ pick });
+      drawn = SCENES[kind]({ pick, choose, give });
       body.replaceChildren(drawn.element);
     }
     drawn.show(scene);
     drawn.hold(model.get("held"));
+    drawn.select(selection);
   }
 
   function showTheme() {
@@ -47,11 +76,16 @@ function renderScene({ model, el }) {
   const unwatch = watchTheme(showTheme);
   model.on("change:scene", showScene);
   model.on("change:held", holdMethod);
+  const showSelection = () => select(readSelection());
+  model.on("change:selection", showSelection);
+  const unlink = watchSelection(el, select);
   showTheme();
   showScene();
   return () => {
     model.off("change:scene", showScene);
     model.off("change:held", holdMethod);
+    model.off("change:selection", showSelection);
+    unlink();
     unwatch();
     drawn?.destroy();
     endFrame();

@@ -6,49 +6,52 @@ and what Python puts into them is told to the stage: `panel.controls`, `panel.co
 
 import html
 import math
+import operator
 import re
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ..data import Edit, Edits
+from ..data import DATASETS, Edit, Edits
 from ..plots import Picture
-from ..plots.words import plural
+from ..plots.words import format_count_and_noun
 from ..studies.cost import estimate_cost
 from . import theme
 from .controls import OWN_FILE
 from .facts import describe_cost
-from .lab_view import LabSpec, LabView
-from .nearest_results import find_nearest_results
-from .panel import Panel
+from .figures import draw_piles_and_results
+from .lab_view import LabSpec, LabView, PartitionOptions
+from .nearest_results import NearestResults, find_nearest_results
+from .panel import Panel, RunEvents
 from .stage import Stage
 from .stage_data import (
     LIVE_SECONDS,
     PREVIEWED,
-    Answers,
-    Part,
+    ModelAnswers,
     Partitions,
-    Voices,
+    QuickModels,
+    SampleGroup,
+    StoredTableMessage,
     collect_flights,
-    deal_partitions,
     describe_data,
     describe_results,
-    describe_table_row,
-    find_newest,
-    list_datasets,
-    make_parts,
-    make_table,
-    rank_columns,
+    find_newest_row,
+    format_cells_by_column,
+    list_dataset_menu_entries,
+    make_partitions_for_alphas,
+    make_stored_table,
+    make_train_and_test_groups,
+    rank_columns_by_class_information,
 )
-from .views import NOBODY
-from .worker import show_errors
+from .views import TabOptions
+from .worker import JobEnd, OnJobEnd, show_errors_in_status
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
@@ -56,34 +59,768 @@ HIDDEN_TABS = ("partition",)  # the piles show it
 TITLES = {"communication": "Bytes", "classes": "Classes"}
 
 
-class Playground(Panel):
-    """See `fedlab_nb.panels.playground`. Public beside what every panel has: `stage`, the widget."""
+BrowserMessage = Mapping[str, Any]  # its `kind`, and what belongs to that (see `stage.py`)
+MessageHandler = Callable[[BrowserMessage], None]
+DataKey = tuple[str, tuple[str, ...], tuple[int, bool]]  # digest, methods, which sliders do nothing
+PixelsMessage = list[float] | Mapping[str, float] | None  # a drawing; JSON makes a dict of an array
+# A change by hand: samples of one class, or of all (None), go to another client, or to nobody.
+Gesture = TypedDict("Gesture", {"from": int, "label": int | None, "to": int | None})
+
+
+class StageSetting(TypedDict):
+    """The setting as the stage has it."""
+
+    alpha: float
+    clients: int
+    seed: int
+    moves: list[Gesture]
+
+
+class ColumnAndCell(NamedTuple):
+    """What stands in one column of a row, as text."""
+
+    column: str
+    cell: str
+
+
+class RunTexts(TypedDict):
+    """What Run would do, whether its results are stored already, and whether results wait for it."""
+
+    runLabel: str
+    cost: str
+    isComputed: bool
+    waitsForRun: bool
+
+
+class StageMessage(NamedTuple):
+    """A message to the browser: plain values with its `kind`, and arrays."""
+
+    content: dict[str, Any]
+    buffers: list[bytes]
+
+
+class StagePanel(Panel):
+    """A panel with a stage, which is told what the state is, and whose gestures change it.
+
+    Public beside what every panel has: `stage`, the widget. `is_strip`: whether that is a slim strip over the views,
+    with the panel's own controls beside it.
+    """
+
+    is_strip = False
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
-        self._parts: tuple[str, Part, Part] | None = None  # digest, training, test
+        self._parts: tuple[str, SampleGroup, SampleGroup] | None = None  # digest, training, test
         self._about_key: Any = None  # what the stage was last told of the data
         self._sent: dict[str, Any] = {}  # the last message of a kind that is not sent twice
-        self._setting: dict[str, Any] = {}  # on the stage, as far as it is known here
-        self._revision = 0  # what the stage calls it
+        self._setting: (
+            StageSetting | dict[str, Any]
+        ) = {}  # on the stage, as far as it is known here
         self._base_moves = ""  # changes by hand that the stage has no gesture for
         self._is_dealing = False
         self._has_window = False  # somebody has seen the stage
+        self._is_displayed = False  # before that, what the stage would be told is out of date
+        self._ahead: tuple[Any, Partitions] | None = None  # the last partitions ahead, by their key
+        self._has_begun_run = False  # and it has not come to its end; a view's own work is none
         self._follows_hand = False  # the job that runs is of one seed
-        self._voices: Voices | None = None
-        self._answers: Answers | None = None
+        self._is_quick_run_due = False  # a hand has asked for one while something else ran
+        self._voices: QuickModels | None = None
+        self._answers: ModelAnswers | None = None
         self._answered_run = 0  # the run that the voices are of
-        self._settings_of_runs: dict[int, dict[str, Any]] = {}  # as the stage has them, by run
+        self._settings_of_runs: dict[int, StageSetting] = {}  # as the stage has them, by run
         self._began = 0.0
+        self._seconds_of_run = 0.0  # that has ended last
         self._hidden = list(options.get("hide") or ())
         self._fixed = list(options.get("fixed") or ())
-        self.stage = Stage(self._receive)
+        self.stage = Stage(self._handle_message)
+        super().__init__(spec, **options)
+        for part in (self.controls.phase, self.controls.error):
+            part.observe(lambda _: self._send_job_status(), "value")
+
+    # --------------------------------------------------------------------------------- from the browser
+    @show_errors_in_status
+    def _handle_message(self, message: BrowserMessage) -> None:
+        handler = self._get_handlers_by_message_kind().get(message.get("kind", ""))
+        if handler is not None:
+            handler(message)
+
+    def _get_handlers_by_message_kind(self) -> dict[str, MessageHandler]:
+        """What each kind of message does."""
+        return {
+            "open": self._handle_open,
+            "opened": self._handle_opened,
+            "samples": self._send_samples,
+            "deal": self._handle_deal_request,
+            "train": self._handle_train_request,
+            "stop": lambda _: self.stop(),
+            "ask": self._handle_question,
+            "explain": self._handle_explanation_request,
+            "selection": self._handle_selection,
+        }
+
+    def _handle_open(self, message: BrowserMessage) -> None:
+        """A view shows the panel: tell it what there is."""
+        if self._state.federation is not None:
+            self._send_data(message.get("view", ""))
+        self._send_job_status()
+
+    def _ipython_display_(self) -> None:
+        """Show the panel. The stage opens at once, also while the kernel goes on with the cells below."""
+        self._is_displayed = True
+        self._update_opening_messages()
+        super()._ipython_display_()
+
+    def _update_opening_messages(self) -> None:
+        """Put what the first window needs into the widget. What a person has brought stays out: with the widget it
+        would be saved in the notebook."""
+        if not self._is_displayed or self._has_window or self._state.federation is None:
+            return
+        opening = {}
+        if self.controls.dataset.value in DATASETS:
+            messages = [
+                self._make_data_message(),
+                self._make_samples_message(),
+                self._make_federation_message(),
+                self._make_stored_message(),
+            ]
+            key = self._make_partitions_key()
+            if key is not None:
+                messages.append(
+                    self._make_partitions_message(self._deal_partition_of_each_alpha(key))
+                )
+            for content, buffers in messages:
+                opening[content["kind"]] = {"content": content, "buffers": buffers}
+        self.stage.opening = opening
+
+    def _handle_opened(self, message: BrowserMessage) -> None:
+        """A window has the samples and has drawn the piles: everything that may be older follows."""
+        self._sent.clear()
+        self._has_window = True
+        self.stage.opening = {}
+        self._send_partitions_ahead()
+        self._send_job_status()
+        self._send_selection()
+        self._show_results()
+
+    def _handle_deal_request(self, message: BrowserMessage) -> None:
+        """A hand on the stage: deal out anew, and answer with who holds what."""
+        if self._state.federation is None:
+            return
+        if not message.get("isEcho"):  # of what Python has said: that may have moved on since
+            self._apply_stage_setting(message["setting"])
+        self._send_federation(message.get("question", ""))
+
+    def _apply_stage_setting(self, setting: StageSetting) -> None:
+        """Put a setting of the stage into the controls."""
+        wanted = {name: setting[name] for name in ("alpha", "clients", "seed", "moves")}
+        self._setting = wanted
+        if wanted == self._read_setting_of_controls():
+            return
+        controls = self.controls
+        with self._fitting:
+            if not controls.natural_client_count_or_zero:
+                controls.clients.value = wanted["clients"] - self._count_doubled_clients()
+            if not controls.alpha.disabled:
+                controls.alpha.value = wanted["alpha"]
+            controls.seed.value = wanted["seed"]
+            controls.hidden_settings.pop("moves", None)
+            text = self._convert_gestures_to_edits(wanted["moves"])
+            if text:
+                controls.hidden_settings["moves"] = text
+        self._is_dealing = True
+        try:
+            self._handle_control_change()
+        finally:
+            self._is_dealing = False
+
+    def _handle_train_request(self, message: BrowserMessage) -> None:
+        if self._state.federation is None:  # other data are loading, and bring a stage of their own
+            return
+        self._apply_stage_setting(message["setting"])
+        self._send_federation(message.get("question", ""))
+        if message.get("isRun"):
+            if self._is_run_under_way and self._follows_hand:
+                self.stop()  # one seed does not keep a person from all of them
+            self._start_run(True)
+        else:
+            self._run_quick_methods()
+
+    def _change_state(self, draw: bool = True, **changes: Any) -> None:
+        """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
+        is_waited_for = draw and self._is_dealing
+        super()._change_state(draw and not is_waited_for, **changes)
+        if is_waited_for:
+            draw_all = super()._change_state
+            self.controls.debouncer.schedule_update("tabs", lambda: None, lambda _: draw_all())
+
+    def _handle_selection(self, message: BrowserMessage) -> None:
+        """The pile and the class that are chosen are marked in the tabs' pictures."""
+        client, class_index = message["client"], message["class_index"]
+        self._sent["selection"] = (client, class_index)  # it need not be told
+        with self._fitting:
+            self.views.select_client_and_class(client, class_index)
+        self._apply_display_options()
+
+    # ------------------------------------------------------------------------------- setting and moves
+    def _read_setting_of_controls(self) -> StageSetting:
+        """The setting that the controls say, as the stage has it."""
+        settings = self._state.settings
+        federation = self._state.federation
+        return {
+            "alpha": drop_zero_decimals(settings.get("alpha", 0.1)),
+            "clients": federation.clients,
+            "seed": int(settings.get("seed", 0)),
+            "moves": self._convert_edits_to_gestures(str(settings.get("moves", ""))),
+        }
+
+    def _convert_edits_to_gestures(self, edits_text: str) -> list[Gesture]:
+        """Changes by hand as the stage's gestures. Those that it has no gesture for are kept aside as a text."""
+        if edits_text and edits_text == self._base_moves:
+            return []
+        if self._base_moves and edits_text.startswith(f"{self._base_moves}, "):
+            edits_text = edits_text.removeprefix(f"{self._base_moves}, ")
+        else:
+            self._base_moves = ""
+        edits = Edits.parse(edits_text)
+        seed = self._state.settings.get("seed", 0)
+        places = {number: k for k, number in enumerate(self._state.federation.ids)}
+        is_plain = edits.seed in (None, seed)
+        for edit in edits.changes:
+            is_known = {edit.client, edit.to} <= {*places, None}
+            is_plain = is_plain and is_stage_gesture(edit) and is_known
+        if not is_plain:
+            self._base_moves = edits_text
+            return []
+        return [
+            {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
+            for edit in edits.changes
+        ]
+
+    def _convert_gestures_to_edits(self, gestures: list[Gesture]) -> str:
+        """Changes by hand, as the text that `Edits.parse` reads."""
+        ids = self._state.federation.ids
+        edits = []
+        for one in gestures:
+            taker = one["to"]  # None: nobody
+            if one["from"] < len(ids) and (taker is None or taker < len(ids)):
+                to = None if taker is None else ids[taker]
+                edits.append(Edit(ids[one["from"]], one["label"], to))
+        return ", ".join(filter(None, [self._base_moves, str(Edits(tuple(edits)))]))
+
+    def _count_doubled_clients(self) -> int:
+        return len(Edits.parse(self._base_moves).doubles)
+
+    # ------------------------------------------------------------------------------------- to the browser
+    def _handle_state_change(self) -> None:
+        """The state is another: tell the stage what has changed."""
+        if self._state.federation is None:
+            return
+        key = self._make_data_key()
+        if key != self._about_key:
+            self._send_data()
+            return
+        setting = self._read_setting_of_controls()
+        if not self._is_dealing and setting != self._setting:
+            self._send_setting()
+        elif not self._is_dealing and self._state.federation is not self._sent.get("dealt"):
+            self._send_federation()
+        self._send_selection()
+        self._show_results()
+
+    def _show_results(self) -> None:
+        """Results, stored bands and words, where they are not those that were sent before."""
+        state = self._state
+        if state.federation is None:
+            return
+        if self._has_other_results():  # not at each step of a run: many of them change no result
+            self._send_results()
+            self._send_flights()
+        stored, _ = self._make_stored_message()
+        self._send_if_changed("stored", stored, stored)
+        self.controls.debouncer.schedule_update(
+            "stage", self._describe_next_run, self._send_run_texts
+        )
+
+    @property
+    def _is_run_under_way(self) -> bool:
+        return self._has_begun_run and self._status.is_running
+
+    def _has_other_results(self) -> bool:
+        """Whether there are other results than those that were looked through last, or another setting for them."""
+        state = self._state
+        objects = (state.runs, self._answers)
+        about = (state.methods, state.settings, self._is_run_under_way)
+        known_objects, known_about = self._sent.get("looked through", ((None, None), None))
+        if about == known_about and all(map(operator.is_, objects, known_objects)):
+            return False
+        self._sent["looked through"] = (objects, about)
+        return True
+
+    def _send_if_changed(
+        self, message_kind: str, compared_content: Any, message: Mapping[str, Any]
+    ) -> None:
+        if message_kind in self._sent and self._sent[message_kind] == compared_content:
+            return
+        self._sent[message_kind] = compared_content
+        self.stage.send({"kind": message_kind, **message})
+
+    def _send_selection(self) -> None:
+        """Which client and class are looked at, where the stage does not know."""
+        client, class_index = self._state.client, self._state.class_index
+        about = {"client": client, "class_index": class_index}
+        self._send_if_changed("selection", (client, class_index), about)
+
+    def _make_stored_message(self) -> StageMessage:
+        """The stored bands of the methods."""
+        state = self._state
+        table = None
+        if self.views.display_options["shows_stored"]:
+            table = get_or_make_stored_table(find_nearest_results(state.methods, state.settings))
+        return StageMessage({"kind": "stored", "table": table}, [])
+
+    def _make_data_key(self) -> DataKey:
+        """What the data message depends on."""
+        dataset = self._state.federation.dataset
+        own = self.controls.natural_client_count_or_zero, self.controls.alpha.disabled
+        return dataset.digest, tuple(self._state.methods), own
+
+    def _send_data(self, asking_view: str = "") -> None:
+        """Tell what is shown. asking_view: the one that asked, where others show it already"""
+        self._about_key = self._make_data_key()
+        dataset = self._state.federation.dataset
+        if self._parts is None or self._parts[0] != dataset.digest:
+            self._parts = (str(dataset.digest), *make_train_and_test_groups(dataset))
+            self._voices = self._answers = None
+        self._sent.clear()
+        self._setting = self._read_setting_of_controls()
+        content, _ = self._make_data_message()
+        self.stage.send({**content, "view": asking_view})
+        self._update_opening_messages()
+
+    def _make_data_message(self) -> StageMessage:
+        """What is shown, and the setting."""
+        controls = self.controls
+        name = controls.dataset.value
+        fixed, hidden = list(self._fixed), list(self._hidden)
+        if controls.natural_client_count_or_zero:
+            fixed.append("clients")
+        if controls.alpha.disabled and "alpha" not in fixed:
+            hidden.append("alpha")  # it would do nothing
+        counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
+        about = {
+            **describe_data(self._state.federation, self._state.methods),
+            "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
+            "clientCounts": counts,
+            "sets": list_dataset_menu_entries(
+                name, OWN_FILE, Path(controls.path.value.split("?")[0]).name
+            ),
+            "set": name,
+            "hasSettings": not self.is_strip,
+            "isStrip": self.is_strip,
+            "hidden": hidden,
+            "fixed": fixed,
+            "previewed": [drop_zero_decimals(alpha) for alpha in PREVIEWED],
+            "setting": self._setting,
+        }
+        return StageMessage({"kind": "data", "about": about}, [])
+
+    def _send_samples(self, message: BrowserMessage) -> None:
+        if self._parts is not None and message["digest"] == self._parts[0]:
+            content, buffers = self._make_samples_message()
+            self.stage.send({**content, "view": message.get("view", "")}, buffers)
+
+    def _make_samples_message(self) -> StageMessage:
+        digest, train, test = self._parts
+        about = {"digest": digest, "train": train.image_shape, "test": test.image_shape}
+        return StageMessage(
+            {"kind": "samples", **about},
+            [*train.make_label_and_image_buffers(), *test.make_label_and_image_buffers()],
+        )
+
+    def _send_setting(self) -> None:
+        self._setting = self._read_setting_of_controls()
+        self._send_partitions_ahead()  # before the stage deals by what is no longer true
+        self.stage.send({"kind": "setting", "setting": self._setting})
+        self._update_opening_messages()
+
+    def _send_federation(self, question: str = "") -> None:
+        """Tell who holds what, and at which setting: a limit may have changed the one that was asked for."""
+        federation = self._state.federation
+        if federation is None:
+            return
+        self._sent["dealt"] = federation
+        content, buffers = self._make_federation_message()
+        self._setting = content["setting"]
+        self.stage.send({**content, "question": question}, buffers)
+        self._send_partitions_ahead()
+        self._update_opening_messages()
+
+    def _make_federation_message(self) -> StageMessage:
+        """Who holds what."""
+        shards = [np.sort(np.asarray(shard)) for shard in self._state.federation.shards]
+        sizes = [len(shard) for shard in shards]
+        message = {
+            "kind": "federation",
+            "setting": self._read_setting_of_controls(),
+            "sizes": sizes,
+        }
+        return StageMessage(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
+
+    def _send_partitions_ahead(self) -> None:
+        """What the α slider would deal, where it is not what was sent before: made once the hand rests."""
+        if not self._has_window:
+            return
+        key = self._make_partitions_key()
+        if self._sent.get("partitions") == key:
+            return
+        self._sent["partitions"] = key
+        # What was sent before is no longer true.
+        self.stage.send(*self._make_partitions_message(Partitions()))
+        if key is None:
+            return
+
+        def send(partitions: Partitions) -> None:
+            if self._sent.get("partitions") == key:
+                self.stage.send(*self._make_partitions_message(partitions))
+
+        self.controls.debouncer.schedule_update(
+            "partitions", lambda: self._deal_partition_of_each_alpha(key), send
+        )
+
+    def _make_partitions_key(self) -> PartitionOptions | None:
+        """What the partitions of the α slider depend on; None where α does not deal."""
+        key = dict(self._state.partition or {})
+        for name in ("alpha", "moves"):
+            key.pop(name, None)
+        if not key or self.controls.natural_client_count_or_zero or self._base_moves:
+            return None
+        return key
+
+    def _deal_partition_of_each_alpha(self, options: PartitionOptions) -> Partitions:
+        """Who holds what at each α of the slider; the last ones are remembered."""
+        remembered = self._ahead
+        if remembered is not None and remembered[0] == options:
+            return remembered[1]
+        alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)
+        partitions = make_partitions_for_alphas(options, alphas)
+        self._ahead = (options, partitions)
+        return partitions
+
+    def _make_partitions_message(self, partitions: Partitions) -> StageMessage:
+        message = {
+            "kind": "partitions",
+            "clients": self._setting["clients"],
+            "seed": self._setting["seed"],
+            "alphas": list(partitions.alphas),
+        }
+        return StageMessage(message, [partitions.owners.astype(np.uint16).tobytes()])
+
+    def _send_results(self) -> None:
+        state = self._state
+        self._settings_of_runs.setdefault(state.runs.number, self._read_setting_of_controls())
+        described = describe_results(state.runs, state.methods, state.settings)
+        if not described["accuracies"]:
+            if "results" in self._sent:
+                self._send_if_changed("results", None, {**described, "setting": None, "each": []})
+            return
+        setting = self._settings_of_runs.get(state.runs.number)
+        message: dict[str, Any] = {
+            **described,
+            "setting": setting,
+            "isFinal": not self._is_run_under_way,
+            "done": 1,
+            "total": 1,
+            "each": [],
+        }
+        buffers: list[bytes] = []
+        is_answered = self._settings_of_runs.get(self._answered_run) == setting
+        if self._answers is not None and is_answered and len(self._answers.names):
+            labels = self._state.federation.dataset.y_test.numpy()
+            message["each"] = self._answers.compute_client_accuracies(labels)
+            message["names"] = list(self._answers.names)
+            shown = self._answers.predicted_labels[:, : len(self._parts[2].labels)]
+            buffers = [shown.astype(np.uint16).tobytes()]
+        if self._sent.get("results") == message:
+            return
+        self._sent["results"] = message
+        self.stage.send({"kind": "results", **message}, buffers)
+
+    def _send_flights(self) -> None:
+        """What each method has sent at this setting, phase by phase."""
+        state = self._state
+        flights = collect_flights(state.runs, state.methods, state.settings)
+        if flights:
+            content = {"flights": flights, "setting": self._read_setting_of_controls()}
+            self._send_if_changed("flights", content, content)
+
+    def _send_job_status(self) -> None:
+        """What runs, or what went wrong, in a line under Run."""
+        status = getattr(self, "_status", None)
+        if status is None:
+            return
+        controls = self.controls
+        error = strip_html_tags(controls.error.value)
+        is_alert = 'role="alert"' in controls.error.value
+        text = strip_html_tags(controls.phase.value)
+        told = re.search(r"\((\d+ of \d+ results.*)\)$", text)
+        if told:
+            text = "Training …" if self._follows_hand else f"{told[1]}."
+        elif status.status == "done" and self._follows_hand and text:
+            text = f"One seed took {self._seconds_of_run:.1f} s."
+        is_running = status.is_running and self._worker.is_busy
+        content = {
+            "isRunning": is_running,
+            "isRun": is_running and not self._follows_hand,
+            "share": controls.progress.value,
+            "text": f"{error} {text}".strip() if error and not is_alert else error or text,
+            "isAlert": is_alert,
+        }
+        self._send_if_changed("job", content, content)
+
+    def _describe_next_run(self) -> RunTexts:
+        """What Run would do, and whether results follow the hand at this setting."""
+        seeds = self.controls.seeds.value
+        state = self._state
+        forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
+        return {
+            "runLabel": f"Run {format_count_and_noun(seeds, 'seed')}"
+            if seeds > 1
+            else "Run one seed",
+            "cost": describe_cost(forecast),
+            "isComputed": forecast is not None and forecast.seconds == 0,
+            "waitsForRun": not self._select_quick_methods(),
+        }
+
+    def _send_run_texts(self, run_texts: RunTexts) -> None:
+        self._send_if_changed("words", run_texts, run_texts)
+
+    # ------------------------------------------------------------------------------------------ running
+    def _select_quick_methods(self) -> list[str]:
+        """The methods that are forecast to take less than a moment, for one seed."""
+        settings = {**self._state.settings, "seeds": 1}
+        quick = []
+        for method in self._state.methods:
+            cost = estimate_cost((method, settings))
+            seconds = None if cost is None else cost.seconds
+            if seconds is None:
+                seconds = self._find_seconds_of_newest_run(method)
+            if seconds < LIVE_SECONDS:
+                quick.append(method)
+        return quick
+
+    def _find_seconds_of_newest_run(self, method: str) -> float:
+        """What the newest run of a method on these data took; without one nobody knows, and it waits for Run."""
+        row = find_newest_row(self._state.runs, method)
+        dataset = self._state.settings.get("dataset")
+        if row is None or row.settings.get("dataset") != dataset:
+            return math.inf
+        return max(getattr(one, "seconds_total", math.inf) for one in row.outcomes.values())
+
+    def _run_quick_methods(self) -> None:
+        """Train one seed at once, for the methods that take a moment; the others wait for Run.
+
+        A run with all seeds, or a view's own work, goes on: the one seed follows it.
+        """
+        if self._status.is_running and not (self._has_begun_run and self._follows_hand):
+            self._is_quick_run_due = True
+            return self._send_job_status()
+        self._is_quick_run_due = False
+        self._status.clear_error()
+        methods = self._select_quick_methods()
+        if not methods:
+            self._status.show_phase("")
+            self._sent.pop("job", None)
+            return self._send_job_status()
+        settings = {**self._state.settings, "seeds": 1}
+        steps = self._job(methods, **settings)
+        self._handle_run_start(True)
+        self._status.show_run_start(len(methods))
+        one = replace(self._state, methods=tuple(methods), settings=settings)
+        self._change_state(
+            draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
+        )
+        self._start_job(
+            lambda: self._extend_job(steps),
+            self._apply_run_event,
+            lambda *end: self._handle_run_end(False, *end),
+        )
+        return None
+
+    def _start_job(
+        self,
+        job: Callable[[], Any],
+        on_event: Callable[[Any], None],
+        on_end: OnJobEnd,
+        between_events: Callable[[], None] | None = None,
+    ) -> None:
+        def end_and_follow_hand(job_end: JobEnd, error: Exception | None, result: Any) -> None:
+            on_end(job_end, error, result)
+            self._run_what_is_due(job_end)
+
+        super()._start_job(job, on_event, end_and_follow_hand, between_events)
+        self._send_job_status()  # before its first step is done: it can be stopped from now on
+
+    def _start_button_job(self, view_name: str) -> None:
+        self._follows_hand = False  # a gesture waits for it, and it can be stopped
+        super()._start_button_job(view_name)
+
+    @show_errors_in_status
+    def _run_what_is_due(self, job_end: JobEnd) -> None:
+        """After a job: the one seed that a hand has asked for meanwhile, unless a person has pressed Stop."""
+        if job_end == "stopped":
+            self._is_quick_run_due = False
+        if not self._is_quick_run_due or self._state.federation is None:
+            return
+        setting_of_results = self._settings_of_runs.get(self._state.runs.number)
+        if setting_of_results == self._read_setting_of_controls():
+            self._is_quick_run_due = False  # the hand has taken back what it did
+            return
+        self._run_quick_methods()
+
+    def _handle_run_start(self, follows_hand: bool = False) -> None:
+        self._has_begun_run = True
+        self._follows_hand = follows_hand
+        self._began = time.monotonic()
+        # A run that came to nothing leaves its number to the next, which has a setting of its own.
+        latest = self._state.runs.number
+        kept = self._settings_of_runs.items()
+        self._settings_of_runs = {number: setting for number, setting in kept if number <= latest}
+
+    def _extend_job(self, run_events: RunEvents) -> RunEvents:
+        """The run, and at its end what everybody says of the test samples."""
+        outcomes: dict[str, Any] = {}
+        with closing(run_events):
+            for event in run_events:
+                if event.outcome is not None:
+                    outcomes.setdefault(event.method, event.outcome)
+                yield event
+        federation = self._state.federation
+        try:
+            voices = QuickModels(outcomes)
+            return voices, voices.predict(federation.dataset.x_test), None
+        except Exception as error:  # the results are there all the same
+            return None, None, error
+
+    def _handle_run_end(
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+    ) -> None:
+        self._has_begun_run = False
+        self._seconds_of_run = time.monotonic() - self._began
+        voices, answers, trouble = result or (None, None, None)
+        if voices is not None:
+            self._voices, self._answers = voices, answers
+            self._answered_run = self._state.runs.number
+        super()._handle_run_end(is_by_hand, job_end, error, result)
+        if trouble is not None:
+            self._status.show_error(
+                trouble, "What the models say of the test samples: ", is_added=True
+            )
+        self._send_job_status()
+        if self._follows_hand and job_end == "done" and any(self._stills):
+            self.controls.debouncer.schedule_update(
+                "still", lambda: None, lambda _: self._update_stills()
+            )
+
+    def _handle_question(self, message: BrowserMessage) -> None:
+        """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""
+        image = str(message["image"])
+        row = self._describe_sample(image)
+        recording = self._find_recording(image)
+        channels = 0 if recording is None else len(recording)
+        curve = b"" if recording is None else recording.astype(np.float32).tobytes()
+        answers = None
+        if self._voices is not None:
+            answers = self._ask_models_about_image(image, message.get("pixels"))
+        about = {"kind": "answers", "image": image, "row": row, "channels": channels}
+        if answers is None or not answers.names:
+            if row or channels:  # it is shown before anybody is trained
+                self.stage.send({**about, "setting": None, "names": []}, [b"", curve])
+            return
+        content = {
+            **about,
+            "setting": self._settings_of_runs.get(self._answered_run),
+            "names": list(answers.names),
+            "sums": self._voices.list_names_of_explainable_answers(),
+        }
+        self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
+
+    def _find_sample(self, image_name: str) -> torch.Tensor | None:
+        """The sample that is looked at, a tensor; None for a drawing, and for a number beyond the last."""
+        dataset = self._state.federation.dataset
+        number = re.fullmatch(r"(t?)(\d+)", image_name)
+        if number is None:
+            return None
+        part = dataset.x_train if number[1] else dataset.x_test
+        at = int(number[2])
+        return part[at] if at < len(part) else None
+
+    def _find_recording(self, image_name: str) -> np.ndarray | None:
+        """The recording that is looked at, standardised, `[channels, steps]`; None where samples are none."""
+        sample = self._find_sample(image_name)
+        if sample is None or sample.ndim != 2:
+            return None
+        return sample.numpy()
+
+    def _describe_sample(self, image_name: str) -> list[ColumnAndCell]:
+        """Names and values of the row that is looked at, the most telling first; empty where samples are no rows."""
+        dataset = self._state.federation.dataset
+        sample = self._find_sample(image_name)
+        if sample is None or dataset.schema is None:
+            return []
+        cells = format_cells_by_column(dataset.schema, sample.numpy())
+        ranking = rank_columns_by_class_information(
+            dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy()
+        )
+        return [ColumnAndCell(name, cells[name]) for name in ranking if name in cells]
+
+    def _ask_models_about_image(
+        self, image_name: str, pixels: PixelsMessage
+    ) -> ModelAnswers | None:
+        number = re.fullmatch(r"\d+", image_name)
+        if number and self._answers is not None and int(image_name) < self._answers.shares.shape[1]:
+            at = int(image_name)
+            return ModelAnswers(self._answers.names, self._answers.shares[:, at : at + 1])
+        x = self._make_model_input(image_name, pixels)
+        return None if x is None else self._voices.predict(x)
+
+    def _make_model_input(self, image_name: str, pixels: PixelsMessage) -> torch.Tensor | None:
+        """The image that is looked at as models take it, `[1, …]`; None where there is no such one."""
+        dataset = self._state.federation.dataset
+        sample = self._find_sample(image_name)
+        if sample is not None:
+            return sample[None]
+        drawn = torch.tensor(read_drawn_pixels(pixels), dtype=torch.float32)
+        if re.fullmatch(r"t?\d+", image_name) or drawn.numel() != dataset.x_test[0].numel():
+            return None
+        return drawn.reshape(1, *dataset.x_test.shape[1:])
+
+    def _handle_explanation_request(self, message: BrowserMessage) -> None:
+        """The sum by which a method comes to its answer to one image."""
+        image = str(message["image"])
+        x = self._make_model_input(image, message.get("pixels"))
+        if self._voices is None or x is None:
+            return
+        one = self._voices.explain_answer(str(message["method"]), x)
+        if one is not None:
+            about = {"kind": "sum", "method": message["method"], "image": image}
+            self.stage.send({**about, **one.to_message()})
+
+
+class Playground(StagePanel):
+    """See `fedlab_nb.panels.playground`: its controls are on the stage, too."""
+
+    def __init__(self, spec: LabSpec, **options: Any) -> None:
         super().__init__(spec, **options)
         self.add_class("fl-staged")
-        for part in (self.controls.phase, self.controls.error):
-            part.observe(lambda _: self._send_job(), "value")
 
-    # ------------------------------------------------------------------------------------------------ layout
-    def _lay_out(self) -> list[widgets.Widget]:
+    def _get_handlers_by_message_kind(self) -> dict[str, MessageHandler]:
+        return {
+            **super()._get_handlers_by_message_kind(),
+            "dataset": self._handle_dataset_choice,
+            "open methods": self._handle_toggle_settings,
+            "open settings": self._handle_toggle_settings,
+        }
+
+    def _make_layout_widgets(self) -> list[widgets.Widget]:
         controls = self.controls
         self._settings_box = controls.make_layout()
         # A widget that nobody sees would still round what it is given to its own steps.
@@ -99,20 +836,43 @@ class Playground(Panel):
             part for part in parts if "fl-start" not in part._dom_classes
         ]
         self._trouble = widgets.Box([controls.error])  # where there is no stage to say it
-        theme.show_if(False, self._settings_box, self._trouble)
+        theme.show_widgets_if(False, self._settings_box, self._trouble)
         return [self.stage, self._trouble, self._settings_box, self.views.box]
 
-    def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
+    def _choose_tabs(
+        self, lab_views: Sequence[LabView], common_views: Sequence[LabView]
+    ) -> list[LabView]:
         """Bytes, features, classes, the panel's own; then the accuracy with all its seeds."""
-        views = {view.name: view for view in (*common, *own)}
-        first = ["communication", "features", "classes", *(view.name for view in own)]
+        views = {view.name: view for view in (*common_views, *lab_views)}
+        first = ["communication", "features", "classes", *(view.name for view in lab_views)]
         order = [*first, "accuracy", *HIDDEN_TABS]
         return [views[name] for name in order]
+
+    def still(self) -> Picture:
+        """The piles and the results, as the stage shows them. A person's own images are no part of it: it is saved
+        in the notebook."""
+        with self._guard:
+            state = self._state
+            if state.federation is None:
+                return super().still()
+            images = None
+            if self.controls.dataset.value in DATASETS and self._parts is not None:
+                images = self._parts[1].images
+            return draw_piles_and_results(state, images, self._list_client_accuracies())
+
+    def _list_client_accuracies(self) -> list[float]:
+        """The share of test samples that each client's own model gets right, where that is known of this setting."""
+        setting = self._settings_of_runs.get(self._answered_run)
+        if self._answers is None or setting != self._read_setting_of_controls():
+            return []
+        return self._answers.compute_client_accuracies(
+            self._state.federation.dataset.y_test.numpy()
+        )
 
     def _make_editor(self) -> None:
         """The piles of the stage are what changes the partition by hand."""
 
-    def _tab_options(self) -> dict[str, Any]:
+    def _make_tab_options(self) -> TabOptions:
         return {"without_tab": HIDDEN_TABS, "titles": TITLES}
 
     def show(self, view: str) -> Picture | None:
@@ -121,582 +881,109 @@ class Playground(Panel):
             return super().show(view)
         self.wait()
         with self._guard:
-            self.views.redraw(view)
+            self.views.draw_hidden_view(view)
             return self.views[view].picture
 
-    # --------------------------------------------------------------------------------- from the browser
-    @show_errors
-    def _receive(self, message: Mapping[str, Any]) -> None:
-        handlers = {
-            "open": self._open,
-            "opened": self._opened_stage,
-            "samples": self._send_samples,
-            "deal": self._deal,
-            "train": self._train,
-            "stop": lambda _: self.stop(),
-            "ask": self._answer,
-            "explain": self._explain,
-            "client": self._choose_client,
-            "dataset": self._choose_dataset,
-            "open methods": self._toggle_settings,
-            "open settings": self._toggle_settings,
-        }
-        handler = handlers.get(message.get("kind", ""))
-        if handler is not None:
-            handler(message)
-
-    def _open(self, _: Mapping[str, Any]) -> None:
-        """A window shows the panel: tell it what there is."""
-        if self._state.federation is not None:
-            self._send_data()
-        self._send_job()
-
-    def _opened_stage(self, _: Mapping[str, Any]) -> None:
-        """A window has the samples and has drawn the piles: everything that may be older follows."""
-        self._sent.clear()
-        self._has_window = True
-        self._send_partitions_ahead()
-        self._send_job()
-        self._show_results()
-
-    def _deal(self, message: Mapping[str, Any]) -> None:
-        """A hand on the stage: deal out anew, and answer with who holds what."""
-        self._revision = message["revision"]
-        if self._state.federation is None:
-            return
-        self._apply(message["setting"])
-        if self._state.federation is None:
-            return
-        if self._read_setting() != self._setting:  # a limit has changed it
-            self._send_setting()
-        else:
-            self._send_federation()
-
-    def _apply(self, setting: Mapping[str, Any]) -> None:
-        """Put a setting of the stage into the controls."""
-        wanted = {name: setting[name] for name in ("alpha", "clients", "seed", "moves")}
-        self._setting = wanted
-        if wanted == self._read_setting():
-            return
-        controls = self.controls
-        with self._fitting:
-            if not controls.used_named_clients:
-                controls.clients.value = wanted["clients"] - self._count_doubles()
-            if not controls.alpha.disabled:
-                controls.alpha.value = wanted["alpha"]
-            controls.seed.value = wanted["seed"]
-            controls.hidden_settings.pop("moves", None)
-            text = self._write_moves(wanted["moves"])
-            if text:
-                controls.hidden_settings["moves"] = text
-        self._is_dealing = True
-        try:
-            self._apply_controls()
-        finally:
-            self._is_dealing = False
-
-    def _train(self, message: Mapping[str, Any]) -> None:
-        self._revision = message["revision"]
-        self._apply(message["setting"])
-        self._send_federation()
-        if message.get("isRun"):
-            self._start(True)
-        else:
-            self._follow_hand()
-
-    def _go(self, draw: bool = True, **changes: Any) -> None:
-        """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
-        is_waited_for = draw and self._is_dealing
-        super()._go(draw and not is_waited_for, **changes)
-        if is_waited_for:
-            draw_all = super()._go
-            self.controls.debouncer.request("tabs", lambda: None, lambda _: draw_all())
-
-    def _choose_client(self, message: Mapping[str, Any]) -> None:
-        """The pile that is chosen is marked in the tabs' pictures."""
-        chosen = message.get("value")
-        known = [value for _, value in self.views.client.options[1:]]
-        self.views.client.value = chosen if chosen in known else NOBODY
-
-    def _choose_dataset(self, message: Mapping[str, Any]) -> None:
+    def _handle_dataset_choice(self, message: BrowserMessage) -> None:
         if message["value"] == OWN_FILE:
-            theme.show_if(True, self._settings_box)
+            theme.show_widgets_if(True, self._settings_box)
         self.controls.dataset.value = message["value"]
 
-    def _toggle_settings(self, message: Mapping[str, Any]) -> None:
+    def _handle_toggle_settings(self, message: BrowserMessage) -> None:
         """Open what most runs leave as it is, under the stage, or close it."""
         is_open = self._settings_box.layout.display is None
-        theme.show_if(not is_open, self._settings_box)
+        theme.show_widgets_if(not is_open, self._settings_box)
         self.controls.more.value = not is_open
         if message["kind"] == "open methods":
             self.controls.methods.add.value = not is_open
 
-    def _without_data(self, error: Exception) -> None:
+    def _show_data_error(self, error: Exception) -> None:
         """There is nothing to draw: the fields with what is wrong stand in the stage's place."""
-        super()._without_data(error)
-        theme.show_if(False, self.stage)
-        theme.show_if(True, self._settings_box, self._trouble)
+        super()._show_data_error(error)
+        theme.show_widgets_if(False, self.stage)
+        theme.show_widgets_if(True, self._settings_box, self._trouble)
 
-    def _use(self, fresh: bool) -> None:
-        if fresh and self.stage.layout.display == "none":
-            theme.show_if(True, self.stage)
-            theme.show_if(False, self._trouble)
+    def _update_from_controls(self, is_new_dataset: bool) -> None:
+        if is_new_dataset and self.stage.layout.display == "none":
+            theme.show_widgets_if(True, self.stage)
+            theme.show_widgets_if(False, self._trouble)
             is_own_file = self.controls.dataset.value == OWN_FILE  # its card stays in sight
-            theme.show_if(is_own_file, self._settings_box)
-        super()._use(fresh)
+            theme.show_widgets_if(is_own_file, self._settings_box)
+        super()._update_from_controls(is_new_dataset)
 
-    # ------------------------------------------------------------------------------- setting and moves
-    def _read_setting(self) -> dict[str, Any]:
-        """The setting that the controls say, as the stage has it."""
-        settings = self._state.settings
-        federation = self._state.federation
-        return {
-            "alpha": plain_number(settings.get("alpha", 0.1)),
-            "clients": federation.clients,
-            "seed": int(settings.get("seed", 0)),
-            "moves": self._read_moves(str(settings.get("moves", ""))),
-        }
 
-    def _read_moves(self, text: str) -> list[dict[str, Any]]:
-        """Changes by hand as the stage's gestures. Those that it has no gesture for are kept aside as a text."""
-        if text and text == self._base_moves:
-            return []
-        if text.startswith(f"{self._base_moves}, ") and self._base_moves:
-            text = text.removeprefix(f"{self._base_moves}, ")
-        edits = Edits.parse(text)
-        seed = self._state.settings.get("seed", 0)
-        places = {number: k for k, number in enumerate(self._state.federation.ids)}
-        is_plain = edits.seed in (None, seed)
-        for edit in edits.changes:
-            is_known = {edit.client, edit.to} <= {*places, None}
-            is_plain = is_plain and is_gesture(edit) and is_known
-        if not is_plain:
-            self._base_moves = text
-            return []
-        return [
-            {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
-            for edit in edits.changes
-        ]
+class LabPanel(StagePanel):
+    """The panel of a lab, or of the comparison: a strip of the stage over its views."""
 
-    def _write_moves(self, gestures: list[Mapping[str, Any]]) -> str:
-        ids = self._state.federation.ids
-        edits = []
-        for one in gestures:
-            taker = one["to"]  # None: nobody
-            if one["from"] < len(ids) and (taker is None or taker < len(ids)):
-                to = None if taker is None else ids[taker]
-                edits.append(Edit(ids[one["from"]], one["label"], to))
-        return ", ".join(filter(None, [self._base_moves, str(Edits(tuple(edits)))]))
+    is_strip = True
 
-    def _count_doubles(self) -> int:
-        return len(Edits.parse(self._base_moves).doubles)
+    def __init__(self, spec: LabSpec, **options: Any) -> None:
+        super().__init__(spec, **options)
+        self.add_class("fl-linked")
 
-    # ------------------------------------------------------------------------------------- to the browser
-    def _show_state(self) -> None:
-        """The state is another: tell the stage what has changed."""
-        if self._state.federation is None:
-            return
-        key = self._data_key()
-        if key != self._about_key:
-            self._send_data()
-            return
-        setting = self._read_setting()
-        if not self._is_dealing and setting != self._setting:
-            self._send_setting()
-        elif not self._is_dealing and self._state.federation is not self._sent.get("dealt"):
-            self._send_federation()
-        self._show_results()
+    def _make_layout_widgets(self) -> list[widgets.Widget]:
+        parts = super()._make_layout_widgets()
+        self.stage.add_class("fl-strip")
+        self.views.box.children = [self.stage, *self.views.box.children]
+        return parts
 
-    def _show_results(self) -> None:
-        """Results, stored bands and words, where they are not those that were sent before."""
-        state = self._state
-        if state.federation is None:
-            return
-        self._send_results()
-        self._send_flights()
-        table = None
-        if self.views.display_options["shows_stored"]:
-            table = make_table_once(find_nearest_results(state.methods, state.settings))
-        self._send_once("stored", table, {"table": table})
-        self.controls.debouncer.request("stage", self._describe_next_run, self._send_words)
-
-    def _send_once(self, kind: str, content: Any, message: Mapping[str, Any]) -> None:
-        if kind in self._sent and self._sent[kind] == content:
-            return
-        self._sent[kind] = content
-        self.stage.send({"kind": kind, **message})
-
-    def _data_key(self) -> tuple[Any, ...]:
-        dataset = self._state.federation.dataset
-        own = self.controls.used_named_clients, self.controls.alpha.disabled
-        return dataset.digest, tuple(self._state.methods), own
-
-    def _send_data(self) -> None:
-        federation, controls = self._state.federation, self.controls
-        self._about_key = self._data_key()
-        dataset = federation.dataset
-        if self._parts is None or self._parts[0] != dataset.digest:
-            self._parts = (str(dataset.digest), *make_parts(dataset))
-            self._voices = self._answers = None
-        self._sent.clear()
-        setting = self._setting = self._read_setting()
-        name = controls.dataset.value
-        fixed, hidden = list(self._fixed), list(self._hidden)
-        if controls.used_named_clients:
-            fixed.append("clients")
-        if controls.alpha.disabled and "alpha" not in fixed:
-            hidden.append("alpha")  # it would do nothing
-        counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
-        about = {
-            **describe_data(federation, self._state.methods),
-            "alphas": list_alphas(controls.alpha.base**controls.alpha.max),
-            "clientCounts": counts,
-            "sets": list_datasets(name, OWN_FILE, Path(controls.path.value.split("?")[0]).name),
-            "set": name,
-            "hasSettings": True,
-            "hidden": hidden,
-            "fixed": fixed,
-            "previewed": [plain_number(alpha) for alpha in PREVIEWED],
-            "setting": setting,
-        }
-        self.stage.send({"kind": "data", "about": about})
-
-    def _send_samples(self, message: Mapping[str, Any]) -> None:
-        if self._parts is None or message["digest"] != self._parts[0]:
-            return
-        digest, train, test = self._parts
-        about = {"digest": digest, "train": train.shape, "test": test.shape}
-        self.stage.send({"kind": "samples", **about}, [*train.to_bytes(), *test.to_bytes()])
-
-    def _send_setting(self) -> None:
-        self._setting = self._read_setting()
-        self._send_partitions_ahead()  # before the stage deals by what is no longer true
-        self.stage.send({"kind": "setting", "setting": self._setting})
-
-    def _send_federation(self) -> None:
-        federation = self._state.federation
-        if federation is None:
-            return
-        self._sent["dealt"] = federation
-        shards = [np.sort(np.asarray(shard)) for shard in federation.shards]
-        sizes = [len(shard) for shard in shards]
-        message = {"kind": "federation", "revision": self._revision, "sizes": sizes}
-        self.stage.send(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
-        self._send_partitions_ahead()
-
-    def _send_partitions_ahead(self) -> None:
-        """What the α slider would deal, where it is not what was sent before: made once the hand rests."""
-        if not self._has_window:
-            return
-        about = dict(self._state.partition or {})
-        for name in ("alpha", "moves"):
-            about.pop(name, None)
-        is_dealt_by_alpha = (
-            bool(about) and not self.controls.used_named_clients and not self._base_moves
+    def _apply_stage_setting(self, setting: StageSetting) -> None:
+        """Put what was moved by hand into the controls; all else is said by the controls themselves."""
+        super()._apply_stage_setting(
+            {**self._read_setting_of_controls(), "moves": setting["moves"]}
         )
-        key = about if is_dealt_by_alpha else None
-        if self._sent.get("partitions") == key:
-            return
-        self._sent["partitions"] = key
-        self._send_partitions(Partitions())  # what was sent before is no longer true
-        if key is None:
-            return
-        alphas = list_alphas(self.controls.alpha.base**self.controls.alpha.max)
 
-        def send(partitions: Partitions) -> None:
-            if self._sent.get("partitions") == key:
-                self._send_partitions(partitions)
+    def _show_data_error(self, error: Exception) -> None:
+        super()._show_data_error(error)
+        theme.show_widgets_if(False, self.stage)
 
-        self.controls.debouncer.request("partitions", lambda: deal_partitions(about, alphas), send)
-
-    def _send_partitions(self, partitions: Partitions) -> None:
-        message = {
-            "kind": "partitions",
-            "clients": self._setting["clients"],
-            "seed": self._setting["seed"],
-            "alphas": list(partitions.alphas),
-        }
-        self.stage.send(message, [partitions.owners.astype(np.uint16).tobytes()])
-
-    def _send_results(self) -> None:
-        state = self._state
-        self._settings_of_runs.setdefault(state.runs.number, self._read_setting())
-        described = describe_results(state.runs, state.methods, state.settings)
-        if not described["accuracies"]:
-            if "results" in self._sent:
-                self._send_once("results", None, {**described, "setting": None, "each": []})
-            return
-        setting = self._settings_of_runs.get(state.runs.number)
-        message: dict[str, Any] = {
-            **described,
-            "setting": setting,
-            "isFinal": not self._status.is_running,
-            "done": 1,
-            "total": 1,
-            "each": [],
-        }
-        buffers: list[bytes] = []
-        is_answered = self._settings_of_runs.get(self._answered_run) == setting
-        if self._answers is not None and is_answered and len(self._answers.names):
-            labels = self._state.federation.dataset.y_test.numpy()
-            message["each"] = self._answers.client_accuracies(labels)
-            message["names"] = list(self._answers.names)
-            shown = self._answers.labels[:, : len(self._parts[2].labels)]
-            buffers = [shown.astype(np.uint16).tobytes()]
-        if self._sent.get("results") == message:
-            return
-        self._sent["results"] = message
-        self.stage.send({"kind": "results", **message}, buffers)
-
-    def _send_flights(self) -> None:
-        """What each method has sent at this setting, phase by phase."""
-        state = self._state
-        flights = collect_flights(state.runs, state.methods, state.settings)
-        if flights:
-            content = {"flights": flights, "setting": self._read_setting()}
-            self._send_once("flights", content, content)
-
-    def _send_job(self) -> None:
-        """What runs, or what went wrong, in a line under Run."""
-        status = getattr(self, "_status", None)
-        if status is None:
-            return
-        controls = self.controls
-        error = read_text(controls.error.value)
-        is_alert = 'role="alert"' in controls.error.value
-        text = read_text(controls.phase.value)
-        told = re.search(r"\((\d+ of \d+ results.*)\)$", text)
-        if told:
-            text = "Training …" if self._follows_hand else f"{told[1]}."
-        elif status.status == "done" and text.startswith("Done:"):
-            seconds = time.monotonic() - self._began
-            text = f"One seed in {seconds:.1f} s." if self._follows_hand else text
-        is_running = status.is_running and self._worker.is_busy
-        content = {
-            "isRunning": is_running,
-            "isRun": is_running and not self._follows_hand,
-            "share": controls.progress.value,
-            "text": f"{error} {text}".strip() if error and not is_alert else error or text,
-            "isAlert": is_alert,
-        }
-        self._send_once("job", content, content)
-
-    def _describe_next_run(self) -> dict[str, Any]:
-        """What Run would do, and whether results follow the hand at this setting."""
-        seeds = self.controls.seeds.value
-        state = self._state
-        forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
-        return {
-            "runLabel": f"Run {plural(seeds, 'seed')}" if seeds > 1 else "Run one seed",
-            "cost": describe_cost(forecast),
-            "waitsForRun": not self._find_quick_methods(),
-        }
-
-    def _send_words(self, words: dict[str, Any]) -> None:
-        self._send_once("words", words, words)
-
-    # ------------------------------------------------------------------------------------------ running
-    def _find_quick_methods(self) -> list[str]:
-        """The methods that are forecast to take less than a moment, for one seed."""
-        settings = {**self._state.settings, "seeds": 1}
-        quick = []
-        for method in self._state.methods:
-            cost = estimate_cost((method, settings))
-            seconds = None if cost is None else cost.seconds
-            if seconds is None:
-                seconds = self._find_last_seconds(method)
-            if seconds < LIVE_SECONDS:
-                quick.append(method)
-        return quick
-
-    def _find_last_seconds(self, method: str) -> float:
-        """What the newest run of a method on these data took; without one nobody knows, and it waits for Run."""
-        row = find_newest(self._state.runs, method)
-        dataset = self._state.settings.get("dataset")
-        if row is None or row.settings.get("dataset") != dataset:
-            return math.inf
-        return max(getattr(one, "seconds_total", math.inf) for one in row.outcomes.values())
-
-    def _follow_hand(self) -> None:
-        """Train one seed at once, for the methods that take a moment; the others wait for Run."""
-        if self._status.is_running and not self._follows_hand:
-            return self._send_job()
-        self._status.clear_error()
-        methods = self._find_quick_methods()
-        if not methods:
-            self._status.show_phase("")
-            self._sent.pop("job", None)
-            return self._send_job()
-        settings = {**self._state.settings, "seeds": 1}
-        steps = self._job(methods, **settings)
-        self._prepare_run(True)
-        self._status.show_run_start(len(methods))
-        one = replace(self._state, methods=tuple(methods), settings=settings)
-        self._go(draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=())
-        self._work(
-            lambda: self._wrap_job(steps),
-            self._take_event,
-            lambda *end: self._finish_run(False, *end),
-        )
-        return None
-
-    def _prepare_run(self, follows_hand: bool = False) -> None:
-        self._follows_hand = follows_hand
-        self._began = time.monotonic()
-        # A run that came to nothing leaves its number to the next, which has a setting of its own.
-        latest = self._state.runs.number
-        kept = self._settings_of_runs.items()
-        self._settings_of_runs = {number: setting for number, setting in kept if number <= latest}
-
-    def _wrap_job(self, steps: Generator) -> Generator:
-        """The run, and at its end what everybody says of the test samples."""
-        outcomes: dict[str, Any] = {}
-        with closing(steps):
-            for event in steps:
-                if event.outcome is not None:
-                    outcomes.setdefault(event.method, event.outcome)
-                yield event
-        federation = self._state.federation
-        try:
-            voices = Voices(outcomes)
-            return voices, voices.ask(federation.dataset.x_test), None
-        except Exception as error:  # the results are there all the same
-            return None, None, error
-
-    def _finish_run(self, by_hand: bool, how: str, error: Exception | None, result: Any) -> None:
-        voices, answers, trouble = result or (None, None, None)
-        if voices is not None:
-            self._voices, self._answers = voices, answers
-            self._answered_run = self._state.runs.number
-        super()._finish_run(by_hand, how, error, result)
-        if trouble is not None:
-            self._status.show_error(trouble, "What the models say of the test samples: ", also=True)
-        self._send_job()
-        if self._follows_hand and how == "done" and any(self._stills):
-            self.controls.debouncer.request("still", lambda: None, lambda _: self._update_stills())
-
-    def _answer(self, message: Mapping[str, Any]) -> None:
-        """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""
-        image = str(message["image"])
-        row = self._describe_sample(image)
-        recording = self._find_recording(image)
-        channels = 0 if recording is None else len(recording)
-        curve = b"" if recording is None else recording.astype(np.float32).tobytes()
-        answers = None
-        if self._voices is not None:
-            answers = self._ask_about(image, message.get("pixels"))
-        about = {"kind": "answers", "image": image, "row": row, "channels": channels}
-        if answers is None or not answers.names:
-            if row or channels:  # it is shown before anybody is trained
-                self.stage.send({**about, "setting": None, "names": []}, [b"", curve])
-            return
-        content = {
-            **about,
-            "setting": self._settings_of_runs.get(self._answered_run),
-            "names": list(answers.names),
-            "sums": self._voices.list_sums(),
-        }
-        self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
-
-    def _find_sample(self, image: str) -> Any:
-        """The sample that is looked at, a tensor; None for a drawing, and for a number beyond the last."""
-        dataset = self._state.federation.dataset
-        number = re.fullmatch(r"(t?)(\d+)", image)
-        if number is None:
-            return None
-        part = dataset.x_train if number[1] else dataset.x_test
-        at = int(number[2])
-        return part[at] if at < len(part) else None
-
-    def _find_recording(self, image: str) -> np.ndarray | None:
-        """The recording that is looked at, standardised, `[channels, steps]`; None where samples are none."""
-        sample = self._find_sample(image)
-        if sample is None or sample.ndim != 2:
-            return None
-        return sample.numpy()
-
-    def _describe_sample(self, image: str) -> list[tuple[str, str]]:
-        """Names and values of the row that is looked at, the most telling first; empty where samples are no rows."""
-        dataset = self._state.federation.dataset
-        sample = self._find_sample(image)
-        if sample is None or dataset.schema is None:
-            return []
-        cells = describe_table_row(dataset.schema, sample.numpy())
-        ranking = rank_columns(dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy())
-        return [(name, cells[name]) for name in ranking if name in cells]
-
-    def _ask_about(self, image: str, pixels: Any) -> Answers | None:
-        number = re.fullmatch(r"\d+", image)
-        if number and self._answers is not None and int(image) < self._answers.shares.shape[1]:
-            at = int(image)
-            return Answers(self._answers.names, self._answers.shares[:, at : at + 1])
-        x = self._prepare_image(image, pixels)
-        return None if x is None else self._voices.ask(x)
-
-    def _prepare_image(self, image: str, pixels: Any) -> torch.Tensor | None:
-        """The image that is looked at as models take it, `[1, …]`; None where there is no such one."""
-        dataset = self._state.federation.dataset
-        sample = self._find_sample(image)
-        if sample is not None:
-            return sample[None]
-        drawn = torch.tensor(read_pixels(pixels), dtype=torch.float32)
-        if re.fullmatch(r"t?\d+", image) or drawn.numel() != dataset.x_test[0].numel():
-            return None
-        return drawn.reshape(1, *dataset.x_test.shape[1:])
-
-    def _explain(self, message: Mapping[str, Any]) -> None:
-        """The sum by which a method comes to its answer to one image."""
-        image = str(message["image"])
-        x = self._prepare_image(image, message.get("pixels"))
-        if self._voices is None or x is None:
-            return
-        one = self._voices.explain(str(message["method"]), x)
-        if one is not None:
-            about = {"kind": "sum", "method": message["method"], "image": image}
-            self.stage.send({**about, **one.to_message()})
+    def _update_from_controls(self, is_new_dataset: bool) -> None:
+        if is_new_dataset:
+            theme.show_widgets_if(True, self.stage)
+        super()._update_from_controls(is_new_dataset)
 
 
-def is_gesture(edit: Edit) -> bool:
+def is_stage_gesture(edit: Edit) -> bool:
     """Whether the stage knows a change by hand as one of its own: samples that go to another client, or to nobody."""
     return not edit.is_double and not edit.name
 
 
-def plain_number(value: float) -> float | int:
+def drop_zero_decimals(value: float) -> float | int:
     """A whole number without its ".0", as JavaScript writes it."""
     return int(value) if float(value).is_integer() else float(value)
 
 
-def list_alphas(most: float) -> list[float | int]:
-    """The places of the α slider, up to `most`."""
+def list_slider_alphas(largest_alpha: float) -> list[float | int]:
+    """The places of the α slider, up to `largest_alpha`."""
     values = []
     for unit in (0.01, 0.1, 1.0, 10.0, 100.0):
         for step in STEPS:
             value = float(f"{unit * step:.2g}")
-            if value <= most:
-                values.append(plain_number(value))
+            if value <= largest_alpha:
+                values.append(drop_zero_decimals(value))
     return values
 
 
-def read_text(value: str) -> str:
+def strip_html_tags(html_text: str) -> str:
     """The words of a piece of HTML."""
-    return html.unescape(re.sub(r"<[^>]*>", " ", value)).strip()
+    return html.unescape(re.sub(r"<[^>]*>", " ", html_text)).strip()
 
 
-def read_pixels(pixels: Any) -> list[float]:
+def read_drawn_pixels(pixels: PixelsMessage) -> list[float]:
     """The pixels of a drawing: a list, or what JSON makes of a typed array."""
     if isinstance(pixels, Mapping):
         return [float(pixels[str(i)]) for i in range(len(pixels))]
     return [float(value) for value in pixels or ()]
 
 
-_tables: dict[Any, Any] = {}
+_tables: dict[tuple[str, tuple[str, ...]], StoredTableMessage | None] = {}
 
 
-def make_table_once(found: Any) -> Any:
+def get_or_make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
     """The stored bands of the methods, made once for a table and its methods."""
-    if found is None:
+    if nearest is None:
         return None
-    key = (found.table.dataset, found.methods)
+    key = (nearest.table.dataset, nearest.methods)
     if key not in _tables:
-        _tables[key] = make_table(found)
+        _tables[key] = make_stored_table(nearest)
     return _tables[key]

@@ -2,55 +2,64 @@
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import ipywidgets as widgets
 
-from ..plots.style import format_table_html
+from ..plots.style import DARK_STILLS, format_table_html
+from ..plots.words import TableRows
 from ..symbols import add_symbol_meanings
 
+Slider = widgets.IntSlider | widgets.FloatSlider | widgets.FloatLogSlider | widgets.SelectionSlider
+W = TypeVar("W", bound=widgets.Widget)
+MenuOption = Any | tuple[str, Any]  # a value, or the words that stand for it and the value
 PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
 GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # a Latin letter of a label may be a word
-STYLE = Path(__file__).with_name("theme.css").read_text(encoding="utf-8")
+HERE = Path(__file__).parent
+STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
 # What a saved notebook needs where no kernel runs: the picture, and how to wake the panel. The output two before this
 # style is the widget's: without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
 WAKE = "This panel sleeps: run its cell again to wake it. Above are its last results."
+SAVED_RULES = (HERE / "saved.css").read_text(encoding="utf-8")
 SAVED_STYLE = (
-    f'<style class="fl-saved">\n{Path(__file__).with_name("saved.css").read_text(encoding="utf-8")}</style>'
-    f'<p class="fl-wake">{WAKE}</p>'
+    f'<style class="fl-saved">\n{SAVED_RULES}{DARK_STILLS}\n</style><p class="fl-wake">{WAKE}</p>'
 )
 
 
-def make_paragraph(text: str, role: str = "", detail: str = "") -> str:
-    """A text as HTML, nothing of none. detail: what is read on hover"""
+def make_paragraph(
+    text: str, role: Literal["", "alert", "status"] = "", hover_text: str = ""
+) -> str:
+    """A text as HTML, nothing of none. hover_text: what is read on hover"""
     if not text:
         return ""
     attributes = f' role="{role}"' if role else ""
-    if detail:
-        attributes += f' class="fl-exact" title="{html.escape(detail)}"'
+    if hover_text:
+        attributes += f' class="fl-exact" title="{html.escape(hover_text)}"'
     return f"<p{attributes}>{html.escape(text)}</p>"
 
 
-def make_numbers_html(rows: Sequence[Mapping[str, Any]]) -> str:
+def make_table_html(table_rows: TableRows) -> str:
     """Rows as an HTML table, or a word in its place."""
-    return format_table_html(rows) if rows else make_paragraph("No numbers yet.")
+    return format_table_html(table_rows) if table_rows else make_paragraph("No numbers yet.")
 
 
-def show_if(is_shown: object, *parts: widgets.Widget) -> None:
+def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
     """Show widgets, or hide them without leaving a gap."""
-    for part in parts:
+    for part in shown_widgets:
         part.layout.display = None if is_shown else "none"
 
 
-def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
+def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widget]) -> None:
     """Of these widgets only the one of that name is seen."""
-    for part_name, part in parts.items():
-        show_if(part_name == name, part)
+    for part_name, part in widgets_by_name.items():
+        show_widgets_if(part_name == name, part)
 
 
-def offer(menu: widgets.Dropdown, options: Iterable[Any], fallback: Any = None) -> None:
+def set_menu_options(
+    menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
+) -> None:
     """Give a menu its options, values or (words, value) pairs; what was chosen stays chosen where it can, else
     `otherwise` is, or the first one.
     """
@@ -66,14 +75,14 @@ def offer(menu: widgets.Dropdown, options: Iterable[Any], fallback: Any = None) 
 
 
 def make_widget(
-    kind: type[widgets.Widget],
+    kind: type[W],
     *classes: str,
     label: str = "",
     help: str = "",
     width: int | str | None = None,
     label_width: int | str = "",
     **traits: Any,
-) -> Any:
+) -> W:
     """A widget, made where it is used: the one way of the package.
 
     classes: of CSS;   label: in front of it;   help: its tooltip;   width: of all of it, label_width: of the label
@@ -84,10 +93,10 @@ def make_widget(
     if help:
         traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
     if width:
-        traits["layout"] = {"width": css_length(width), **traits.get("layout", {})}
+        traits["layout"] = {"width": format_css_length(width), **traits.get("layout", {})}
     has_label_before_it = kind is not widgets.Button  # a button's label is all of it
     if has_label_before_it and (label or label_width):
-        style = {"description_width": css_length(label_width or "initial")}
+        style = {"description_width": format_css_length(label_width or "initial")}
         traits["style"] = {**style, **traits.get("style", {})}
     widget = kind(**traits)
     for name in classes:
@@ -95,7 +104,7 @@ def make_widget(
     return widget
 
 
-def css_length(length: int | str) -> str:
+def format_css_length(length: int | str) -> str:
     """Pixels as CSS says them; texts such as "auto" stay."""
     return f"{length}px" if isinstance(length, int) else length
 
@@ -112,24 +121,28 @@ class Fitting:
         self.is_on = False
 
 
-def make_tabs(
-    options: Mapping[str, str], value: str | None, *classes: str
+def make_tab_buttons(
+    values_by_title: Mapping[str, str], selected_value: str | None, *classes: str
 ) -> widgets.ToggleButtons:
-    """A quiet row of tabs: {title: what its `value` then is}."""
+    """A quiet row of tabs: {title: what its `selected_value` then is}."""
     return make_widget(
-        widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value
+        widgets.ToggleButtons,
+        "fl-tabs",
+        *classes,
+        options=list(values_by_title.items()),
+        value=selected_value,
     )
 
 
-def toggle_class(widget: widgets.DOMWidget, name: str, is_on: bool) -> None:
+def toggle_class(widget: widgets.DOMWidget, css_class: str, is_on: bool) -> None:
     """Let a widget have a CSS class, or not."""
     if is_on:
-        widget.add_class(name)
+        widget.add_class(css_class)
     else:
-        widget.remove_class(name)
+        widget.remove_class(css_class)
 
 
-def make_player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
+def make_slider_player(slider: Slider, **traits: Any) -> widgets.Play:
     """A `Play` that replays a slider, from where it starts; `traits` such as interval, tooltip."""
     trait = "index" if hasattr(slider, "index") else "value"
     ends = {"min": getattr(slider, "min", 0), "max": getattr(slider, "max", 0)}
@@ -138,10 +151,10 @@ def make_player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
     return play
 
 
-def list_parts(roots: Iterable[widgets.Widget]) -> list[widgets.Widget]:
+def list_nested_widgets(root_widgets: Iterable[widgets.Widget]) -> list[widgets.Widget]:
     """All widgets that belong to some, each once: those in their boxes, and the layout and style of each."""
     found: dict[int, widgets.Widget] = {}
-    waiting = list(roots)
+    waiting = list(root_widgets)
     while waiting:
         one = waiting.pop()
         if id(one) in found:

@@ -10,35 +10,40 @@ from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import anywidget
 import ipywidgets as widgets
 import traitlets
 
 from ..front import HERE as FRONT
-from ..front import join_front, join_modules
+from ..front import join_front_modules, join_modules
 from ..plots import Picture
-from ..plots.style import SIZE, use_size
-from ..plots.vector import draw_svg, get_marks, get_thumbnails
+from ..plots.marks import get_marks_by_id
+from ..plots.style import SIZE, use_figure_size
+from ..plots.vector import draw_svg, get_thumbnail_sheet
+from ..value_types import JsonValue
 from .figures import COMMON
-from .lab_view import LabView, PanelState, draw_picture, estimate_work
+from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cost
 from .theme import (
     PICTURE_HEIGHT,
     Fitting,
-    make_numbers_html,
     make_paragraph,
-    make_tabs,
+    make_tab_buttons,
+    make_table_html,
     make_widget,
-    offer,
-    show_if,
-    show_only,
+    set_menu_options,
+    show_only_named_widget,
+    show_widgets_if,
     toggle_class,
 )
-from .worker import Worker, run_on_thread
+from .worker import Worker, run_on_worker_thread
 
 HERE = Path(__file__).parent
-FRAME = (HERE / "frame.js").read_text(encoding="utf-8")
+FRAME = (
+    "const { NO_SELECTION, announceSelection, chooseMark, watchSelection } = "
+    f"{join_front_modules('selection')};\n{(HERE / 'frame.js').read_text(encoding='utf-8')}"
+)
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
 # Pixels of an inch of a picture, so that its letters are as large as those of the panel in every window: a larger frame
 # has more room, and no larger letters. A telephone has few pixels: there they are a little smaller.
@@ -54,12 +59,13 @@ NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
 
-def make_scene_entry() -> str:
+def make_scene_module_text() -> str:
     """The module of a frame with scenes: what they need of `front`, the frame, and what joins both."""
     style = (FRONT / "scene.css").read_text(encoding="utf-8")
     scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
     return (
-        f"const {{ createRace, html, isDark, watchTheme }} = {join_front('race', 'dom', 'theme')};\n"
+        "const { createRace, createHand, html, isDark, watchTheme } = "
+        f"{join_front_modules('race', 'hand', 'dom', 'theme')};\n"
         f"const SCENE_STYLE = {json.dumps(style)};\n{FRAME}{scenes}"
         "export default { render: renderScene };\n"
     )
@@ -77,12 +83,14 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
-    thumbnails: the sheet of small images that marks show (`plots.vector.attach_thumbnails`), or {}
+    thumbnails: the sheet of small images that marks show (`plots.vector.attach_thumbnail_sheet`), or {}
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
     drawn: counts the drawings, also those that look as the one before
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
+    selection: the client and the class_index that are looked at, None for no one in particular
 
-    Python sends the first ones and `held`; the browser (`frame.js`) sends `size` and `picked`.
+    Python sends the first ones, `held` and `selection`; the browser (`frame.js`) sends `size` and `picked`. Within a
+    window a selection goes from part to part by itself (`front/selection.js`).
     """
 
     _esm = FRAME + "export default { render };\n"
@@ -94,16 +102,19 @@ class Frame(anywidget.AnyWidget):
     drawn = traitlets.Int().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
+    selection: Any = traitlets.Dict().tag(sync=True)
 
 
 class SceneFrame(Frame):
     """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
 
     scene: what is drawn, with its `kind`; {}: an SVG or words, as in every frame
+    given: what a hand has set in it (`LabView.take`)
     """
 
-    _esm = make_scene_entry()
+    _esm = make_scene_module_text()
     scene: Any = traitlets.Dict().tag(sync=True)
+    given: Any = traitlets.Dict().tag(sync=True)
 
 
 class Ink(anywidget.AnyWidget):
@@ -121,6 +132,9 @@ class Ink(anywidget.AnyWidget):
     value: Any = traitlets.List().tag(sync=True)
 
 
+Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and what belongs to that
+
+
 class View:
     """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks;
     fl-older: of another setting than the controls say), and within it fl-caption, fl-sentence, fl-tools (controls of
@@ -133,6 +147,8 @@ class View:
         self.sentence = make_widget(widgets.HTML, "fl-sentence")
         frame = SceneFrame if kind.has_scene else Frame
         self.frame = make_widget(frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
+        if kind.has_scene:
+            self.frame.observe(lambda change: kind.take(change["new"]), "given")
         self.button: widgets.Button | None = None
         tools = list(kind.controls)
         if kind.work_label:
@@ -167,12 +183,12 @@ class View:
             svg = ""
         elif figure is not None:
             svg = svg or draw_svg(figure)
-            marks = get_marks(figure)
-            thumbnails = get_thumbnails(figure)
+            marks = get_marks_by_id(figure)
+            thumbnails = get_thumbnail_sheet(figure)
         value = svg
         if picture.tabled or (figure is None and not picture.scene):
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
-            value = WORDS.format(image + make_numbers_html(picture.table))
+            value = WORDS.format(image + make_table_html(picture.table))
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
@@ -185,12 +201,14 @@ class View:
             self.frame.drawn += 1
             self._show_scene(picture.scene)
 
-    def _show_scene(self, scene: Mapping[str, Any]) -> None:
+    def _show_scene(self, scene: Scene) -> None:
         """Let the browser draw a scene; {}: none."""
         if self.kind.has_scene:
             self.frame.scene = dict(scene)
 
-    def show_message(self, text: str, caption: str = "", style: str = "") -> None:
+    def show_message(
+        self, text: str, caption: str = "", style: Literal["", "fl-todo"] = ""
+    ) -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = None
         self._show_scene({})
@@ -200,24 +218,46 @@ class View:
         self.sentence.value = ""
         self.set_caption(caption)
 
-    def set_dimmed(self, is_older: bool) -> None:
+    def set_dimmed(self, is_dimmed: bool) -> None:
         """Dim what is older than the setting that the controls say."""
-        toggle_class(self.box, "fl-older", is_older)
+        toggle_class(self.box, "fl-older", is_dimmed)
 
     def set_caption(self, caption: str) -> None:
         self.caption.value = make_paragraph(caption)
 
 
+# Its `client`, `class_index` and `method` where it has them; or `none`.
+ClickedMark = Mapping[str, Any]
+
+
+class DisplayOptions(TypedDict):
+    """What is looked at, as parts of `PanelState`."""
+
+    view: str
+    frame: tuple[int, int]
+    shows_stored: bool
+    client: int | None
+    class_index: int | None
+
+
+class TabOptions(TypedDict, total=False):
+    """Arguments of `Views` on its tabs."""
+
+    without_tab: Sequence[str]
+    titles: Mapping[str, str]
+    groups_tabs: bool
+
+
 class Views:
     """All views under their tabs, in this order; one is visible; `look` is what is looked at.
 
-    `update(state)`: views that depend on what changed are out of date, their names in `dirty`; `draw()`: draw the
-    visible one if it is.
+    `update_state(state)`: views that depend on what changed are out of date, their names in `dirty`
+    `draw_visible_view()`: draw the visible one if it is out of date
 
     lock:  held while something is shown;   fitting: held while a view fits its own controls
     prepare(kind, state): begins a view's slow work
     without_tab: names of views that are drawn only when they are asked for;   titles: of tabs, in place of the views'
-    groups_tabs: whether a lab's own views, which come first, have a row of tabs of their own
+    groups_tabs: whether a lab's own views, which come first or last, have a row of tabs of their own
     """
 
     def __init__(
@@ -237,7 +277,7 @@ class Views:
         self.views = {kind.name: View(kind) for kind in kinds}
         self.without_tab = set(without_tab)
         self._make_tabs(kinds, titles or {})
-        self._make_foot()
+        self._make_footer()
         self.table = make_widget(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         children = [self.tabs, *boxes, self._foot, self.table]
@@ -250,7 +290,7 @@ class Views:
         self._failed: set[str] = set()  # could not be drawn ahead
         self.has_news = False  # whether a run has more to show in the visible view
         self._resting_until = 0.0  # before that time nothing is drawn while a run goes on
-        self._hide_others()
+        self._hide_other_views()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
 
@@ -262,12 +302,17 @@ class Views:
         first = "partition"
         if first in self.without_tab:
             first = next(iter(options.values()))
-        self.tabs = make_tabs(options, first)
+        self.tabs = make_tab_buttons(options, first)
         own = [kind for kind in kinds if type(kind) not in COMMON]
-        if self.groups_tabs and own:
+        if not self.groups_tabs or not own:
+            return
+        if kinds[0] in own:
             self.tabs.add_class(f"fl-split-{len(own)}")
+        else:
+            self.tabs.add_class(f"fl-split-{len(kinds) - len(own)}")
+            self.tabs.add_class("fl-own-last")
 
-    def _make_foot(self) -> None:
+    def _make_footer(self) -> None:
         """The row under the pictures: the table, and what is looked at."""
         self.tables = make_widget(
             widgets.ToggleButton,
@@ -302,24 +347,24 @@ class Views:
         self._foot = make_widget(widgets.HBox, "fl-foot", children=parts)
 
     @property
-    def visible(self) -> str:
+    def visible_view_name(self) -> str:
         return self.tabs.value
 
     def __getitem__(self, name: str) -> View:
         return self.views[name]
 
-    def select_view(self, name: str) -> None:
-        self.tabs.value = name
+    def select_view(self, view_name: str) -> None:
+        self.tabs.value = view_name
 
     # ------------------------------------------------------------------------------------------ what is looked at
-    def observe_view(self, callback: Callable) -> None:
+    def observe_display_options(self, callback: Callable[[], None]) -> None:
         """`call()` when a person looks at something else: another client or class, frames of another size, another
         view. Of a view it is called before that becomes visible, so that no old picture flashes up.
         """
 
         def show_tab(_: object) -> None:
             callback()
-            self._hide_others()
+            self._hide_other_views()
             self.show_table()
 
         def resize(change: Mapping[str, Any]) -> None:
@@ -329,33 +374,37 @@ class Views:
                 callback()
 
         self.tabs.observe(show_tab, "value")
+        for choice in (self.client, self.class_index):
+            choice.observe(lambda _: self._send_selection_to_frames(), "value")
         for choice in (self.client, self.class_index, self.projector, self.reveal):
             choice.observe(lambda _: callback(), "value")
         for view in self.views.values():
             view.frame.observe(resize, "size")
-            view.frame.observe(lambda change: self._select_mark(change["new"]), "picked")
+            view.frame.observe(lambda change: self._handle_mark_click(change["new"]), "picked")
 
-    def set_options(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
+    def set_client_and_class_options(
+        self, clients: Sequence[str], class_names: Sequence[str]
+    ) -> None:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
         for menu, names in ((self.client, clients), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
-            offer(menu, (NONE, *options))
+            set_menu_options(menu, (NONE, *options))
 
     @property
-    def display_options(self) -> dict[str, Any]:
+    def display_options(self) -> DisplayOptions:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
         results are not where a class still guesses."""
         is_revealed = self.reveal.value or not self.projector.value
         return {
-            "view": self.visible,
+            "view": self.visible_view_name,
             "frame": self.frame,
             "shows_stored": self.allows_stored and is_revealed,
-            "client": read_choice(self.client),
-            "class_index": read_choice(self.class_index),
+            "client": get_menu_number_or_none(self.client),
+            "class_index": get_menu_number_or_none(self.class_index),
         }
 
     @property
-    def inches(self) -> tuple[float, float]:
+    def picture_size_inches(self) -> tuple[float, float]:
         """Size of the pictures that fill the frames as they are now."""
         width, height = self.frame
         if not width or not height:
@@ -363,18 +412,18 @@ class Views:
         pixels_an_inch = PIXELS_AN_INCH if width > SMALL_FRAME else SMALL_PIXELS_AN_INCH
         return width / pixels_an_inch, height / pixels_an_inch
 
-    def _select_mark(self, mark: Mapping[str, Any]) -> None:
+    def _handle_mark_click(self, mark: ClickedMark) -> None:
         """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
         Chosen once more it is let go of; Escape lets go of everything.
         """
         if mark.get("none"):
-            self.hold_method("")
+            self.highlight_method("")
             self.client.value = NOBODY
             self.class_index.value = NOBODY
             return
         method = mark.get("method")
         if method:
-            self.hold_method("" if method == self.held else method)
+            self.highlight_method("" if method == self.held else method)
         picked = {}
         for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
             number = mark.get(name)
@@ -386,36 +435,54 @@ class Views:
         for menu, number in picked.items():
             menu.value = NOBODY if is_same and method is None else number
 
-    def hold_method(self, method: str) -> None:
+    def select_client_and_class(self, client: int | None, class_index: int | None) -> None:
+        """Look at a client and a class; None, and a number that there is not: at no one in particular."""
+        for menu, number in ((self.client, client), (self.class_index, class_index)):
+            known = [value for _, value in menu.options[1:]]
+            menu.value = number if number in known else NOBODY
+
+    def _send_selection_to_frames(self) -> None:
+        """Tell every frame what is looked at: it is marked before the picture is drawn anew."""
+        selection = {
+            "client": get_menu_number_or_none(self.client),
+            "class_index": get_menu_number_or_none(self.class_index),
+        }
+        for view in self.views.values():
+            view.frame.selection = selection
+
+    def highlight_method(self, method: str) -> None:
         """Let one method stand out in every picture; "" for none."""
         self.held = method
         for view in self.views.values():
             view.frame.held = method
 
-    def _hide_others(self) -> None:
-        show_only(self.visible, {name: view.box for name, view in self.views.items()})
+    def _hide_other_views(self) -> None:
+        show_only_named_widget(
+            self.visible_view_name, {name: view.box for name, view in self.views.items()}
+        )
 
     def show_table(self) -> None:
         """The visible picture's numbers, where they are wanted."""
-        show_if(self.tables.value, self.table)
+        show_widgets_if(self.tables.value, self.table)
         if self.tables.value:
-            picture = self.views[self.visible].picture
-            self.table.value = make_numbers_html(picture.table if picture else [])
+            picture = self.views[self.visible_view_name].picture
+            self.table.value = make_table_html(picture.table if picture else [])
 
-    def is_work_quick(self) -> bool:
+    def has_quick_button_job(self) -> bool:
         """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
-        state = self.state.for_view(self.visible)
+        state = self.state.make_state_for_view(self.visible_view_name)
         if state.worked is not None:
             return False
-        cost = estimate_work(self[self.visible].kind, state)
+        cost = estimate_button_job_cost(self[self.visible_view_name].kind, state)
         return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
-    def update(self, state: PanelState) -> None:
+    def update_state(self, state: PanelState) -> None:
         """Go over to a state; nothing is drawn yet."""
         old = self.state
         self.state = state
         changes = state.find_changes(old)
+        is_other_setting = bool(changes & {"settings", "knobs", "federation"})
         for name, view in self.views.items():
             needs = set(view.kind.needs)
             if view.picture is not None and view.picture.waits:
@@ -424,40 +491,42 @@ class Views:
             if changes & needs or has_other_state:
                 self.dirty.add(name)
                 self._failed.discard(name)
-                toggle_class(view.box, "fl-old", name != self.visible)
+                toggle_class(view.box, "fl-old", name != self.visible_view_name)
+                if is_other_setting and name == self.visible_view_name:
+                    view.set_dimmed(True)  # until it is drawn, which a hand on α may delay
             if name not in self.dirty:
                 view.set_caption(view.kind.caption(state))
                 view.set_dimmed(view.kind.is_older(state))
 
-    def _pause(self, start: float) -> None:
-        """After a drawing that began at `start`: no other one for a while, as long as a job runs."""
+    def _pause_drawing(self, start_seconds: float) -> None:
+        """After a drawing that began at `start_seconds`: no other one for a while, as long as a job runs."""
         now = time.monotonic()
-        self._resting_until = now + max(REDRAW, 2 * (now - start))
+        self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
 
-    def draw(self) -> None:
+    def draw_visible_view(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
         name = self.state.view
         if name not in self.dirty:
             return
         start = time.monotonic()
         self.dirty.discard(name)
-        self._redraw(self[name])
+        self._draw_or_show_waiting_text(self[name])
         self.show_table()
-        self._pause(start)
+        self._pause_drawing(start)
 
-    def redraw(self, name: str) -> None:
+    def draw_hidden_view(self, view_name: str) -> None:
         """Draw a view whether it is looked at or not."""
-        self.dirty.discard(name)
-        self._redraw(self[name])
+        self.dirty.discard(view_name)
+        self._draw_or_show_waiting_text(self[view_name])
 
-    def _redraw(self, view: View) -> None:
+    def _draw_or_show_waiting_text(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
         kind = view.kind
-        state = self.state.for_view(kind.name)
+        state = self.state.make_state_for_view(kind.name)
         view.set_dimmed(True)  # seen where the drawing takes long (theme.css)
         if not kind.is_ready(state):
             self.dirty.add(kind.name)
-            self._show_waiting(view, state)
+            self._show_waiting_text(view, state)
             return
         needs_preparing = kind.needs_preparing(state)
         if needs_preparing and not kind.preview:
@@ -465,14 +534,14 @@ class Views:
         else:
             with self._fitting:
                 kind.adapt(state)
-            with use_size(self.inches):
+            with use_figure_size(self.picture_size_inches):
                 view.show(draw_picture(kind, state), kind.caption(state))
         view.set_dimmed(kind.is_older(state))
         if needs_preparing:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
 
-    def _show_waiting(self, view: View, state: PanelState) -> None:
+    def _show_waiting_text(self, view: View, state: PanelState) -> None:
         """Of a view that has nothing to draw yet: the earlier picture while a job runs, else what to do."""
         kind = view.kind
         has_earlier_picture = view.picture is not None and state.federation is not None
@@ -485,38 +554,41 @@ class Views:
             view.show_message(text, kind.caption(state), style)
             view.set_dimmed(False)
 
-    def follow_run(self) -> None:
+    def draw_visible_view_during_run(self) -> None:
         """Draw the visible view while a run goes on, if it has more to show and the last drawing is a while ago."""
         start = time.monotonic()
         if self.has_news and start > self._resting_until:
             self.has_news = False
-            self._draw_in_background({self.visible}, allows_preview=True)
-            self._pause(start)
+            self._draw_one_view_in_background({self.visible_view_name}, allows_preview=True)
+            self._pause_drawing(start)
 
-    def draw_one_ahead(self) -> bool:
+    def draw_one_hidden_view_if_any(self) -> bool:
         """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""
         if not self.frame[0]:  # nobody looks on
             return False
-        return self._draw_in_background(
-            set(self.views) - self._failed - {self.visible} - self.without_tab
+        names = {name for name, view in self.views.items() if view.kind.is_drawn_ahead}
+        return self._draw_one_view_in_background(
+            names - self._failed - {self.visible_view_name} - self.without_tab
         )
 
-    def _draw_in_background(self, names: set[str], *, allows_preview: bool = False) -> bool:
+    def _draw_one_view_in_background(
+        self, view_names: set[str], *, allows_preview: bool = False
+    ) -> bool:
         """Draw one of these views that is out of date; False if there is none. The lock is free meanwhile: a hand does
         not wait, and what it changes is drawn again.
         """
         with self._lock:
-            name = self._choose_drawable(names & self.dirty, allows_preview)
+            name = self._find_drawable_view(view_names & self.dirty, allows_preview)
             if name is None:
                 return False
             view = self[name]
-            state = self.state.for_view(name)
-            inches = self.inches
+            state = self.state.make_state_for_view(name)
+            inches = self.picture_size_inches
             earlier = view.picture
             self.dirty.discard(name)
             with self._fitting:
                 view.kind.adapt(state)
-        with suppress(Exception), use_size(inches):  # who looks at it will read why
+        with suppress(Exception), use_figure_size(inches):  # who looks at it will read why
             picture = draw_picture(view.kind, state)
             is_svg = picture.figure is not None and not picture.scene
             svg = draw_svg(picture.figure) if is_svg else ""
@@ -530,18 +602,18 @@ class Views:
         self._failed.add(name)
         return True
 
-    def _choose_drawable(self, names: set[str], allows_preview: bool) -> str | None:
+    def _find_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
         """One of these views that can be drawn now."""
-        for name in names:
+        for name in view_names:
             kind = self[name].kind
             is_prepared = not kind.needs_preparing(self.state)
             if allows_preview and kind.preview:
                 is_prepared = True
-            if is_prepared and kind.is_ready(self.state.for_view(name)):
+            if is_prepared and kind.is_ready(self.state.make_state_for_view(name)):
                 return name
         return None
 
-    def draw_ahead(self, worker: Worker) -> None:
+    def start_drawing_hidden_views(self, worker: Worker) -> None:
         """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α. Not where all
         work is done in the calling thread.
         """
@@ -549,34 +621,34 @@ class Views:
 
         def draw() -> None:
             while self.state.federation is federation and not worker.is_busy:
-                if not self.draw_one_ahead():
+                if not self.draw_one_hidden_view_if_any():
                     return
 
         if not worker.inline:
-            run_on_thread(draw)
+            run_on_worker_thread(draw)
 
-    def draw_all(self) -> dict[str, Picture]:
+    def draw_pictures_by_view(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
         pictures = {}
         for name, view in self.views.items():
             picture = view.picture
             if type(view.kind) in COMMON:
-                picture = self._draw_common(name)
+                picture = self._draw_common_view_or_none(name)
             if picture is not None:
                 pictures[name] = picture
         return pictures
 
-    def _draw_common(self, name: str) -> Picture | None:
+    def _draw_common_view_or_none(self, view_name: str) -> Picture | None:
         """A view that every panel has, without stored results; None where there is no result."""
-        kind = self[name].kind
-        state = replace(self.state.for_view(name), stored=None)
-        if name != "partition" and not state.runs.has_results:
+        kind = self[view_name].kind
+        state = replace(self.state.make_state_for_view(view_name), stored=None)
+        if view_name != "partition" and not state.runs.has_results:
             return None
         if kind.needs_preparing(state):
             list(kind.prepare(state))
         return draw_picture(kind, state)
 
 
-def read_choice(menu: widgets.Dropdown) -> int | None:
+def get_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
     """The number that a menu says; None where nobody is chosen."""
     return None if menu.value == NOBODY else menu.value

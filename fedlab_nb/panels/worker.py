@@ -7,7 +7,6 @@ on, never printed.
 set.
 """
 
-import ctypes
 import functools
 import inspect
 import math
@@ -18,19 +17,20 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, suppress
+from contextlib import closing
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal, TextIO
 from weakref import WeakSet
 
 import ipywidgets as widgets
 
-from ..plots.words import format_duration, plural
+from ..plots.words import format_count_and_noun, format_duration
+from ..studies.experiment import Event
 from .controls import Controls
+from .memory import release_memory
 from .record import Runs, describe_error
 from .theme import make_paragraph
 
-ENDS = {"done": "Done", "stopped": "Stopped", "error": "Ended"}
 SWITCH = 0.001  # seconds that a control waits for Python while a thread computes, at most
 QUICK = 0.1  # seconds between two messages on progress, at least
 EARLY_SECONDS = 2.0  # of a run, before which nobody can tell how long it takes
@@ -41,9 +41,11 @@ _lock = threading.Lock()
 _previous: Callable[..., Any] = warnings.showwarning
 
 
-OnEnd = Callable[
-    [str, Exception | None, Any], None
-]  # ("done", "stopped" or "error", error, result)
+Job = Callable[[], Any]  # gives a result, or a generator of events that returns one
+OnJobEvent = Callable[[Any], None]  # called with each event of the generator
+JobEnd = Literal["done", "stopped", "error"]
+JobStatus = Literal["", "idle", "running", "done", "stopped", "error"]
+OnJobEnd = Callable[[JobEnd, Exception | None, Any], None]  # how it ended, its error, its result
 
 
 class Worker:
@@ -71,32 +73,32 @@ class Worker:
 
     def start(
         self,
-        job: Callable[[], Any],
-        on_event: Callable[[Any], None],
-        on_end: OnEnd,
-        between: Callable[[], None] | None = None,
+        job: Job,
+        on_event: OnJobEvent,
+        on_end: OnJobEnd,
+        between_events: Callable[[], None] | None = None,
     ) -> None:
         """Start a job. An older one is told to stop, and its events are ignored from now on.
 
         job: a function, or one that gives a generator of events
         on_event: called with each event of the generator, holding the lock
         on_end: called once, holding the lock, with how the job ended and what it returned
-        between: called after each event without the lock. What takes long belongs there, as Stop
+        between_events: called after each event without the lock. What takes long belongs there, as Stop
             waits for the lock
         """
         stopped = threading.Event()
-        if between is None:
-            between = do_nothing
+        if between_events is None:
+            between_events = do_nothing
         with self.lock:
             self.abandon()
             self._stopped = stopped
             self._on_end = on_end
-        run = functools.partial(self._run, stopped, job, on_event, on_end, between)
+        run = functools.partial(self._run, stopped, job, on_event, on_end, between_events)
         if self.inline:
             run()
             return
         with self.lock:
-            self._jobs.add(run_on_thread(run))
+            self._jobs.add(run_on_worker_thread(run))
 
     def stop(self) -> None:
         """Stop the present job. `on_end("stopped", None, None)` is called at once; what the job does
@@ -137,16 +139,16 @@ class Worker:
     def _run(
         self,
         stopped: threading.Event,
-        job: Callable[[], Any],
-        on_event: Callable[[Any], None],
-        on_end: OnEnd,
-        between: Callable[[], None],
+        job: Job,
+        on_event: OnJobEvent,
+        on_end: OnJobEnd,
+        between_events: Callable[[], None],
     ) -> None:
         """Run a job to its end, or until `stopped` is set, which stands for it."""
-        _catch_warnings()
+        _route_warnings_to_panels()
         warned: list[str] = []
         _local.sink = warned.append
-        how = "stopped"  # what an interrupted cell ends with, where the work is inline
+        job_end: JobEnd = "stopped"  # what an interrupted cell ends with, where the work is inline
         error = None
         result = None
 
@@ -162,54 +164,54 @@ class Worker:
             with closing(list_events()) as events:
                 for event in events:
                     with self.lock:
-                        self._pass_on(warned)
+                        self._report_warnings(warned)
                         if self._stopped is stopped:
                             on_event(event)
                     if stopped.is_set():
                         break
-                    between()
-            how = "done"
+                    between_events()
+            job_end = "done"
         except Exception as caught:
-            how = "error"
+            job_end = "error"
             error = caught
         finally:
             _local.sink = None
             with self.lock:
-                self._pass_on(warned)
+                self._report_warnings(warned)
                 if self._stopped is stopped:
                     self._stopped = None
-                    on_end(how, error, result)
-            _release_memory()
+                    on_end(job_end, error, result)
+            release_memory()
 
-    def _pass_on(self, warned: list[str]) -> None:
+    def _report_warnings(self, warning_texts: list[str]) -> None:
         """Report the warnings that a job has collected, and forget them."""
-        for text in warned:
+        for text in warning_texts:
             self.on_warning(text)
-        warned.clear()
+        warning_texts.clear()
 
 
 def do_nothing() -> None:
     pass
 
 
-def run_on_thread(work: Callable[[], Any]) -> Future:
-    """Do `work` on an idle thread, or on a new one. A new thread for each job would cost memory: the C
+def run_on_worker_thread(function: Callable[[], None]) -> Future[None]:
+    """Call `function` on an idle thread, or on a new one. A new thread for each job would cost memory: the C
     library keeps for each thread as much as it ever held (60 MB after 20 runs).
     """
-    future: Future = Future()
+    future: Future[None] = Future()
     with _lock:
         if _idle:
             calls = _idle.pop()
         else:
             calls = SimpleQueue()
             threading.Thread(
-                target=_serve_calls, args=(calls,), name="fedlab_nb panel", daemon=True
+                target=_run_calls_of_queue, args=(calls,), name="fedlab_nb panel", daemon=True
             ).start()
-    calls.put((future, work))
+    calls.put((future, function))
     return future
 
 
-def _serve_calls(calls: SimpleQueue) -> None:
+def _run_calls_of_queue(calls: SimpleQueue) -> None:
     """Do the work of a thread: one call after another, idle between them."""
     while True:
         future, work = calls.get()
@@ -223,22 +225,21 @@ def _serve_calls(calls: SimpleQueue) -> None:
         del future, work, _local.job
 
 
-def _release_memory() -> None:
-    """Give the memory that a job has freed back to the system, where the C library is glibc."""
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def _catch_warnings() -> None:
+def _route_warnings_to_panels() -> None:
     """Route warnings that are raised in a worker's thread to its panel; all others go where they went before."""
     global _previous
-    if warnings.showwarning is not _show_warning:
+    if warnings.showwarning is not _send_warning_to_panel:
         _previous = warnings.showwarning
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _send_warning_to_panel
 
 
-def _show_warning(
-    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+def _send_warning_to_panel(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     sink = getattr(_local, "sink", None)
     if sink is None:
@@ -247,16 +248,16 @@ def _show_warning(
         sink(str(message))
 
 
-def show_errors(method: Callable) -> Callable:
+def show_errors_in_status(callback: Callable[..., None]) -> Callable[..., None]:
     """Decorate a callback, whose exceptions a notebook would swallow: it holds its owner's lock
     `_guard`, and its owner's `_status` shows each error.
     """
 
-    @functools.wraps(method)
+    @functools.wraps(callback)
     def call(self: Any, *arguments: Any) -> None:
         with self._guard:
             try:
-                method(self, *arguments)
+                callback(self, *arguments)
             except Exception as error:
                 self._status.show_error(error)
 
@@ -274,7 +275,7 @@ class Status:
     def __init__(self, controls: Controls, panel: widgets.Widget) -> None:
         self._controls = controls
         self._panel = panel
-        self.status = ""
+        self.status: JobStatus = ""
         self.traceback = ""
         self._results = 1  # that the present run will give
         self._finished = 0  # of them
@@ -282,7 +283,7 @@ class Status:
         self._last_message = 0.0  # seconds: when progress was last shown
         self.set_status("idle")
 
-    def set_status(self, status: str) -> None:
+    def set_status(self, status: JobStatus) -> None:
         self._panel.remove_class(f"fl-status-{self.status}").add_class(f"fl-status-{status}")
         self.status = status
         self._controls.set_busy(self.is_running)
@@ -294,98 +295,115 @@ class Status:
     def show_phase(self, text: str) -> None:
         self._controls.phase.value = make_paragraph(text, "status")
 
-    def show_progress(self, share: float) -> None:
-        self._controls.progress.value = min(1.0, share)
+    def show_progress(self, finished_share: float) -> None:
+        self._controls.progress.value = min(1.0, finished_share)
 
-    def show_start(self, words: str = "Starting …") -> None:
+    def show_start(self, phase_text: str = "Starting …") -> None:
         """Show that a job begins."""
         self.show_progress(0)
         self.set_status("running")
-        self.show_phase(words)
+        self.show_phase(phase_text)
 
-    def show_end(self, how: str, error: Exception | None, words: str = "") -> None:
+    def show_end(self, job_end: JobEnd, error: Exception | None, phase_text: str = "") -> None:
         """Show that a job is over.
 
         how: "done", "stopped" or "error"
         """
-        self.set_status(how)
+        self.set_status(job_end)
         if error is not None:
             self.show_error(error)
-        if how == "done":
+        if job_end == "done":
             self.show_progress(1)
-        self.show_phase(words)
+        self.show_phase(phase_text)
 
-    def show_error(self, error: Exception, start: str = "", also: bool = False) -> None:
+    def show_error(self, error: Exception, line_start: str = "", is_added: bool = False) -> None:
         """Show an error as one readable line, and keep its traceback.
 
-        start: what the line begins with
-        also: the line stands below those that are there already, not in their place
+        line_start: what the line begins with
+        is_added: the line stands below those that are there already, not in their place
         """
         self.traceback = "".join(traceback.format_exception(error))
-        self._show_line(make_paragraph(start + describe_error(error), "alert"), also)
+        self._show_error_line(make_paragraph(line_start + describe_error(error), "alert"), is_added)
 
     def show_warning(self, text: str) -> None:
-        self._show_line(make_paragraph(f"Note: {text}", "status"), also=True)
+        self._show_error_line(make_paragraph(f"Note: {text}", "status"), is_added=True)
 
     def clear_error(self) -> None:
         self._controls.error.value = ""
 
-    def _show_line(self, line: str, also: bool) -> None:
-        lines = self._controls.error.value if also else ""
-        if line not in lines:
-            lines += line
+    def _show_error_line(self, line_html: str, is_added: bool) -> None:
+        lines = self._controls.error.value if is_added else ""
+        if line_html not in lines:
+            lines += line_html
         self._controls.error.value = lines
 
-    def show_run_start(self, results: int) -> None:
+    def show_run_start(self, result_count: int) -> None:
         """Show that a run begins which will give so many results; `show_run_event` and `show_run_end`
         follow it."""
-        self._results = results
+        self._results = result_count
         self._finished = 0
         self._start = time.monotonic()
         self.show_start()
 
-    def show_run_event(self, event: Any, title: str) -> bool:
-        """Show an event of the method `title`. Returns whether it ends that method on that seed."""
+    def show_run_event(self, event: Event, method_title: str) -> bool:
+        """Show an event of the method `method_title`. Returns whether it ends that method on that seed."""
         has_ended = event.outcome is not None or event.error is not None
         if has_ended:
             self._finished += 1
         if event.error is not None:
-            self.show_error(event.error, f"{title}: ", also=True)
+            self.show_error(event.error, f"{method_title}: ", is_added=True)
         now = time.monotonic()
         if has_ended or now - self._last_message > QUICK:
             self._last_message = now
-            self._show_run_progress(event, title, has_ended, now - self._start)
+            self._show_run_progress(event, method_title, has_ended, now - self._start)
         return has_ended
 
-    def _show_run_progress(self, event: Any, title: str, has_ended: bool, seconds: float) -> None:
+    def _show_run_progress(
+        self, event: Event, method_title: str, has_ended: bool, seconds: float
+    ) -> None:
         """Show how far a run has come in so many seconds."""
         started = 0 if has_ended else event.done / max(event.total, 1)
         share = (self._finished + started) / self._results
         self.show_progress(share)
         steps = f" {event.done}/{event.total}" if event.total > 1 else ""
-        text = f"{title}, {event.phase}{steps}, seed {event.seed}"
+        text = f"{method_title}, {event.phase}{steps}, seed {event.seed}"
         results = f"{self._finished} of {self._results} results"
         self.show_phase(f"{text} ({results}{describe_time_left(seconds, share)})")
 
-    def show_run_end(self, how: str, error: Exception | None, runs: Runs) -> None:
+    def show_run_end(self, job_end: JobEnd, error: Exception | None, runs: Runs) -> None:
         """Show that a run is over, and how many results it has; "error" where all seeds failed."""
-        results = sum(len(row.outcomes) for row in runs.current)
-        text = f"{ENDS[how]}: {plural(results, 'result')} in run {runs.number}."
-        if not results and any(row.error for row in runs.current):
-            how = "error"
-        self.show_end(how, error, text)
+        results = sum(len(row.outcomes) for row in runs.current_rows)
+        if not results and any(row.error for row in runs.current_rows):
+            job_end = "error"
+        self.show_end(job_end, error, describe_run_end(job_end, runs.number, results))
 
 
-def describe_time_left(seconds: float, share: float) -> str:
-    """What is left of a run of which `share` took so many seconds: ", about 40 s left"; "" as long as
-    nobody can tell.
+def describe_run_end(job_end: JobEnd, number: int, results: int) -> str:
+    """Say how run `number` ended, and how many results it has.
+
+    >>> describe_run_end("done", 2, 6), describe_run_end("stopped", 3, 1)
+    ('Run 2 is done: 6 results.', 'Run 3 was stopped: 1 result so far.')
+    >>> describe_run_end("stopped", 3, 0), describe_run_end("error", 4, 0)
+    ('Run 3 was stopped before its first result.', 'Run 4 failed before its first result.')
+    """
+    did = {"done": "is done", "stopped": "was stopped", "error": "failed"}[job_end]
+    if job_end == "done":
+        return f"Run {number} {did}: {format_count_and_noun(results, 'result')}."
+    if results == 0:
+        return f"Run {number} {did} before its first result."
+    return f"Run {number} {did}: {format_count_and_noun(results, 'result')} so far."
+
+
+def describe_time_left(elapsed_seconds: float, finished_share: float) -> str:
+    """Say what is left of a run of which `finished_share` took `elapsed_seconds`: ", about 40 s left"; "" as
+    long as nobody can tell.
 
     >>> describe_time_left(30, 0.6), describe_time_left(600, 0.5)
     (', about 20 s left', ', about 10 min left')
     >>> describe_time_left(0.5, 0.5), describe_time_left(10, 0.001), describe_time_left(10, 1.0)
     ('', '', '')
     """
-    if seconds < EARLY_SECONDS or not EARLY_SHARE < share < 1:
+    if elapsed_seconds < EARLY_SECONDS or not EARLY_SHARE < finished_share < 1:
         return ""
-    left = seconds * (1 - share) / share
+    left = elapsed_seconds * (1 - finished_share) / finished_share
     return f", {format_duration(left)} left"

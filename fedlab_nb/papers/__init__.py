@@ -13,6 +13,13 @@ all_tables     `paper_tables`: all of them, and the list of every table and figu
 """
 
 from .all_tables import PaperTables, paper_tables
-from .cells import list_stored_points
-from .published import TABLES, VERDICTS, Ordering, PaperTable, list_missing_items, load_paper_table
+from .cells import list_points_of_stored_tables
+from .published import (
+    TABLES,
+    VERDICTS,
+    Ordering,
+    PaperTable,
+    list_table_items_not_run,
+    load_paper_table,
+)
 from .reproduction import Reproduction, reproduce

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..declared import read_toml
 from ..studies.statistics import LEVEL
-from ..studies.text_tables import Grid, Printable, format_html
-from .claims import JUDGED, OUTCOMES, Claim, drop_repeated_claims
+from ..studies.text_tables import Grid, Printable, format_html_table
+from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimOutcome, count_each_result_once
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, describe_orderings, reproduce
 
@@ -31,7 +31,8 @@ class PaperTables(Printable):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """A paper's own method beside each other row of a table: whether the order is the same here."""
+        """A paper's own method beside each other row of a table: whether the order is the same here. Two claims where
+        the paper has each of the two ahead in some columns."""
         claims: list[Claim] = []
         for reproduction in self.tables:
             claims += reproduction.claims
@@ -39,11 +40,11 @@ class PaperTables(Printable):
 
     @cached_property
     def distinct_claims(self) -> list[Claim]:
-        """The claims that were judged, each result once."""
-        return drop_repeated_claims(self.claims)
+        """The claims that were judged, each by the results that no earlier claim has."""
+        return count_each_result_once(self.claims)
 
     @property
-    def outcome_counts(self) -> dict[str, int]:
+    def outcome_counts(self) -> dict[ClaimOutcome, int]:
         """How many claims come out in each way, each result once; and how many were not compared."""
         judged = Counter(claim.outcome for claim in self.distinct_claims)
         everything = Counter(claim.outcome for claim in self.claims)
@@ -69,12 +70,12 @@ class PaperTables(Printable):
         return orderings
 
     @property
-    def grids(self) -> dict[str, Grid]:
-        """{paper: a row a table or figure, with a head}: all of them, also those without numbers."""
+    def grid_by_paper(self) -> dict[str, Grid]:
+        """{paper: its grid, a row a table or figure, with a head}: all of them, also those without numbers."""
         rows_of: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
             table = reproduction.table
-            cells = [table.item, table.title, *make_result_cells(reproduction)]
+            cells = [table.item, table.title, *format_overview_cells_of_table(reproduction)]
             rows_of[table.name.split(":")[0]][table.item] = cells
         without_numbers = read_toml(f"{FOLDER}/others.toml")
         grids = {}
@@ -97,11 +98,13 @@ class PaperTables(Printable):
             if not any(column.has_drawn_clients for column in claim.table.columns):
                 of_one_federation += 1
         text = (
-            f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table. "
+            f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table, in "
+            f"the columns that have the same one of the two ahead. "
+            f"{counts[NOT_CLAIMED]} are none: the paper's own numbers leave open who is ahead. "
             f"{counts['not tried']} were not tried; {counts['not comparable']} were run, but at another "
             f"setting or budget than the paper's or without reaching its target, and do not count. "
             f"{judged - distinct} of the other {judged} repeat numbers that another claim has. "
-            f"The {distinct} that are left: {outcomes}."
+            f"The {distinct} that are left, each judged by results that no claim before it has: {outcomes}."
         )
         if of_one_federation:
             text += f" {of_one_federation} of them are of one federation, whose clients come with the data."
@@ -111,24 +114,26 @@ class PaperTables(Printable):
         )
 
     def plot(self) -> Picture:
-        """The picture of all claims: a square each."""
+        """Draw the picture of all claims: a square each."""
         from .pictures import plot_claims
 
         return plot_claims(self)
 
     def parts(self) -> list[str | Grid]:
         parts: list[str | Grid] = [self.sentence]
-        for paper, grid in self.grids.items():
+        for paper, grid in self.grid_by_paper.items():
             parts += [PAPERS[paper], grid]
         parts.append(describe_orderings(self.orderings))
         return parts
 
     def _repr_html_(self) -> str:
         parts = [f"<p>{escape(self.sentence)}</p>"]
-        for paper, grid in self.grids.items():
+        for paper, grid in self.grid_by_paper.items():
             title = f"{PAPERS[paper]}: {len(grid) - 1} tables and figures"
             summary = f"<summary>{title}</summary>"
-            parts.append(f'<details style="overflow-x:auto">{summary}{format_html(grid)}</details>')
+            parts.append(
+                f'<details style="overflow-x:auto">{summary}{format_html_table(grid)}</details>'
+            )
         parts.append(f"<p>{escape(describe_orderings(self.orderings))}</p>")
         return "".join(parts)
 
@@ -139,7 +144,7 @@ def make_item_sort_key(item: str) -> tuple[bool, int]:
     return kind == "Figure", int(number)
 
 
-def make_result_cells(reproduction: Reproduction) -> list[str]:
+def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
     """Three cells of a table's row: how many numbers are published; what was run for how many of
     them, and why not for the others; how its claims came out."""
     published = sum(len(column.numbers) for column in reproduction.table.columns)
@@ -147,17 +152,19 @@ def make_result_cells(reproduction: Reproduction) -> list[str]:
     reasons_text = "; ".join(reasons)
     if reproduction.values:
         seeds = len(next(iter(reproduction.values.values())))
-        datasets = ", ".join(dict.fromkeys(reproduction.datasets_run.values()))
+        datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
         run_here = f"{len(reproduction.values)} of {published}, on {datasets}, {seeds} seeds"
         if reasons_text:
             run_here += f"; the others: {reasons_text}"
+        outcomes = describe_claim_outcomes(reproduction.claims)
     else:
         run_here = f"no: {reasons_text}"
-    return [f"{published} numbers", run_here, describe_claim_outcomes(reproduction.claims)]
+        outcomes = ""
+    return [f"{published} numbers", run_here, outcomes]
 
 
 def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
-    """'5 of 7, 1 reversed, 1 within the noise; 2 not comparable'; "" where nothing was run."""
+    """'5 of 7, 1 reversed, 1 within the noise; 2 not comparable'."""
     counts = Counter(claim.outcome for claim in claims)
     judged = sum(counts[name] for name in JUDGED)
     texts = []
@@ -169,6 +176,8 @@ def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
         texts.append(", ".join(judged_texts))
     if counts["not comparable"]:
         texts.append(f"{counts['not comparable']} not comparable")
+    if counts[NOT_CLAIMED]:
+        texts.append(f"{counts[NOT_CLAIMED]} without a clear order in the paper")
     return "; ".join(texts)
 
 

@@ -14,15 +14,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..data import DATASETS
-from ..errors import UsageError, check_number, choose, parse_number
+from ..errors import UsageError, check_number, choose, parse_if_number
 from ..methods import METHODS
 from ..methods.base import Knob
+from ..models import parse_architecture
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
 from ..studies.settings import Settings, list_setting_names, make_plans
-from ..studies.setups import SETUPS, drop_sources, format_value
-from .points import COLUMNS, Point
-from .published import TABLES, Column, PaperTable, Place, Row, load_paper_table
+from ..studies.setups import SETUPS, format_setting_value, get_values_without_sources
+from .durations import describe_duration, get_duration_in_seconds_or_nan
+from .points import COLUMNS, Point, ReaderByColumn
+from .published import TABLES, PaperTable, TableCell, TableColumn, TableRow, load_paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
@@ -31,66 +33,88 @@ SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
 CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
-PRINTED_BESIDE = "a size, a time or an accuracy on clients' own samples, which the paper prints beside its results"
+LIKE_SERVER = "client like the server"  # a measure: its model has the architecture of the server's
+HistoryPoint = Mapping[str, Any]  # phase, accuracy 0–1 and bytes at a moment of a run
+SettingValues = dict[str, Any]  # {name of a setting: its value}
+ChangesByRow = dict[str, dict[str, str]]  # {row: {knob: its value here and in the paper}}
+PRINTED_BESIDE = (
+    "it is a size, a time or an accuracy on clients' own samples, which the paper prints "
+    "beside its results"
+)
 # Fed-ET's phase between two models of the server, which no table counts.
 SHARED_OUT = "heads averaged"
 
 
 # ----------------------------------------------------------------------------- what is read off
-def list_counted_points(outcome: Outcome) -> list[Mapping[str, Any]]:
-    """The points of a run's history that a table counts."""
+def list_history_points_counted_by_tables(outcome: Outcome) -> list[HistoryPoint]:
+    """List the points of a run's history that a table counts."""
     return [point for point in outcome.history if point["phase"] != SHARED_OUT]
 
 
-def count_numbers_to_target(outcome: Outcome, target: float) -> float | None:
-    """Count the numbers (4 bytes each) that were sent until the history first reached `target`, in
-    per cent. None where it never did: what the run sent until it ended says nothing of what the
+def count_numbers_sent_to_target(outcome: Outcome, target_in_percent: float) -> float | None:
+    """Count the numbers (4 bytes each) that were sent until the history first reached the
+    target. None where it never did: what the run sent until it ended says nothing of what the
     target would have taken."""
     reached = []
-    for point in list_counted_points(outcome):
-        if point["accuracy"] >= target / 100:
+    for point in list_history_points_counted_by_tables(outcome):
+        if point["accuracy"] >= target_in_percent / 100:
             reached.append(point["bytes"])
     if not reached:
         return None
     return min(reached) / 4
 
 
-def read_accuracy(outcome: Outcome, target: float) -> float:
-    """Accuracy of the model at the end, on the test images."""
+def read_test_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+    """Read the accuracy of the model at the end, on the test images."""
     return outcome.accuracy
 
 
-def read_best_accuracy(outcome: Outcome, target: float) -> float:
-    """The best accuracy of all rounds, as Fed-ET reports it: the round is chosen on test images, so
+def read_best_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+    """Read the best accuracy of all rounds, as Fed-ET reports it: the round is chosen on test images, so
     it flatters all methods."""
-    return max(point["accuracy"] for point in list_counted_points(outcome))
+    return max(point["accuracy"] for point in list_history_points_counted_by_tables(outcome))
 
 
-def read_ensemble_accuracy(outcome: Outcome, target: float) -> float:
-    """Accuracy of Co-Boosting's weighted ensemble, at the end."""
+def read_ensemble_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+    """Read the accuracy of Co-Boosting's weighted ensemble, at the end."""
     return outcome.report.ensemble_curve[-1]  # type: ignore[attr-defined]
 
 
-def read_auc(outcome: Outcome, target: float) -> float | None:
+def read_auc(outcome: Outcome, target_in_percent: float) -> float | None:
     return outcome.auc
 
 
-def read_balanced_accuracy(outcome: Outcome, target: float) -> float | None:
+def read_balanced_accuracy(outcome: Outcome, target_in_percent: float) -> float | None:
     return outcome.balanced_accuracy
 
 
-def read_client_accuracy(outcome: Outcome, target: float, client: int) -> float:
-    """Accuracy of one client's own model, on all test images."""
+def read_client_accuracy(outcome: Outcome, target_in_percent: float, client: int) -> float:
+    """Read the accuracy of one client's own model, on all test images."""
     return outcome.report.each_client[client]  # type: ignore[attr-defined]
 
 
+def read_accuracy_of_client_like_server(
+    outcome: Outcome, target_in_percent: float, server_model_name: str
+) -> float:
+    """Read the accuracy of the first client whose own model has the server's architecture, on all test images.
+
+    server_model_name: as the methods that have a model at the server take it; "auto" is the first client's
+    """
+    architectures = outcome.plan.architectures
+    wanted = architectures[0]
+    if server_model_name != "auto":
+        wanted = parse_architecture(server_model_name, *wanted[1:3])
+    return outcome.report.each_client[architectures.index(wanted)]  # type: ignore[attr-defined]
+
+
 MEASURES: dict[str, Callable[..., float | None]] = {
-    "accuracy": read_accuracy,
+    "accuracy": read_test_accuracy,
     "best": read_best_accuracy,
     "ensemble": read_ensemble_accuracy,
-    "numbers to target": count_numbers_to_target,
+    "numbers to target": count_numbers_sent_to_target,
     "AUC": read_auc,
     "balanced accuracy": read_balanced_accuracy,
+    LIKE_SERVER: read_accuracy_of_client_like_server,
 }
 for _client in range(CLIENTS):
     MEASURES[f"client {_client}"] = partial(read_client_accuracy, client=_client)
@@ -120,7 +144,7 @@ class TablePlan(NamedTuple):
     """The numbers of a table that can be run, and for each of the others the reason."""
 
     runs: list[TableRun]
-    reasons_not_run: dict[Place, str]
+    reasons_not_run: dict[TableCell, str]
 
 
 class DatasetChoice(NamedTuple):
@@ -142,7 +166,7 @@ Scale = str | float  # "classroom", "paper", or a share of the paper's training 
 
 def parse_scale(scale: object) -> Scale:
     """Read a scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
-    scale = parse_number(scale)
+    scale = parse_if_number(scale)
     if not isinstance(scale, int | float):
         return choose("scale", scale, SCALES)
     if scale == 1:
@@ -153,13 +177,13 @@ def parse_scale(scale: object) -> Scale:
 def plan_table_runs(
     table: PaperTable,
     scale: Scale,
-    dataset: str,
+    requested_dataset: str,
     seeds: Sequence[int],
     overrides: Mapping[str, Any],
 ) -> TablePlan:
     """Plan a run for each number of a table.
 
-    dataset: one of the table's own, which stands for its columns; another one, which stands for
+    requested_dataset: one of the table's own, which stands for its columns; another one, which stands for
         all; "": each column's own, or what stands for it at classroom scale. Data that name their
         clients are run as such
     overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
@@ -167,7 +191,9 @@ def plan_table_runs(
     plan = TablePlan([], {})
     is_small = scale == "classroom"
     for place, column in enumerate(table.columns):
-        column_dataset, column_reason = choose_dataset(table, column, scale, dataset)
+        column_dataset, column_reason = choose_dataset_of_column(
+            table, column, scale, requested_dataset
+        )
         for name in column.numbers:
             row = table.rows[name]
             row_reason = row.why
@@ -177,40 +203,44 @@ def plan_table_runs(
             if reason:
                 plan.reasons_not_run[name, place] = reason
                 continue
-            settings = collect_settings(table, row, column, scale)
+            settings = collect_run_settings(table, row, column, scale)
             settings |= {"dataset": column_dataset, **overrides}
-            label, read = choose_measure(table, row, column)
-            point = make_point(row.method, settings, seeds, {**COLUMNS, label: read})
+            label, read = choose_measure(table, row, column, settings)
+            point = make_point_of_method_runs(row.method, settings, seeds, {**COLUMNS, label: read})
             plan.runs.append(TableRun(name, place, label, point))
     return plan
 
 
-def choose_dataset(table: PaperTable, column: Column, scale: Scale, dataset: str) -> DatasetChoice:
+def choose_dataset_of_column(
+    table: PaperTable, column: TableColumn, scale: Scale, requested_dataset: str
+) -> DatasetChoice:
     """Choose the data set that a column is run on."""
     is_small = scale == "classroom"
     chosen = column.dataset
-    if dataset not in ("", *table.datasets) and column.has_drawn_clients:
-        chosen = dataset
-    needs_stand_in = column.has_drawn_clients and is_small and not dataset
+    if requested_dataset not in ("", *table.datasets) and column.has_drawn_clients:
+        chosen = requested_dataset
+    needs_stand_in = column.has_drawn_clients and is_small and not requested_dataset
     reason = ""
     if is_small and table.why:
         reason = table.why
     elif column.is_shown_only:
         reason = PRINTED_BESIDE
-    elif chosen not in (dataset, *DATASETS) and not needs_stand_in:
+    elif chosen not in (requested_dataset, *DATASETS) and not needs_stand_in:
         if column.has_drawn_clients:
             reason = f"the package has no data set {chosen}"
         else:
             reason = f"{chosen} comes with clients of its own, which no other data set has"
-    elif dataset and chosen != dataset:
-        reason = f"{dataset} alone was asked for"
+    elif requested_dataset and chosen != requested_dataset:
+        reason = f"{requested_dataset} alone was asked for"
     if is_small:
         default = STANDARD if needs_stand_in else chosen
         chosen = SMALLER.get(chosen, default)
     return DatasetChoice(chosen, reason)
 
 
-def collect_settings(table: PaperTable, row: Row, column: Column, scale: Scale) -> dict[str, Any]:
+def collect_run_settings(
+    table: PaperTable, row: TableRow, column: TableColumn, scale: Scale
+) -> SettingValues:
     """Collect what row, table, scale and column set for a run; the later ones win."""
     settings = {**row.settings, **table.settings}
     if scale == "classroom":
@@ -222,18 +252,25 @@ def collect_settings(table: PaperTable, row: Row, column: Column, scale: Scale) 
     return settings | read_column_settings(column)
 
 
-def choose_measure(table: PaperTable, row: Row, column: Column) -> LabelledMeasure:
-    """Choose what is read off a run for the number of a row in a column."""
-    measure = table.find_measure(row.name)
+def choose_measure(
+    table: PaperTable, row: TableRow, column: TableColumn, settings: Mapping[str, Any]
+) -> LabelledMeasure:
+    """Choose what is read off a run, made with `settings`, for the number of a row in a column."""
+    measure = table.get_measure_name(row.name)
     values = dict(column.values)
     target = values.get(TARGET, 0)
     label = measure
     if TARGET in values:
         label = f"{measure} {target:g}"
-    return LabelledMeasure(label, partial(MEASURES[measure], target=target))
+    read = partial(MEASURES[measure], target_in_percent=target)
+    if measure == LIKE_SERVER:
+        server_model = settings.get("server_model", "auto")
+        label = f"{measure} {server_model}"
+        read = partial(read, server_model_name=server_model)
+    return LabelledMeasure(label, read)
 
 
-def make_paper_point(table: PaperTable, run: TableRun, column: Column) -> Point:
+def make_paper_point(table: PaperTable, run: TableRun, column: TableColumn) -> Point:
     """Make the run of the same number in the paper's own set-up. Data sets that the package does
     not have are replaced by the one that stands for them, as only settings are read from it."""
     row = table.rows[run.row]
@@ -247,11 +284,11 @@ def make_paper_point(table: PaperTable, run: TableRun, column: Column) -> Point:
         **read_column_settings(column),
         "dataset": dataset,
     }
-    return make_point(row.method, settings, run.point.seeds, {})
+    return make_point_of_method_runs(row.method, settings, run.point.seeds, {})
 
 
-def read_column_settings(column: Column) -> dict[str, Any]:
-    """The settings that a column gives its runs; none where the clients come with the data."""
+def read_column_settings(column: TableColumn) -> SettingValues:
+    """Read the settings that a column gives its runs; none where the clients come with the data."""
     if not column.has_drawn_clients:
         return {}
     settings = {name: value for name, value in column.values if name != TARGET}
@@ -260,8 +297,11 @@ def read_column_settings(column: Column) -> dict[str, Any]:
     return settings
 
 
-def make_point(
-    method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]
+def make_point_of_method_runs(
+    method: str,
+    settings: Mapping[str, Any],
+    seeds: Sequence[int],
+    readers_by_column: ReaderByColumn,
 ) -> Point:
     """Make the point of a method's runs, one a seed; settings that the method does not have are
     left out. A value "recipe" stands for the epochs of local training. The point is named by all
@@ -284,7 +324,9 @@ def make_point(
         if getattr(chosen, name) != getattr(default, name):
             names.append(name)
     at = {name: getattr(chosen, name) for name in names}
-    return Point("tables", method, {**at, **dict(chosen.overrides)}, chosen, seeds, columns)
+    return Point(
+        "tables", method, {**at, **dict(chosen.overrides)}, chosen, seeds, readers_by_column
+    )
 
 
 def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
@@ -306,33 +348,37 @@ def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
 NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table names, beside the rules
 
 
-def find_changed_knobs(table: PaperTable, runs: Iterable[TableRun]) -> dict[str, dict[str, str]]:
+def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun]) -> ChangesByRow:
     """Find the rules, and of the numbers NUMBERS, that differ from the paper's set-up.
 
     A rule is a knob that chooses among ways of doing something; it is no number, nor what the row
     is about. Returns {row: {knob: "its value here (paper: its value there)"}}.
     """
-    changed: dict[str, dict[str, str]] = {}
+    changed: ChangesByRow = {}
     distinct_runs = {(run.row, run.dataset): run for run in runs}
     for run in distinct_runs.values():
-        method = run.point.plan(run.point.seeds[0]).method
-        setup = SETUPS[table.preset].apply_rows(run.dataset, run.point.settings.alpha, ())
-        rules = [knob.name for knob in method.fields() if is_rule(knob)]
+        method = run.point.make_plan_of_seed(run.point.seeds[0]).method
+        setup = SETUPS[table.preset].apply_rows_for_dataset_and_alpha(
+            run.dataset, run.point.settings.alpha, ()
+        )
+        rules = [knob.name for knob in method.fields() if is_knob_compared_with_paper(knob)]
         row_settings = {}
         for name, value in table.rows[run.row].settings.items():
             row_settings[name.split(".")[-1]] = value
-        paper_values = drop_sources(setup.select_lines(rules, method.info.name))
+        paper_values = get_values_without_sources(
+            setup.select_declared_lines(rules, method.info.name)
+        )
         for name, paper_value in paper_values.items():
             ours = getattr(method, name)
             if ours in (paper_value, row_settings.get(name, paper_value)):
                 continue
-            text = f"{NUMBERS.get(name, name)} = {format_value(ours)}"
-            text += f" (paper: {format_value(paper_value)})"
+            text = f"{NUMBERS.get(name, name)} = {format_setting_value(ours)}"
+            text += f" (paper: {format_setting_value(paper_value)})"
             changed.setdefault(run.row, {})[name] = text
     return changed
 
 
-def is_rule(knob: Knob) -> bool:
+def is_knob_compared_with_paper(knob: Knob) -> bool:
     """Whether a knob chooses among ways of doing something, or is one of NUMBERS."""
     return bool(knob.options) or isinstance(knob.default, bool) or knob.name in NUMBERS
 
@@ -343,35 +389,50 @@ def plan_stored_runs(
 ) -> TablePlan:
     """Plan the runs that are stored for a table; see `plan_table_runs`."""
     plan = plan_table_runs(table, "classroom", "", seeds, {"device": device})
-    if not table.core_hours:
-        return plan
+    stored = []
     reasons = dict(plan.reasons_not_run)
     for run in plan.runs:
-        reasons[run.row, run.place] = explain_unstored_runs(table)
-    return TablePlan([], reasons)
+        dataset = table.columns[run.place].dataset
+        if table.too_long:
+            seconds = get_duration_in_seconds_or_nan(table.name, "all")
+            reasons[run.row, run.place] = explain_unstored_runs(seconds, repr(table.name))
+        elif dataset in table.too_long_on:
+            seconds = get_duration_in_seconds_or_nan(table.name, dataset)
+            call = f"{table.name!r}, dataset={dataset!r}"
+            reasons[run.row, run.place] = explain_unstored_runs(seconds, call)
+        else:
+            stored.append(run)
+    return TablePlan(stored, reasons)
 
 
-def explain_unstored_runs(table: PaperTable) -> str:
-    """Say why the runs of a table that takes many hours are not stored, and how to make them."""
+def explain_unstored_runs(duration_seconds: float, reproduce_arguments: str) -> str:
+    """Say why runs that take many hours are not stored, and how to make them.
+
+    duration_seconds: that ten seeds take on one core
+    reproduce_arguments: the arguments of `fl.reproduce` for them
+    """
     return (
-        f"ten seeds of its runs take about {table.core_hours:g} hours on one core, which was not "
-        f"spent; fl.reproduce({table.name!r}) makes them, and goes on where it was stopped"
+        f"ten seeds of its runs take {describe_duration(duration_seconds)} on one core, which "
+        f"was not spent; fl.reproduce({reproduce_arguments}) makes them, and goes on where it "
+        "was stopped"
     )
 
 
-def list_stored_points(rows: Sequence[Mapping[str, Any]] = (), large: bool = False) -> list[Point]:
-    """All points that are stored: of the small data sets, or of the `large` ones, on a GPU if
+def list_points_of_stored_tables(
+    rows: Sequence[Mapping[str, Any]] = (), has_large_datasets: bool = False
+) -> list[Point]:
+    """List all points that are stored: of the small data sets, or of the large ones, on a GPU if
     there is one. `rows`: what is stored already; it makes no difference here."""
-    device = "auto" if large else "cpu"
+    device = "auto" if has_large_datasets else "cpu"
     runs = []
     for name in TABLES:
         for run in plan_stored_runs(load_paper_table(name), device=device).runs:
-            if (run.dataset in SMALLER.values()) == large:
+            if (run.dataset in SMALLER.values()) == has_large_datasets:
                 runs.append(run)
-    return merge_points(runs)
+    return merge_runs_into_distinct_points(runs)
 
 
-def merge_points(runs: Iterable[TableRun]) -> list[Point]:
+def merge_runs_into_distinct_points(runs: Iterable[TableRun]) -> list[Point]:
     """Each point of `runs` once, with all that is read off it."""
     points: dict[str, Point] = {}
     for run in runs:

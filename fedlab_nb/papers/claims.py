@@ -1,25 +1,35 @@
 """The claims of the papers' tables, and how each comes out here.
 
-A claim is the paper's own row of a table beside one other row: which of the two is ahead, in the
-mean over the columns that were compared here. It is judged by our *distinct* runs, since one run
-of ours may stand for several columns: it holds if their mean difference is clear and as published,
-is reversed if it is clear and the other way round, and is mixed if one of them is clearly one way
-and another one clearly the other way.
+A claim is the paper's own row of a table beside one other row, in the columns in which the paper has
+the same one of the two ahead: where each of them leads in some columns, these are two claims. A
+column counts where the paper's own numbers say who is ahead (`Ordering.is_claimed`). A claim is
+judged by our *distinct* runs, since one run of ours may stand for several columns: it holds if their
+mean difference is clear and as published, is reversed if it is clear and the other way round, and is
+mixed if one run is clearly as published and another one clearly the other way round. A run that
+stands for columns in which the paper has different rows ahead cannot agree with all of them, and does
+not count.
+
+The same result may stand behind the claims of several tables. In a count of all claims it is used
+once, for the first claim that has it (`count_each_result_once`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from ..studies.statistics import Band, band
-from .published import Ordering, PaperTable, Row, Values
+from ..studies.statistics import Band, compute_band
+from .published import Ordering, PaperTable, SeedValuesByCell, TableRow
 
 JUDGED = ("holds", "mixed", "within the noise", "reversed")
-OUTCOMES = (*JUDGED, "not comparable", "not tried")
-Numbers = tuple[tuple[int, float], ...]  # of a run: (seed, value)
+NOT_CLAIMED = "no clear order in the paper"
+OUTCOMES = (*JUDGED, NOT_CLAIMED, "not comparable", "not tried")
+ClaimOutcome = str  # one of OUTCOMES
+UNCLEAR = "the paper's own numbers leave open which of the two is ahead"
+TWO_WAYS = "our run stands for columns in which the paper has different rows ahead"
+SeedValuePairs = tuple[tuple[int, float], ...]  # of a run: (seed, value)
 DECIMALS = 4  # of a stored value
 
 
@@ -27,29 +37,44 @@ DECIMALS = 4  # of a stored value
 class Claim:
     """The paper's own row of a table is ahead of another one, or behind it.
 
-    better, worse: names of the rows as published, in the mean over the columns that were compared (none: over all)
-    ours: the band of the mean of our paired differences, None where none was compared
-    differences: of each pair of distinct runs
-    numbers: of each such pair the numbers of both runs, by which a claim of another table can be the same result
-    why: it was not compared
+    better, worse: names of the rows, the first of which the paper has ahead in all `orderings`; where it leaves open
+        which of the two is ahead, the first is ahead in the mean over the columns
+    ours: the band of the mean of our paired differences, `better` minus `worse`; None where nothing was compared
+    results: our distinct pairs of runs
+    orderings: the columns that count, or that would if they had been run
+    why: it was not judged
     was_run: its runs are there, but they are not the paper's comparison
+    is_claimed: whether the paper's numbers say in any column who is ahead
     """
 
     table: PaperTable
     better: str
     worse: str
     ours: Band | None = None
-    differences: tuple[Band, ...] = ()
-    numbers: frozenset[frozenset[Numbers]] = frozenset()
+    results: tuple[Result, ...] = ()
+    orderings: tuple[Ordering, ...] = ()
     why: str = ""
     was_run: bool = False
+    is_claimed: bool = True
 
     @property
-    def outcome(self) -> str:
+    def lead_bands(self) -> tuple[Band, ...]:
+        """How far `better` is ahead of `worse` in each result."""
+        return tuple(compute_band(result.gaps) for result in self.results)
+
+    @property
+    def key(self) -> ClaimKey:
+        """What tells the claim from all others of the five papers."""
+        return ClaimKey(self.table.name, self.better, self.worse)
+
+    @property
+    def outcome(self) -> ClaimOutcome:
         """One of OUTCOMES."""
+        if not self.is_claimed:
+            return NOT_CLAIMED
         if self.ours is None or self.ours.n < 2:
             return "not comparable" if self.was_run else "not tried"
-        clear = [difference for difference in self.differences if difference.verdict == "clear"]
+        clear = [difference for difference in self.lead_bands if difference.verdict == "clear"]
         signs = {difference.mean > 0 for difference in clear}
         if len(signs) == 2:
             return "mixed"
@@ -58,98 +83,203 @@ class Claim:
         return "holds" if self.ours.mean > 0 else "reversed"
 
 
-def find_claims(table: PaperTable, orderings: Sequence[Ordering], values: Values) -> list[Claim]:
-    """A claim for each row beside the paper's own whose numbers are of the same quantity; where rows run other
-    methods, for these alone. `orderings`: those of the table, which say what of the `values` is the same run in two
-    columns."""
+class ClaimKey(NamedTuple):
+    """The name of a table, and of the rows that are ahead and behind in its paper."""
+
+    table: str
+    better: str
+    worse: str
+
+
+class LeaderAndOther(NamedTuple):
+    """Names of two rows, the first of which is ahead in the paper."""
+
+    leader: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A pair of runs that were compared. Another pair with the same `numbers` or the same `runs` is the same result.
+
+    numbers: of both runs
+    runs: what tells both runs from others
+    gaps: {seed: how far the row that the paper has ahead is ahead here}
+    """
+
+    numbers: frozenset[SeedValuePairs]
+    runs: frozenset[Any]
+    gaps: Mapping[int, float]
+
+
+def find_claims(
+    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
+) -> list[Claim]:
+    """The claims about each row beside the paper's own whose numbers are of the same quantity; where rows run other
+    methods, about these alone. `orderings`: those of the table, which say which cells
+    are the same run."""
     if not table.own:
         return []
     own_row = table.rows[table.own]
     claims = []
-    for row in find_compared_rows(table, own_row):
-        claim = make_claim(table, own_row, row, orderings, values)
-        if claim is not None:
-            claims.append(claim)
+    for row in select_rows_compared_with_own_method(table, own_row):
+        claims += make_claims(table, own_row, row, orderings, seed_values_by_cell)
     return claims
 
 
-def find_compared_rows(table: PaperTable, own_row: Row) -> list[Row]:
-    """The rows that the paper's own is compared with."""
-    skipped = {own_row.name, *table.inferred, *table.elsewhere, *table.quoted}
+def select_rows_compared_with_own_method(
+    table: PaperTable, row_of_own_method: TableRow
+) -> list[TableRow]:
+    """Select the rows that the paper's own is compared with."""
+    skipped = {row_of_own_method.name, *table.inferred, *table.elsewhere, *table.quoted}
     rows = [row for row in table.rows.values() if row.name not in skipped]
-    of_other_methods = [row for row in rows if row.method != own_row.method]
+    of_other_methods = [row for row in rows if row.method != row_of_own_method.method]
     return of_other_methods or rows
 
 
-def make_claim(
-    table: PaperTable, own_row: Row, other_row: Row, orderings: Sequence[Ordering], values: Values
-) -> Claim | None:
-    """The claim about `own_row` and `row`; None where the paper's mean has neither ahead."""
+def make_claims(
+    table: PaperTable,
+    own_row: TableRow,
+    other_row: TableRow,
+    orderings: Sequence[Ordering],
+    seed_values_by_cell: SeedValuesByCell,
+) -> list[Claim]:
+    """Make the claims about two rows: one, or two where the paper has each of them ahead in some columns; none where no
+    column has numbers of both that are the paper's own."""
     names = {own_row.name, other_row.name}
-    pairs = [pair for pair in orderings if {pair.better, pair.worse} == names]
-    compared = [pair for pair in pairs if pair.ours is not None]
-    leads = []  # of the own row, in the paper
-    for pair in compared or pairs:
-        leads.append(pair.gap if pair.better == own_row.name else -pair.gap)
-    lead = fmean(leads) if leads else 0.0
-    if lead == 0:
-        return None
-    if lead > 0:
-        better, worse = own_row.name, other_row.name
-    else:
-        better, worse = other_row.name, own_row.name
+    pairs = []
+    for ordering in orderings:
+        is_quoted = bool(names & ordering.column.quoted)
+        if {ordering.better, ordering.worse} == names and not is_quoted:
+            pairs.append(ordering)
+    if not pairs:
+        return []
+    claimed = [pair for pair in pairs if pair.is_claimed]
+    if not claimed:
+        better, worse = name_leading_and_trailing_row(own_row, other_row, pairs)
+        return [Claim(table, better, worse, why=UNCLEAR, is_claimed=False)]
+    compared = [pair for pair in claimed if pair.ours is not None]
     if not compared:
-        return make_untried_claim(table, better, worse, pairs, values)
+        return [
+            make_untried_claim(table, group, seed_values_by_cell)
+            for group in group_by_leader(claimed)
+        ]
+    counted = drop_orderings_with_contradicting_leaders(compared)
+    if not counted:
+        better, worse = name_leading_and_trailing_row(own_row, other_row, compared)
+        return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
+    return [judge_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)]
+
+
+def group_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
+    """Group the columns of two rows by which of them is ahead in the paper."""
+    groups: dict[str, list[Ordering]] = {}
+    for pair in orderings:
+        groups.setdefault(pair.better, []).append(pair)
+    return list(groups.values())
+
+
+def name_leading_and_trailing_row(
+    own_row: TableRow, other_row: TableRow, orderings: Sequence[Ordering]
+) -> LeaderAndOther:
+    """Return the row that is ahead in the paper in the mean over the columns of `orderings`, and the other one."""
+    leads = []  # of the own row
+    for pair in orderings:
+        leads.append(pair.published_gap if pair.better == own_row.name else -pair.published_gap)
+    if fmean(leads) < 0:
+        return LeaderAndOther(other_row.name, own_row.name)
+    return LeaderAndOther(own_row.name, other_row.name)
+
+
+def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> list[Ordering]:
+    """Those of `orderings` whose runs stand for no column with the other row ahead."""
+    leaders: dict[Any, set[str]] = {}
+    for pair in orderings:
+        leaders.setdefault(pair.runs, set()).add(pair.better)
+    return [pair for pair in orderings if len(leaders[pair.runs]) == 1]
+
+
+def judge_claim(
+    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
+) -> Claim:
+    """The claim about two rows, by the columns of `orderings`, which have the same row ahead."""
+    better = orderings[0].better
+    worse = orderings[0].worse
+    sign: Literal[1, -1] = -1 if table.less_is_better else 1
+    results = []
     # Columns with the same runs count once.
-    columns = {pair.runs: table.columns.index(pair.column) for pair in compared}
-    sign = -1 if table.less_is_better else 1
-    gaps = []
-    numbers = set()
-    for column in columns.values():
-        better_run = values[better, column]
-        worse_run = values[worse, column]
-        gaps.append(subtract_by_seed(better_run, worse_run, sign))
-        numbers.add(frozenset({round_values(better_run), round_values(worse_run)}))
-    common_seeds = set(gaps[0]).intersection(*gaps[1:])
-    if not common_seeds:
-        return Claim(table, better, worse, why="no seed was run of all columns", was_run=True)
-    mean = band({seed: fmean(gap[seed] for gap in gaps) for seed in sorted(common_seeds)})
-    differences = tuple(band(gap) for gap in gaps)
-    return Claim(table, better, worse, mean, differences, frozenset(numbers))
+    for pair in {pair.runs: pair for pair in orderings}.values():
+        column = table.columns.index(pair.column)
+        better_run = seed_values_by_cell[better, column]
+        worse_run = seed_values_by_cell[worse, column]
+        numbers = frozenset({round_values_of_run(better_run), round_values_of_run(worse_run)})
+        gaps = compute_lead_by_seed(better_run, worse_run, sign)
+        results.append(Result(numbers, pair.runs, gaps))
+    claim = Claim(table, better, worse, results=tuple(results), orderings=tuple(orderings))
+    ours = compute_band_of_mean_lead(results)
+    if ours is None:
+        return replace(claim, why="no seed was run of all columns", was_run=True)
+    return replace(claim, ours=ours)
+
+
+def compute_band_of_mean_lead(results: Sequence[Result]) -> Band | None:
+    """Compute the band of the mean over results, on the seeds that all of them have; None without such seeds."""
+    seeds = set(results[0].gaps)
+    for result in results:
+        seeds &= set(result.gaps)
+    if not seeds:
+        return None
+    return compute_band(
+        {seed: fmean(result.gaps[seed] for result in results) for seed in sorted(seeds)}
+    )
 
 
 def make_untried_claim(
-    table: PaperTable, better: str, worse: str, pairs: Sequence[Ordering], values: Values
+    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> Claim:
-    """A claim none of whose columns was compared, with the reasons."""
-    reasons = dict.fromkeys(pair.why for pair in pairs if pair.why)
+    """Make a claim none of whose columns was compared, with the reasons. `orderings` have the same row ahead."""
+    better = orderings[0].better
+    worse = orderings[0].worse
+    reasons = dict.fromkeys(pair.why for pair in orderings if pair.why)
     was_run = False
-    for pair in pairs:
+    for pair in orderings:
         column = table.columns.index(pair.column)
-        if values.get((better, column)) and values.get((worse, column)):
+        if seed_values_by_cell.get((better, column)) and seed_values_by_cell.get((worse, column)):
             was_run = True
-    return Claim(table, better, worse, why="; ".join(reasons), was_run=was_run)
+    why = "; ".join(reasons)
+    return Claim(table, better, worse, orderings=tuple(orderings), why=why, was_run=was_run)
 
 
-def subtract_by_seed(
-    better: Mapping[int, float], worse: Mapping[int, float], sign: int
+def compute_lead_by_seed(
+    better_value_by_seed: Mapping[int, float],
+    worse_value_by_seed: Mapping[int, float],
+    sign: Literal[1, -1],
 ) -> dict[int, float]:
-    """How far `better` is ahead, on the seeds that both have."""
-    seeds = sorted(set(better) & set(worse))
-    return {seed: sign * (better[seed] - worse[seed]) for seed in seeds}
+    """How far `better_value_by_seed` is ahead, on the seeds that both have."""
+    seeds = sorted(set(better_value_by_seed) & set(worse_value_by_seed))
+    return {seed: sign * (better_value_by_seed[seed] - worse_value_by_seed[seed]) for seed in seeds}
 
 
-def round_values(values: Mapping[int, float]) -> Numbers:
+def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
     """The numbers of a run, as they are stored: two runs with the same ones are one result."""
-    return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(values.items()))
+    return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 
-def drop_repeated_claims(claims: Iterable[Claim]) -> list[Claim]:
-    """Those that were judged, without the ones whose numbers all stand behind earlier claims: these repeat a result."""
+def count_each_result_once(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims that were judged, each by those of its results that no earlier claim has; without the claims that
+    have none of their own."""
     distinct = []
     known = set[Any]()
     for claim in claims:
-        if claim.outcome in JUDGED and not claim.numbers <= known:
-            distinct.append(claim)
-            known |= claim.numbers
+        if claim.outcome not in JUDGED:
+            continue
+        new_results = []
+        for result in claim.results:
+            if result.numbers not in known and result.runs not in known:
+                new_results.append(result)
+        for result in claim.results:
+            known.update((result.numbers, result.runs))
+        if new_results:
+            ours = compute_band_of_mean_lead(new_results)
+            distinct.append(replace(claim, results=tuple(new_results), ours=ours))
     return distinct

@@ -3,7 +3,9 @@
 A claim of a paper is tried only where both are the same comparison: the same quantity, the same
 setting (clients and how the data are dealt to them, and what a row or a column of the table sets),
 and the same budget (rounds, clients per round, blocks; local epochs where the table sets them).
-What belongs to the scale may differ: data set, network, number of local steps, rates. The paper's
+What belongs to the scale may differ: data set, network, number of local steps, rates. So local
+epochs that a table sets agree if they are as many, or the same share of those that everybody trains
+where nobody sets them: 2 of the digits' 40 for 10 of the paper's 200. The paper's
 side is read from the table's file and the paper's set-up, ours from the plan of the run, so that a
 value that the classroom changes is found.
 """
@@ -15,12 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..methods import METHODS
+from ..methods import Method
+from ..methods.parts.rounds import Iterative
 from ..studies.settings import Plan, Settings, make_plans
 from .cells import TARGET, TableRun, make_paper_point
 from .points import Point
 from .published import PaperTable
 
+OptionValue = Any  # a number, a text or a truth value; None: no such option
 PARTITION_OPTIONS = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")
 BUDGET = ("rounds", "rounds_before", "rounds_after", "per_round", "blocks")
 OF_THE_SCALE = ("model", "server_model", "local_epochs")
@@ -37,7 +41,12 @@ IN_WORDS = {
     "best": "best accuracy over the rounds",
     "numbers to target": "numbers sent until the target is reached",
 }
-ENSEMBLE, SERVER, CLIENT = "the ensemble", "the server's model", "a client's model"
+ENSEMBLE = "the ensemble"
+SERVER = "the server's model"
+CLIENT = "a client's model"
+UNUSED_FIRST_MODELS = (
+    "every client starts from the model that the server sends here, from its own in the paper"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,9 @@ class Conditions:
     def options(self) -> dict[str, Any]:
         """All options, the shared ones first."""
         return {**self.shared, **self.own}
+
+
+ConditionsByRow = Mapping[str, Conditions]
 
 
 class BothConditions(NamedTuple):
@@ -76,19 +88,20 @@ class ComparedOptions(NamedTuple):
     own: list[str]
 
 
-def name_quantity(method: str, measure: str) -> str:
-    """Name what `measure` reads off a run of `method`: "accuracy of the ensemble"."""
-    if measure == "accuracy":
-        if method == "local":
+def name_measured_quantity(method: Method, measure_name: str) -> str:
+    """Name what `measure_name` reads off a run of `method`: "accuracy of the ensemble"."""
+    if measure_name == "accuracy":
+        if method.info.name == "local":
             return f"accuracy of {CLIENT}"
-        if METHODS[method].info.group == "Keep an ensemble":
+        is_one_network = method.info.name == "fusefl" or getattr(method, "distil", False)
+        if method.info.group == "Keep an ensemble" and not is_one_network:
             return f"accuracy of {ENSEMBLE}"
         return f"accuracy of {SERVER}"
-    if measure == "ensemble":
+    if measure_name == "ensemble":
         return f"accuracy of {ENSEMBLE}"
-    if measure.startswith("client "):
+    if measure_name.startswith("client "):
         return f"accuracy of {CLIENT}"
-    return measure
+    return measure_name
 
 
 def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
@@ -98,10 +111,10 @@ def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
     )
 
 
-def find_option(plan: Plan, option: str) -> Any:
+def get_option_value_of_plan(plan: Plan, option_name: str) -> OptionValue:
     """Find the value of an option in a plan, "fusefl.blocks" or "blocks"; None where its method
     has no such option."""
-    plain = option.rpartition(".")[2]
+    plain = option_name.rpartition(".")[2]
     for part in (plan.method, plan.recipe, plan.settings):
         if hasattr(part, plain):
             return getattr(part, plain)
@@ -109,7 +122,7 @@ def find_option(plan: Plan, option: str) -> Any:
 
 
 @functools.cache
-def find_default_epochs(preset: str, dataset: str) -> int:
+def get_default_local_epochs(preset: str, dataset: str) -> int:
     """Local epochs of a scale on a data set, where nobody sets them."""
     return make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
 
@@ -118,9 +131,9 @@ _plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same on
 
 
 def make_plan(point: Point) -> Plan:
-    """The plan of a point's runs, whose seeds make no difference here."""
+    """Make the plan of a point's runs, whose seeds make no difference here."""
     if point.key not in _plans:
-        _plans[point.key] = point.plan(0)
+        _plans[point.key] = point.make_plan_of_seed(0)
     return _plans[point.key]
 
 
@@ -131,14 +144,14 @@ def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
 
 
 def list_partition_options(partition: str) -> list[str]:
-    """The options that say how such a partition is drawn."""
+    """List the options that say how such a partition is drawn."""
     if partition == "natural":
         return ["clients"]
     unused = "alpha" if partition == "classes" else "classes_per_client"
     return [name for name in PARTITION_OPTIONS if name != unused]
 
 
-def list_compared_options(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
+def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
     """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
     of_partition = list_partition_options(plan.settings.partition)
@@ -151,25 +164,26 @@ def list_compared_options(table: PaperTable, run: TableRun, plan: Plan) -> Compa
 
 
 def read_conditions(
-    table: PaperTable, run: TableRun, plan: Plan, quantity: str, dataset: str, epochs: int
+    table: PaperTable, run: TableRun, plan: Plan, quantity: str, dataset: str, local_epochs: int
 ) -> Conditions:
     """Read the conditions of one side from its plan."""
-    names = list_compared_options(table, run, plan)
-    shared = {name: find_option(plan, name) for name in names.shared}
+    names = list_options_that_must_agree(table, run, plan)
+    shared = {name: get_option_value_of_plan(plan, name) for name in names.shared}
     target = dict(table.columns[run.place].values).get(TARGET)
     if target is not None:
         shared[TARGET] = target
-    if has_epochs_in_table(table, run):
-        shared["epochs"] = epochs
+    if has_table_local_epochs(table, run):
+        default = get_default_local_epochs(plan.settings.preset, plan.settings.dataset)
+        shared["epochs"] = f"{local_epochs} (usual: {default})"
     own = {}
     for name in names.own:
-        value = find_option(plan, name)
+        value = get_option_value_of_plan(plan, name)
         if value is not None and value != "":
             own[name.rpartition(".")[2]] = value
     return Conditions(quantity, dataset, shared, own)
 
 
-def has_epochs_in_table(table: PaperTable, run: TableRun) -> bool:
+def has_table_local_epochs(table: PaperTable, run: TableRun) -> bool:
     """Whether the table says how many local epochs there are: then they are a part of the budget."""
     column = dict(table.columns[run.place].values)
     row_settings = table.rows[run.row].settings
@@ -180,12 +194,12 @@ def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
     """Read the conditions of the paper's number and of ours."""
     row = table.rows[run.row]
     plans = make_both_plans(table, run)
-    paper_quantity = table.find_quantity(row.name)
+    paper_quantity = table.get_quantity_name(row.name)
     paper_dataset = table.columns[run.place].dataset
     paper = read_conditions(
         table, run, plans.paper, paper_quantity, paper_dataset, plans.paper.recipe.epochs
     )
-    our_quantity = name_quantity(row.method, table.find_measure(row.name))
+    our_quantity = name_measured_quantity(plans.ours.method, table.get_measure_name(row.name))
     ours = read_conditions(
         table, run, plans.ours, our_quantity, run.dataset, plans.ours.recipe.epochs
     )
@@ -197,13 +211,13 @@ def has_same_epochs(table: PaperTable, run: TableRun) -> bool:
     scale's default."""
     paper, ours = make_both_plans(table, run)
     paper_epochs = paper.recipe.epochs
-    paper_default = find_default_epochs(paper.settings.preset, paper.settings.dataset)
-    our_default = find_default_epochs(ours.settings.preset, ours.settings.dataset)
+    paper_default = get_default_local_epochs(paper.settings.preset, paper.settings.dataset)
+    our_default = get_default_local_epochs(ours.settings.preset, ours.settings.dataset)
     scaled = max(1, round(paper_epochs / paper_default * our_default))
     return ours.recipe.epochs in (paper_epochs, scaled)
 
 
-def find_differences(table: PaperTable, run: TableRun) -> list[str]:
+def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[str]:
     """Find in what our number is of another comparison than the paper's, a text for each
     difference: "rounds = 20 here, 100 in the paper"."""
     paper, ours = read_both_conditions(table, run)
@@ -223,12 +237,19 @@ def find_differences(table: PaperTable, run: TableRun) -> list[str]:
             here = format_option_value(our_value)
             there = format_option_value(paper_value)
             differences.append(f"{name} = {here} here, {there} in the paper")
+    if is_first_model_of_each_client_discarded(make_plan(run.point)):
+        differences.append(UNUSED_FIRST_MODELS)
     return differences
+
+
+def is_first_model_of_each_client_discarded(plan: Plan) -> bool:
+    """Whether each client is to have a first model of its own, and goes on from the server's instead."""
+    return plan.settings.init == "different" and isinstance(plan.method, Iterative)
 
 
 # ------------------------------------------------------------------------------------------------------- in words
 def format_option_value(value: Any) -> str:
-    """A value as it is typed; "none" where there is none."""
+    """Format a value as it is typed; "none" where there is none."""
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -236,48 +257,52 @@ def format_option_value(value: Any) -> str:
     return str(value)
 
 
-def describe_options(values: Mapping[str, Any], not_given: Sequence[str] = ()) -> str:
+def format_option_values(
+    value_by_option: Mapping[str, Any], options_not_given: Sequence[str] = ()
+) -> str:
     """'clients = 20, alpha = 0.1'; without options that do nothing, and without the partition
     where α or the number of classes implies it.
 
-    not_given: options that the paper does not name
+    options_not_given: options that the paper does not name
     """
-    implied_partition = "classes" if "classes_per_client" in values else "dirichlet"
+    implied_partition = "classes" if "classes_per_client" in value_by_option else "dirichlet"
     left_out = {**UNUSED, "partition": implied_partition}
     texts = []
-    for name, value in values.items():
+    for name, value in value_by_option.items():
         if left_out.get(name, "") == value:
             continue
         text = f"{name} = {format_option_value(value)}"
-        if name in not_given:
+        if name in options_not_given:
             text += " (not given)"
         texts.append(text)
     return ", ".join(texts)
 
 
-def describe_conditions(
-    rows: Sequence[str],
-    columns: Sequence[Mapping[str, Conditions]],
-    quantity: str,
-    not_given: Sequence[str] = (),
+def describe_conditions_of_rows(
+    row_names: Sequence[str],
+    conditions_of_columns: Sequence[ConditionsByRow],
+    options_not_given_by_row: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Describe what rows are compared by: 'accuracy on cifar10 (alpha = 0.01; alpha = 0.1); with
     clients = 20; NN: rounds = 500; Linear: rounds = 500'.
 
-    columns: for each column the conditions of all `rows`
-    not_given: options that the paper does not name
+    conditions_of_columns: for each column the conditions of all `row_names`
+    options_not_given_by_row: for each row the options that the paper does not name
     """
-    constant = find_constant_options(rows, columns)
-    texts = [
-        f"{IN_WORDS.get(quantity, quantity)} on {describe_datasets(rows[0], columns, constant)}"
-    ]
-    constant_text = describe_options(constant, not_given)
+    options_not_given_by_row = options_not_given_by_row or {}
+    constant = find_options_constant_over_columns(row_names, conditions_of_columns)
+    quantities = {row: conditions_of_columns[0][row].quantity for row in row_names}
+    datasets_text = describe_datasets_with_varied_options(
+        row_names[0], conditions_of_columns, constant
+    )
+    texts = [f"{describe_quantities(quantities)} on {datasets_text}"]
+    constant_text = format_option_values(constant, options_not_given_by_row.get(row_names[0], ()))
     if constant_text:
         texts.append(f"with {constant_text}")
-    for row in rows:
+    for row in row_names:
         own_texts = []
-        for column in columns:
-            text = describe_options(column[row].own, not_given)
+        for column in conditions_of_columns:
+            text = format_option_values(column[row].own, options_not_given_by_row.get(row, ()))
             if text and text not in own_texts:
                 own_texts.append(text)
         if own_texts:
@@ -285,13 +310,26 @@ def describe_conditions(
     return "; ".join(texts)
 
 
-def find_constant_options(
-    rows: Sequence[str], columns: Sequence[Mapping[str, Conditions]]
+def describe_quantities(quantity_by_row: Mapping[str, str]) -> str:
+    """'accuracy' of all rows, or 'accuracy (FENS) and best accuracy over the rounds (FedAdam)'.
+
+    quantity_by_row: by row
+    """
+    rows_of: dict[str, list[str]] = {}
+    for row, quantity in quantity_by_row.items():
+        rows_of.setdefault(IN_WORDS.get(quantity, quantity), []).append(row)
+    if len(rows_of) == 1:
+        return next(iter(rows_of))
+    return " and ".join(f"{words} ({', '.join(rows)})" for words, rows in rows_of.items())
+
+
+def find_options_constant_over_columns(
+    row_names: Sequence[str], conditions_of_columns: Sequence[ConditionsByRow]
 ) -> dict[str, Any]:
     """Find the shared options that have the same value in all columns."""
-    constant = dict(columns[0][rows[0]].shared)
-    for column in columns:
-        for row in rows:
+    constant = dict(conditions_of_columns[0][row_names[0]].shared)
+    for column in conditions_of_columns:
+        for row in row_names:
             shared = column[row].shared
             for name in list(constant):
                 if name not in shared or shared[name] != constant[name]:
@@ -299,15 +337,17 @@ def find_constant_options(
     return constant
 
 
-def describe_datasets(
-    row: str, columns: Sequence[Mapping[str, Conditions]], constant: Mapping[str, Any]
+def describe_datasets_with_varied_options(
+    row_name: str,
+    conditions_of_columns: Sequence[ConditionsByRow],
+    constant_options: Mapping[str, Any],
 ) -> str:
     """'cifar10 (alpha = 0.01; alpha = 0.1), mnist': each data set with what its columns vary."""
     settings_of: dict[str, list[str]] = {}
-    for column in columns:
-        conditions = column[row]
-        varied = {k: v for k, v in conditions.shared.items() if k not in constant}
-        text = describe_options(varied)
+    for column in conditions_of_columns:
+        conditions = column[row_name]
+        varied = {k: v for k, v in conditions.shared.items() if k not in constant_options}
+        text = format_option_values(varied)
         if "init" in varied:
             text = f"init = {varied['init']}"
         settings = settings_of.setdefault(conditions.dataset, [])

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from ..methods import NetworkModel
+    from ..methods.fens.model import FensModel
     from ..studies.outcome import Outcome
 
 NumbersByName = dict[str, float]
@@ -27,16 +29,20 @@ def measure_linear_probes(outcome: Outcome) -> NumbersByName:
     (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
     client's first layer or block.
     """
-    from ..labs.fusefl.probes import compute_block_outputs, compute_layer_outputs, probe_layers
+    from ..labs.fusefl.probes import (
+        compute_block_outputs,
+        compute_layer_outputs,
+        probe_features_of_layers,
+    )
 
     data = outcome.settings.data()
-    network = outcome.model.module
+    network = cast("NetworkModel", outcome.model).module
     outputs = compute_block_outputs if outcome.options["blocks"] > 1 else compute_layer_outputs
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)
     features = outputs(network, data.x_train)
     features_test = outputs(network, data.x_test)
-    layers = list(probe_layers(features, features_test, train, test))
+    layers = list(probe_features_of_layers(features, features_test, train, test))
     first_clients, _ = layers[0]
     top_clients, top_mean = layers[-1]
     return {
@@ -48,16 +54,16 @@ def measure_linear_probes(outcome: Outcome) -> NumbersByName:
 
 def measure_random_cue_accuracy(outcome: Outcome) -> NumbersByName:
     """FuseFL: accuracy on test images with a cue that is drawn at random."""
-    from ..labs.fusefl.cue import make_test_sets
+    from ..labs.fusefl.cue import make_test_sets_by_cue
 
     settings = outcome.settings
     data = settings.data()
-    tests = make_test_sets(data, settings.tint, settings.seed, settings.cue)
+    tests = make_test_sets_by_cue(data, settings.tint, settings.seed, settings.cue)
     predictions = outcome.predict(tests["untied"])
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
-def measure_loudness(outcome: Outcome) -> NumbersByName:
+def measure_largest_client_logits(outcome: Outcome) -> NumbersByName:
     """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients
     hold one class alone (`lonely`), and the share of the images that get the same answer from the
     mean of logits (`same`).
@@ -74,10 +80,10 @@ def measure_loudness(outcome: Outcome) -> NumbersByName:
     }
 
 
-def measure_trust(outcome: Outcome) -> NumbersByName:
+def measure_fens_weights(outcome: Outcome) -> NumbersByName:
     """FENS: the share of weights `below` zero; for how many classes the client with the largest
     weight holds most samples (`owners`); which share of the commonest single digit the clients hold
-    that have it `alone`, and the weight that they get for it (`theirs`), 0 where there are none."""
+    that have it `alone`, and the weight that they get for it (`theirs`), 0 if there are none."""
     from ..labs.fens.trust import compare_weights_with_counts
 
     counts = np.asarray(outcome.label_counts)
@@ -96,9 +102,10 @@ def measure_trust(outcome: Outcome) -> NumbersByName:
     }
 
 
-def compute_client_logits(outcome: Outcome, x: Tensor) -> Tensor:
+def compute_client_logits(outcome: Outcome, images: Tensor) -> Tensor:
     """FENS: the logits of each client's network, [N, M, C], in double precision."""
-    return outcome.model.experts(x.to(outcome.settings.device)).double().cpu()
+    model = cast("FensModel", outcome.model)
+    return model.experts(images.to(outcome.settings.device)).double().cpu()
 
 
 def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
@@ -174,20 +181,20 @@ def count_client_samples(client: int, label: int, seed: int) -> int:
     return int(counts[client, label])
 
 
-def count_test_samples(dataset: str, label: int = -1) -> int:
-    """Count the test samples of a class in a data set; -1: of all classes."""
+def count_test_samples(dataset: str, label: int | None = None) -> int:
+    """Count the test samples of a class in a data set; None: of all classes."""
     from ..data import load
 
     labels = load(dataset).y_test
-    return len(labels) if label < 0 else int((labels == label).sum())
+    return len(labels) if label is None else int((labels == label).sum())
 
 
-def compute_share_deviation(share: float, count: int) -> float:
-    """The standard deviation, in points, of the share that is right among `count` samples."""
-    return 100 * (share * (1 - share) / count) ** 0.5
+def compute_standard_deviation_of_share(share_right: float, sample_count: int) -> float:
+    """Compute the standard deviation, in points, of the share that is right among `sample_count` samples."""
+    return 100 * (share_right * (1 - share_right) / sample_count) ** 0.5
 
 
-def find_best_member(outcome: Outcome) -> NumbersByName:
+def measure_best_member_accuracy(outcome: Outcome) -> NumbersByName:
     """FENS: test accuracy of the best `member` alone."""
     report: Any = outcome.report
     return {"member": max(report.member_accuracy)}
@@ -197,10 +204,10 @@ def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
     """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
     consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
     before a head is copied, mean of the last four rounds."""
-    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent
+    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
 
     report: Any = outcome.report
-    samples = measure_dissent(outcome)
+    samples = measure_dissent_on_test_samples(outcome)
     least, _, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
@@ -211,33 +218,39 @@ def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
     run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
     `middle` and `most` dissent.
     """
-    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent
-    from ..labs.fedet.votes import compute_consensus_accuracy, get_voting_rule, vote_on_test_samples
+    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
+    from ..labs.fedet.votes import (
+        compute_consensus_accuracy,
+        compute_consensus_on_test_samples,
+        get_weighting_and_temperature,
+    )
 
     rules = {
         "paper": ("softmax", 1.0),
-        "own": get_voting_rule(outcome.options),
+        "own": get_weighting_and_temperature(outcome.options),
         "equal": ("uniform", 1.0),
     }
     shares = {}
     for name, rule in rules.items():
-        shares[name] = compute_consensus_accuracy(*vote_on_test_samples(outcome, *rule))
-    samples = measure_dissent(outcome)
+        shares[name] = compute_consensus_accuracy(
+            *compute_consensus_on_test_samples(outcome, *rule)
+        )
+    samples = measure_dissent_on_test_samples(outcome)
     least, middle, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     return {**shares, "least": least, "middle": middle, "most": most}
 
 
-def measure_copied_images(outcome: Outcome) -> NumbersByName:
+def measure_shares_of_copied_images(outcome: Outcome) -> NumbersByName:
     """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel,
     and which share is `near`: nearer to one of the client's images than these are to each other.
     """
-    from ..labs.distilled.sent_images import attack_sent_images
+    from ..labs.distilled.sent_images import find_nearest_images_of_all_clients
 
-    attacks = attack_sent_images(outcome)
+    attacks = find_nearest_images_of_all_clients(outcome)
     sent = sum(len(neighbours.labels) for neighbours in attacks)
     copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
-    close_images = sum(neighbours.close_images for neighbours in attacks)
-    return {"own": copies / sent, "near": close_images / sent}
+    close_image_count = sum(neighbours.close_image_count for neighbours in attacks)
+    return {"own": copies / sent, "near": close_image_count / sent}
 
 
 def measure_memorised_share(outcome: Outcome) -> NumbersByName:
@@ -248,10 +261,11 @@ def measure_memorised_share(outcome: Outcome) -> NumbersByName:
 
 
 @cache
-def count_tables_where_large_gaps_agree_more(among: str) -> float:
-    """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives
-    their number): in how many the half of the orderings with the larger published gaps agrees more
-    often than the other half.
+def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) -> int:
+    """Count the papers' tables with ten orderings or more that were tried.
+
+    counted: "tables": all of them;   "more": those where the half of the orderings with the larger
+        published gaps agrees more often than the other half
     """
     from .published import TABLES, TRIED
     from .reproduction import reproduce
@@ -262,18 +276,18 @@ def count_tables_where_large_gaps_agree_more(among: str) -> float:
         pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
         if len(pairs) < 10:
             continue
-        border = median(pair.gap for pair in pairs)
-        large = [pair.verdict == "agrees" for pair in pairs if pair.gap > border]
-        small = [pair.verdict == "agrees" for pair in pairs if pair.gap <= border]
+        border = median(pair.published_gap for pair in pairs)
+        large = [pair.verdict == "agrees" for pair in pairs if pair.published_gap > border]
+        small = [pair.verdict == "agrees" for pair in pairs if pair.published_gap <= border]
         tables += 1
         if fmean(large) > fmean(small):
             agrees_more += 1
-    return {"tables": tables, "more": agrees_more}[among]
+    return {"tables": tables, "more": agrees_more}[counted]
 
 
 @cache
-def count_paper_claims(outcome: str) -> int:
-    """How many claims of the papers' tables come out so (`claims.OUTCOMES`), each result once.
+def count_paper_claims_with_outcome(claim_outcome: str) -> int:
+    """Count the claims of the papers' tables with an outcome of `claims.OUTCOMES`, each result once.
 
     "all": how many there are;   "counted": how many count
     """
@@ -284,25 +298,25 @@ def count_paper_claims(outcome: str) -> int:
         **tables.outcome_counts,
         "all": len(tables.claims),
         "counted": len(tables.distinct_claims),
-    }[outcome]
+    }[claim_outcome]
 
 
 # By their names in the files of figures, which are also the columns of the stored rows.
 MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
     "probes": measure_linear_probes,
     "confused": measure_random_cue_accuracy,
-    "shouting": measure_loudness,
-    "trusted": measure_trust,
+    "shouting": measure_largest_client_logits,
+    "trusted": measure_fens_weights,
     "threes": measure_client_b_on_threes,
     "eights": measure_client_h_on_eights,
-    "best": find_best_member,
+    "best": measure_best_member_accuracy,
     "members": measure_member_accuracies,
     "voted": measure_vote_accuracies,
-    "shown": measure_copied_images,
+    "shown": measure_shares_of_copied_images,
     "by_heart": measure_memorised_share,
     "count_held": count_client_samples,
-    "spread_of_share": compute_share_deviation,
-    "tables_where_large_gaps_agree_more": count_tables_where_large_gaps_agree_more,
-    "claims_of_the_papers": count_paper_claims,
+    "spread_of_share": compute_standard_deviation_of_share,
+    "tables_where_large_gaps_agree_more": count_tables_with_ten_tried_orderings,
+    "claims_of_the_papers": count_paper_claims_with_outcome,
     "count_test_samples": count_test_samples,
 }

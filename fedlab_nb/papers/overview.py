@@ -16,14 +16,14 @@ from ..data import Description
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
-from ..studies.cost import estimate_seconds
+from ..studies.cost import estimate_seconds_of_runs
 from ..studies.grid import Study
 from ..studies.settings import RECIPE_FIELDS, Plan, Settings, make_plans, make_shared_recipe
-from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_value
+from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_setting_value
 from ..studies.store import Store, list_entries
 from ..studies.text_tables import Grid, Printable
 from ..training.recipe import OFF
-from .published import list_missing_items
+from .published import list_table_items_not_run
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
@@ -63,7 +63,8 @@ class Overview(Printable):
             for name, line in method_lines.items():
                 lines[f"{method}.{name}" if name else method] = line
         return [
-            OverviewRow(name, format_value(line.value), line.source) for name, line in lines.items()
+            OverviewRow(name, format_setting_value(line.value), line.source)
+            for name, line in lines.items()
         ]
 
     def parts(self) -> list[str | Grid]:
@@ -95,14 +96,16 @@ def plan(
     given = dict(settings)
     if given.get("model") == "auto":
         del given["model"]
-    applied = setup.apply_rows(chosen.dataset, chosen.alpha, data_info.input_shape)
+    applied = setup.apply_rows_for_dataset_and_alpha(
+        chosen.dataset, chosen.alpha, data_info.input_shape
+    )
     shared = {
         **make_federation_lines(chosen, applied, given, data_info),
         **make_model_lines(plans, applied, given),
         **make_recipe_lines(plans, applied, given, data_info),
     }
-    own = {plan.name: make_method_lines(plan, applied, given) for plan in plans}
-    notes = [*setup.missing, *list_missing_items(preset)]
+    own = {plan.method_name: make_method_lines(plan, applied, given) for plan in plans}
+    notes = [*setup.missing, *list_table_items_not_run(preset)]
     if setup.datasets and chosen.dataset not in setup.datasets:
         first = setup.block.shared["dataset"].value
         notes.insert(
@@ -113,21 +116,24 @@ def plan(
     return Overview(preset, setup.title, shared, own, tuple(notes), tuple(plans))
 
 
+LineBySetting = dict[str, Line]  # {name of a setting: its value and where this comes from}
+
+
 def make_federation_lines(
-    settings: Settings, setup: Setup, given: Mapping[str, Any], data_info: Description
-) -> dict[str, Line]:
+    settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+) -> LineBySetting:
     """Make the lines of data and partition. Settings that have their default and that neither a
     person nor the set-up gave are left out, but for the main ones.
 
-    given: what a person set
+    given_settings: what a person set
     """
     lines: dict[str, Line] = {}
     for field in dataclasses.fields(Settings):
         name = field.name
         value = getattr(settings, name)
-        is_named = name in given or name in setup.block.shared or name in ALWAYS
+        is_named = name in given_settings or name in setup.block.shared or name in ALWAYS
         if name not in NEVER and (is_named or value != field.default):
-            lines[name] = Line(value, find_source(name, setup, given))
+            lines[name] = Line(value, describe_source_of_value(name, setup, given_settings))
     if settings.partition == "natural":  # whatever the paper has: the data name their clients
         for name in ("partition", "clients"):
             lines[name] = Line(getattr(settings, name), "the data's own clients")
@@ -143,41 +149,45 @@ def make_federation_lines(
     }
 
 
-def find_source(
-    name: str, setup: Setup, given: Mapping[str, Any], method: str = "", kind: str = ""
+def describe_source_of_value(
+    setting_name: str,
+    setup: Setup,
+    given_settings: Mapping[str, Any],
+    method: str = "",
+    source_word: str = "",
 ) -> str:
     """Say where the value of a setting comes from.
 
-    kind: the word under which the classroom's file has its source; "": the name
+    source_word: the word under which the classroom's file has its source; "": the name
     """
-    if name in given:
+    if setting_name in given_settings:
         return GIVEN
-    line = setup.select_lines([name], method).get(name)
+    line = setup.select_declared_lines([setting_name], method).get(setting_name)
     if line is not None:
         return line.source
     if setup.name == CLASSROOM:
-        return setup.words.get(kind or name, "classroom")
+        return setup.words.get(source_word or setting_name, "classroom")
     return "not given: classroom"
 
 
 def make_model_lines(
-    plans: Sequence[Plan], setup: Setup, given: Mapping[str, Any]
-) -> dict[str, Line]:
+    plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any]
+) -> LineBySetting:
     """Make the lines of the clients' networks: one, or two where methods that need one architecture
     have another."""
     lines: dict[str, Line] = {}
     for plan in plans:
         needs_one = "one architecture" in plan.method.info.needs
         name = "model"
-        if needs_one and "one_model" in setup.block.shared and "model" not in given:
+        if needs_one and "one_model" in setup.block.shared and "model" not in given_settings:
             name = "one_model"
         has_feature_rows = len(plan.architectures[0][1]) != 3
-        if "model" in given:
+        if "model" in given_settings:
             source = GIVEN
         elif has_feature_rows and setup.name != CLASSROOM:
             source = "the paper has no feature rows: classroom"
         else:
-            source = find_source(name, setup, given)
+            source = describe_source_of_value(name, setup, given_settings)
         lines.setdefault(name, Line(describe_architectures(plan), source))
     return {name: lines[name] for name in ("model", "one_model") if name in lines}
 
@@ -195,11 +205,11 @@ def describe_architectures(plan: Plan) -> str:
 
 
 def make_recipe_lines(
-    plans: Sequence[Plan], setup: Setup, given: Mapping[str, Any], data_info: Description
-) -> dict[str, Line]:
+    plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+) -> LineBySetting:
     """Make the lines of the recipe that the clients of all methods share; what a method has of its
     own is among its own lines."""
-    has_convolutions = any(MODELS[name].needs for name, *_ in plans[0].architectures)
+    has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)
     recipe = make_shared_recipe(plans[0].settings, setup, data_info, has_convolutions)
     unused = {**OFF, "augmentation": recipe.augmentation}  # `transform` says it
     if recipe.schedule == "constant":
@@ -207,35 +217,37 @@ def make_recipe_lines(
     lines = {}
     for name in RECIPE_FIELDS:
         value = getattr(recipe, name)
-        is_named = name in given or name in setup.block.shared
+        is_named = name in given_settings or name in setup.block.shared
         if is_named or unused.get(name) != value:
-            lines[name] = Line(value, find_source(name, setup, given, kind="recipe"))
+            lines[name] = Line(
+                value, describe_source_of_value(name, setup, given_settings, source_word="recipe")
+            )
     return lines
 
 
-def make_method_lines(plan: Plan, setup: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
+def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any]) -> LineBySetting:
     """Make the lines of a method's own settings: where the paper has it, what it or the person
     gives, and what the rest is."""
-    name = plan.name
+    name = plan.method_name
     knobs = [knob.name for knob in plan.method.fields()]
     source = setup.block.sources.get(name)
     if not source and setup.name == CLASSROOM:
         source = plan.method.info.paper
     elif not source:
         source = "not in this paper: the same clients"
-    lines = {"": Line(plan.label, source)}
+    lines = {"": Line(plan.method_label, source)}
     recipe_names = [field for field in RECIPE_FIELDS if field not in knobs]
-    for field, line in setup.select_lines(
+    for field, line in setup.select_declared_lines(
         recipe_names, name
     ).items():  # what the set-up gives it alone
-        field_source = GIVEN if field in given else line.source
+        field_source = GIVEN if field in given_settings else line.source
         lines[field] = Line(getattr(plan.recipe, field), field_source)
     for knob in knobs:
         is_of_recipe = knob in RECIPE_FIELDS
-        if f"{name}.{knob}" in given or (knob in given and not is_of_recipe):
+        if f"{name}.{knob}" in given_settings or (knob in given_settings and not is_of_recipe):
             knob_source = GIVEN
         else:
-            knob_source = find_source(knob, setup, {}, name, kind="method")
+            knob_source = describe_source_of_value(knob, setup, {}, name, source_word="method")
         lines[knob] = Line(getattr(plan.method, knob), knob_source)
     return lines
 
@@ -272,8 +284,8 @@ def estimate_study(study: Study) -> Estimate:
     large the rest will be."""
     store = Store("runs")
     plans = [cell.plan for cell in study.cells()]
-    missing = [plan for plan in plans if not store.has(plan.make_run_key())]
+    missing = [plan for plan in plans if not store.has(plan.hash_settings_of_run())]
     sizes = [entry.bytes for entry in list_entries() if entry.kind == "runs"]
     size = fmean(sizes or [TYPICAL_BYTES])
     remembered = len(plans) - len(missing)
-    return Estimate(len(plans), remembered, estimate_seconds(missing), size * len(missing))
+    return Estimate(len(plans), remembered, estimate_seconds_of_runs(missing), size * len(missing))

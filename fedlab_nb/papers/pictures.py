@@ -18,23 +18,24 @@ from ..plots.style import (
     QUIET,
     SECOND,
     Picture,
+    add_legend,
     draw_level_line,
     drawing,
     dress,
-    legend,
 )
 from ..plots.words import build_table
-from .claims import JUDGED, OUTCOMES, Claim
+from .claims import JUDGED, OUTCOMES, Claim, ClaimKey, ClaimOutcome
 from .published import PAPERS, TRIED, Ordering, describe_verdicts
 
 if TYPE_CHECKING:
     from .all_tables import PaperTables
     from .reproduction import Reproduction
 
+PlotStyle = dict[str, Any]  # keyword arguments of Axes.plot
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 # Of claims; the signs differ, so that no colour is needed to tell them apart.
-FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white", "white"), strict=True))
-SIGNS = dict(zip(OUTCOMES, "sDox^.", strict=True))
+FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, QUIET, "white", "white"), strict=True))
+SIGNS = dict(zip(OUTCOMES, "sDox_^.", strict=True))
 NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
 LARGE_SIGN = 5.4  # points
 SMALL_SIGN = 2.8
@@ -62,8 +63,8 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
         for verdict in reversed(TRIED):
             dots = [ordering for ordering in tried if ordering.verdict == verdict]
             ax.plot(
-                [ordering.gap for ordering in dots],
-                [scale * get_lead(ordering) for ordering in dots],
+                [ordering.published_gap for ordering in dots],
+                [scale * compute_our_mean_lead(ordering) for ordering in dots],
                 "o",
                 color=HUES[verdict],
                 ms=4.5,
@@ -72,7 +73,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
                 label=f"{verdict} ({len(dots)})",
             )
         draw_level_line(ax, 0)
-        legend(ax, loc="best")
+        add_legend(ax, loc="best")
     rows = []
     for ordering in tried:
         rows.append(
@@ -80,8 +81,8 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
                 ordering.column.dataset,
                 ordering.column.setting,
                 f"{ordering.better} over {ordering.worse}",
-                f"{ordering.gap:g}",
-                f"{scale * get_lead(ordering):.1f}",
+                f"{ordering.published_gap:g}",
+                f"{scale * compute_our_mean_lead(ordering):.1f}",
                 ordering.verdict,
             )
         )
@@ -94,7 +95,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
     )
 
 
-def get_lead(ordering: Ordering) -> float:
+def compute_our_mean_lead(ordering: Ordering) -> float:
     """How far the method that is better in the paper is ahead here, in the mean over seeds."""
     assert ordering.ours is not None  # its verdict is one of TRIED
     return ordering.ours.mean
@@ -109,9 +110,9 @@ def plot_claims(tables: PaperTables) -> Picture:
     columns: dict[str, list[Reproduction]] = {paper: [] for paper in PAPERS}
     for reproduction in tables.tables:
         if reproduction.claims:
-            columns[find_paper(reproduction)].append(reproduction)
+            columns[get_paper_key(reproduction)].append(reproduction)
     most = max(len(column) for column in columns.values())
-    distinct = {id(claim) for claim in tables.distinct_claims}
+    distinct = {claim.key for claim in tables.distinct_claims}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
         for number, (paper, column) in enumerate(columns.items()):
             left = number * WIDE
@@ -127,30 +128,35 @@ def plot_claims(tables: PaperTables) -> Picture:
     rows = []
     for column in columns.values():
         for reproduction in column:
-            item = f"{PAPERS[find_paper(reproduction)]}, {reproduction.table.item}"
+            item = f"{PAPERS[get_paper_key(reproduction)]}, {reproduction.table.item}"
             for claim in reproduction.claims:
-                order = f"{claim.better} over {claim.worse}"
+                relation = "over" if claim.is_claimed else "beside"
+                order = f"{claim.better} {relation} {claim.worse}"
                 rows.append((item, order, claim.outcome, reproduction.describe_claim(claim)))
     table = build_table("table | claim | here | what is compared", rows)
     title = "A sign for each claim of the five papers, a row a table"
     return describe_picture(figure, title, "", tables.sentence, table)
 
 
-def find_paper(reproduction: Reproduction) -> str:
-    """The paper of a table, as in PAPERS: "fens" of "fens:1"."""
+def get_paper_key(reproduction: Reproduction) -> str:
+    """Return the paper of a table, as in PAPERS: "fens" of "fens:1"."""
     return reproduction.table.name.split(":")[0]
 
 
 def draw_claim_signs(
-    ax: Axes, left: float, y: float, claims: Sequence[Claim], distinct: Collection[int]
+    ax: Axes,
+    left: float,
+    y: float,
+    claims: Sequence[Claim],
+    keys_of_distinct_claims: Collection[ClaimKey],
 ) -> None:
     """Draw a row of signs from `left` on, in the order of OUTCOMES.
 
-    distinct: ids of the claims that repeat no earlier one
+    keys_of_distinct_claims: keys of the claims that have a result of their own
     """
     ordered = sorted(claims, key=lambda claim: OUTCOMES.index(claim.outcome))
     for place, claim in enumerate(ordered):
-        is_repeated = claim.outcome in JUDGED and id(claim) not in distinct
+        is_repeated = claim.outcome in JUDGED and claim.key not in keys_of_distinct_claims
         size = SMALL_SIGN if is_repeated else LARGE_SIGN
         style = choose_sign_style(claim.outcome)
         ax.plot(left + place, y, SIGNS[claim.outcome], ms=size, **style)
@@ -164,16 +170,16 @@ def add_sign_legend(ax: Axes, counts: Mapping[str, int]) -> None:
         ax.plot([], [], SIGNS[outcome], ms=LARGE_SIGN, label=label, ls="", **style)
     label = "small: numbers of a claim above"
     ax.plot([], [], "s", ms=SMALL_SIGN, label=label, ls="", **choose_sign_style(OUTCOMES[0]))
-    legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
+    add_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
 
 
-def choose_sign_style(outcome: str) -> dict[str, Any]:
+def choose_sign_style(claim_outcome: ClaimOutcome) -> PlotStyle:
     """Colour and edge of a claim's sign."""
-    fill = FILLS[outcome]
+    fill = FILLS[claim_outcome]
     edges = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}
     widths = {"reversed": 1.6, "mixed": 1.2}
     return {
         "color": fill,
-        "mec": edges.get(outcome, fill),
-        "mew": widths.get(outcome, 0.6),
+        "mec": edges.get(claim_outcome, fill),
+        "mew": widths.get(claim_outcome, 0.6),
     }

@@ -30,10 +30,13 @@ from ..studies.engine import run_cells
 from ..studies.grid import Cell
 from ..studies.outcome import Outcome
 from ..studies.settings import Plan, Settings, make_plans
-from ..studies.stored_rows import Row, make_row_key, read_stored_rows
+from ..studies.stored_rows import StoredRow, make_unique_row_key, read_stored_rows
 
 COMMAND = "python -m fedlab_nb.papers.declared"
-COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
+RowValues = dict[str, Any]  # {column of a row: its value}
+# {column of a row: what reads its value off a run}
+ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
+COLUMNS: ReaderByColumn = {
     "accuracy": lambda outcome: outcome.accuracy,
     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
 }
@@ -54,35 +57,35 @@ class Point:
     at: Mapping[str, Any]
     settings: Settings
     seeds: Sequence[int]
-    columns: Mapping[str, Callable[[Outcome], Any]] = field(default_factory=dict)
+    columns: ReaderByColumn = field(default_factory=dict)
     watched: Mapping[str, Any] | None = None
 
-    def plan(self, seed: int) -> Plan:
-        """The plan of the run of one seed."""
+    def make_plan_of_seed(self, seed: int) -> Plan:
+        """Make the plan of the run of one seed."""
         (plan,) = make_plans(replace(self.settings, seed=seed), [self.method])
         return plan
 
     @cached_property
     def cells(self) -> list[Cell]:
         """The runs, one a seed."""
-        return [Cell(self.plan(seed), self.at) for seed in self.seeds]
+        return [Cell(self.make_plan_of_seed(seed), self.at) for seed in self.seeds]
 
     @cached_property
     def key(self) -> str:
         """What tells its row from the others of its study."""
-        return make_row_key({"runs": self.runs, "method": self.method, "at": self.at})
+        return make_unique_row_key({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
         """What a row of this point is made with today: the clients' model and recipe, and the method's options."""
         if self.watched is not None:
             return self.watched
-        plan = self.plan(self.seeds[0])
-        options: dict[str, Any] = {"model": plan.model}
+        plan = self.make_plan_of_seed(self.seeds[0])
+        options: dict[str, Any] = {"model": plan.client_model}
         for name, value in asdict(plan.recipe).items():
             options[f"recipe.{name}"] = value
         for name, value in asdict(plan.method).items():  # type: ignore[call-overload]
-            options[f"{plan.name}.{name}"] = value
+            options[f"{plan.method_name}.{name}"] = value
         return json.loads(json.dumps(options))  # tuples become lists, as in a stored row
 
     @cached_property
@@ -94,7 +97,7 @@ class Point:
                 digests.append(describe(value).digest)
         return "+".join(digest for digest in digests if digest)
 
-    def is_current(self, row: Row | None) -> bool:
+    def is_current_row(self, row: StoredRow | None) -> bool:
         """Whether a stored row is of this point, whole, and made with today's data and today's
         values of the options that it has."""
         if row is None or row["seeds"] != list(self.seeds):
@@ -105,46 +108,54 @@ class Point:
         return is_whole and row["made"].items() <= self.options.items()
 
 
-def compute_rows(
+def compute_point_rows(
     points: Sequence[Point],
     decimals: int | None = None,
-    on_finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
+    on_run_finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: (
+        None
+    ),
     **run_options: Any,
-) -> Iterator[tuple[Point, Row]]:
+) -> Iterator[tuple[Point, StoredRow]]:
     """Compute the runs of points; yields each point with its row as soon as all its runs are there.
     A run that failed has None in each column, and the row says why.
 
     decimals: of a number that is not whole; None: all of them
-    on_finished: called with each run's cell, its outcome (None if it failed) and its error ("")
+    on_run_finished: called with each run's cell, its outcome (None if it failed) and its error ("")
     run_options: workers, cache and so on, as `run_cells` takes them
     """
     point_of = {id(cell): point for point in points for cell in point.cells}
     errors: dict[str, list[str]] = {point.key: [] for point in points}
     values: dict[str, dict[int, dict[str, Any]]] = {point.key: {} for point in points}
-    for cell, outcome, error in run_cells(sort_by_clients(points), **run_options):
-        on_finished(cell, outcome, error)
+    for cell, outcome, error in run_cells(
+        list_cells_grouped_by_trained_clients(points), **run_options
+    ):
+        on_run_finished(cell, outcome, error)
         point = point_of[id(cell)]
         if error:
             errors[point.key].append(error)
-        values[point.key][cell.seed] = read_columns(point, outcome, decimals)
+        values[point.key][cell.seed] = read_row_values(point, outcome, decimals)
         if len(values[point.key]) == len(point.seeds):
-            yield point, make_row(point, values[point.key], errors[point.key])
+            yield point, make_stored_row(point, values[point.key], errors[point.key])
 
 
-def read_columns(point: Point, outcome: Outcome | None, decimals: int | None) -> dict[str, Any]:
+def read_row_values(point: Point, outcome: Outcome | None, decimals: int | None) -> RowValues:
     """Read the columns of a row off one run; None in each if it failed."""
     if outcome is None:
         return dict.fromkeys(point.columns)
-    return {name: round_value(read(outcome), decimals) for name, read in point.columns.items()}
+    return {
+        name: round_unless_whole(read(outcome), decimals) for name, read in point.columns.items()
+    }
 
 
-def make_row(point: Point, values: Mapping[int, Mapping[str, Any]], errors: Sequence[str]) -> Row:
+def make_stored_row(
+    point: Point, values_by_seed: Mapping[int, Mapping[str, Any]], error_messages: Sequence[str]
+) -> StoredRow:
     """Make the row of a point.
 
-    values: by seed and column
-    errors: of its runs, in the order in which they ended
+    values_by_seed: by seed and column
+    error_messages: of its runs, in the order in which they ended
     """
-    row: Row = {
+    row: StoredRow = {
         "runs": point.runs,
         "method": point.method,
         "at": dict(point.at),
@@ -154,22 +165,22 @@ def make_row(point: Point, values: Mapping[int, Mapping[str, Any]], errors: Sequ
         "on": describe_machine(),
     }
     for name in point.columns:
-        row[name] = [values[seed][name] for seed in point.seeds]
-    if errors:
-        row["failed"] = errors[0]
+        row[name] = [values_by_seed[seed][name] for seed in point.seeds]
+    if error_messages:
+        row["failed"] = error_messages[0]
     return row
 
 
-def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
+def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[Cell]:
     """List the runs of all points; those that begin with the same trained clients stand together."""
     groups: dict[str, list[Cell]] = {}
     for point in points:
         for cell in point.cells:
-            groups.setdefault(cell.plan.make_clients_key(), []).append(cell)
+            groups.setdefault(cell.plan.hash_settings_of_local_training(), []).append(cell)
     return [cell for group in groups.values() for cell in group]
 
 
-def name_device(device: str) -> str:
+def get_device_name(device: str) -> str:
     """Name a device: "cpu", or the card's own name."""
     if device == "cpu":
         return device
@@ -182,15 +193,17 @@ def name_device(device: str) -> str:
 def describe_machine() -> str:
     """The processor and the libraries that decide the last digits of a run, such as "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
-    return f"{find_processor()}; torch {read_torch_version()}, numpy {metadata.version('numpy')}"
+    return (
+        f"{read_processor_name()}; torch {read_torch_version()}, numpy {metadata.version('numpy')}"
+    )
 
 
-def count_machines(rows: Iterable[Row]) -> dict[str, int]:
+def count_machines(rows: Iterable[StoredRow]) -> dict[str, int]:
     """Count the rows that each machine has made, by what `describe_machine` said there."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
 
-def find_processor() -> str:
+def read_processor_name() -> str:
     """Find the processor's name; where the system does not say, its kind."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -202,14 +215,16 @@ def find_processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def round_value(value: Any, decimals: int | None) -> float | None:
+def round_unless_whole(value: Any, decimals: int | None) -> float | None:
     """Round a number as it is stored; whole numbers stay as they are."""
     if value is None or decimals is None or isinstance(value, int):
         return value
     return round(float(value), decimals)
 
 
-def write_rows(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
+def write_stored_rows(
+    path: Path, file_description: Mapping[str, Any], rows: Iterable[StoredRow]
+) -> None:
     """Write a file, whole or not at all. Rows that were made with the same options share them: `made` is then a number
     in the file's list."""
     options: dict[str, int] = {}
@@ -220,9 +235,8 @@ def write_rows(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> Non
     made_text = ",\n".join(options)
     rows_text = ",\n".join(lines)
     content = (
-        f'{{"about": {json.dumps(about)},\n'
-        f'"made": [\n{made_text}\n],\n'
-        f'"rows": [\n{rows_text}\n]\n}}\n'
+        f'{{"about": {json.dumps(file_description)},\n"made": [\n{made_text}\n],\n"rows": '
+        f"[\n{rows_text}\n]\n}}\n"
     )
     write_file(path, content, force=True)
 
@@ -242,13 +256,13 @@ class DeclaredStudy:
     path: Path
     note: str = ""
     decimals: int = 4
-    wanted: Callable[[Sequence[Row]], Iterable[Point]] = lambda rows: ()
+    wanted: Callable[[Sequence[StoredRow]], Iterable[Point]] = lambda rows: ()
 
-    def list_points(self, rows: Sequence[Row] = ()) -> Iterable[Point]:
-        """List the points that the study wants, where there are these rows."""
+    def list_points(self, rows: Sequence[StoredRow] = ()) -> Iterable[Point]:
+        """List the points that the study wants, if there are these rows."""
         return self.wanted(rows)
 
-    def load_rows(self) -> list[Row]:
+    def load_rows(self) -> list[StoredRow]:
         """Load the stored rows; none if nothing was stored yet."""
         if not self.path.exists():
             return []
@@ -256,21 +270,23 @@ class DeclaredStudy:
         return rows
 
     def list_missing_points(
-        self, rows: Sequence[Row], recomputed: Sequence[str] = ()
+        self, rows: Sequence[StoredRow], recomputed_methods: Sequence[str] = ()
     ) -> list[Point]:
         """List the points that have no row, or one that was made with other settings.
 
-        recomputed: methods whose points are listed in any case
+        recomputed_methods: methods whose points are listed in any case
         """
-        stored = {make_row_key(row): row for row in rows}
+        stored = {make_unique_row_key(row): row for row in rows}
         points = []
         for point in self.list_points(rows):
-            if point.method in recomputed or not point.is_current(stored.get(point.key)):
+            if point.method in recomputed_methods or not point.is_current_row(
+                stored.get(point.key)
+            ):
                 points.append(point)
         return points
 
     def describe_stale_rows(self) -> list[str]:
-        """A sentence for each method whose rows are missing or have other settings."""
+        """Write a sentence for each method whose rows are missing or have other settings."""
         names = {}
         for point in self.list_missing_points(self.load_rows()):
             names[f"{self.name}/{point.runs}/{point.method}"] = point
@@ -280,59 +296,64 @@ class DeclaredStudy:
         ]
 
     def compute_missing_rows(
-        self, *, recomputed: Sequence[str] = (), **run_options: Any
+        self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
     ) -> dict[str, str]:
         """Compute what is missing until nothing is. A call that was stopped keeps its rows, and the
         next one goes on where it was. Returns {key of a point: why it failed}.
 
-        recomputed: methods that are computed in any case
+        recomputed_methods: methods that are computed in any case
         """
-        rows = {make_row_key(row): row for row in self.load_rows()}
+        rows = {make_unique_row_key(row): row for row in self.load_rows()}
         computed = set[str]()
         device = "cpu"
         start = time.monotonic()
         try:
             while True:
-                points = self._list_remaining(list(rows.values()), recomputed, computed)
+                points = self._list_remaining(list(rows.values()), recomputed_methods, computed)
                 if not points:
                     break
-                for point, row in compute_rows(points, self.decimals, **run_options):
+                for point, row in compute_point_rows(points, self.decimals, **run_options):
                     rows[point.key] = row
                     computed.add(point.key)
                     device = point.cells[0].plan.settings.device
         finally:
             if computed:
-                self._write(rows, device, time.monotonic() - start)
+                self._write_results(rows, device, time.monotonic() - start)
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 
     def _list_remaining(
-        self, rows: Sequence[Row], recomputed: Sequence[str], computed: Iterable[str]
+        self,
+        rows: Sequence[StoredRow],
+        recomputed_methods: Sequence[str],
+        computed_keys: Iterable[str],
     ) -> list[Point]:
-        """The missing points without those of the keys `computed`."""
+        """The missing points without those of the keys `computed_keys`."""
         return [
             point
-            for point in self.list_missing_points(rows, recomputed)
-            if point.key not in computed
+            for point in self.list_missing_points(rows, recomputed_methods)
+            if point.key not in computed_keys
         ]
 
-    def _write(self, rows: Mapping[str, Row], device: str, seconds: float) -> None:
-        """Write those of the `rows` that are wanted, and what the file says of itself."""
+    def _write_results(
+        self, row_by_key: Mapping[str, StoredRow], device: str, seconds: float
+    ) -> None:
+        """Write those of the `row_by_key` that are wanted, and what the file says of itself."""
         earlier_minutes = 0
         if self.path.exists():
             about, _ = read_stored_rows(self.path)
             earlier_minutes = about.get("minutes", 0)
         wanted = []
-        for point in self.list_points(list(rows.values())):
-            if point.key in rows:
-                wanted.append(rows[point.key])
+        for point in self.list_points(list(row_by_key.values())):
+            if point.key in row_by_key:
+                wanted.append(row_by_key[point.key])
         about = {
             "version": __version__,
             "torch": read_torch_version(),
             "date": date.today().isoformat(),
             "on": count_machines(wanted),
-            "device": name_device(device),
+            "device": get_device_name(device),
             "minutes": earlier_minutes + round(seconds / 60),
             "command": f"{COMMAND} {self.name}",
             "note": self.note,
         }
-        write_rows(self.path, about, wanted)
+        write_stored_rows(self.path, about, wanted)

@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..data import load
-from ..errors import RunError, check_whole_number, parse_number
+from ..errors import RunError, check_whole_number, parse_if_number
 from ..files import check_replaceable, write_file
-from ..studies.engine import check_results_folder, make_row
+from ..studies.engine import make_and_check_results_folder, make_results_row_of_cell
 from ..studies.experiment import Event
 from ..studies.grid import Cell, parse_seeds
 from ..studies.outcome import Outcome
 from ..studies.results import FILES as RESULT_FILES
 from ..studies.results import Results
-from ..studies.statistics import LEVEL, Band, band
+from ..studies.statistics import LEVEL, Band, compute_band
 from ..studies.stored_results import load as load_stored
-from ..studies.stored_rows import FOLDER, Row, make_row_key, read_stored_rows
-from ..studies.text_tables import Grid, Printable, format_text
+from ..studies.stored_rows import FOLDER, StoredRow, make_unique_row_key, read_stored_rows
+from ..studies.text_tables import Grid, Printable, format_text_table
 from .cells import (
     SEEDS,
     SMALLER,
@@ -29,29 +29,32 @@ from .cells import (
     TablePlan,
     TableRun,
     check_overrides,
-    find_changed_knobs,
-    merge_points,
+    describe_knobs_changed_from_paper,
+    merge_runs_into_distinct_points,
     parse_scale,
     plan_stored_runs,
     plan_table_runs,
 )
-from .claims import Claim, find_claims
+from .claims import TWO_WAYS, UNCLEAR, Claim, drop_orderings_with_contradicting_leaders, find_claims
 from .comparison import (
     BothConditions,
-    describe_conditions,
-    find_differences,
+    describe_conditions_of_rows,
+    describe_differences_from_paper,
+    describe_quantities,
+    make_plan,
     read_both_conditions,
 )
-from .points import compute_rows
+from .points import Point, compute_point_rows
 from .published import (
     PAPERS,
     TRIED,
-    Column,
     Ordering,
+    OrderingVerdict,
     PaperTable,
-    Place,
-    Values,
-    count_run_pairs,
+    SeedValuesByCell,
+    TableCell,
+    TableColumn,
+    count_distinct_pairs_of_tried_runs,
     count_verdicts,
     describe_verdicts,
     list_orderings,
@@ -88,101 +91,113 @@ class Reproduction(Printable):
     table: PaperTable
     scale: Scale
     seeds: tuple[int, ...]
-    values: Values
-    why: Mapping[Place, str]
+    values: SeedValuesByCell
+    why: Mapping[TableCell, str]
     table_runs: Sequence[TableRun] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
-    unreached: Mapping[Place, Sequence[int]] = field(default_factory=dict)
+    unreached: Mapping[TableCell, Sequence[int]] = field(default_factory=dict)
 
     @cached_property
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
-        runs = {(run.row, run.place): (run.point.key, run.label) for run in self.table_runs}
-        return tuple(list_orderings(self.table, self.values, self.why, runs, self.differences))
+        runs = {}
+        for run in self.table_runs:
+            runs[run.row, run.place] = (compute_run_key(run.point), run.label)
+        return tuple(
+            list_orderings(
+                self.table, self.values, self.why, runs, self.difference_from_paper_by_cell
+            )
+        )
 
     @cached_property
-    def differences(self) -> dict[Place, str]:
+    def difference_from_paper_by_cell(self) -> dict[TableCell, str]:
         """`{(row, column's place): why what was run is not the paper's comparison}`."""
-        reasons: dict[Place, str] = {}
+        reasons: dict[TableCell, str] = {}
         for run in self.table_runs:
             at = (run.row, run.place)
             if at in self.unreached:
                 reasons[at] = self.describe_missed_target(at)
             elif at in self.values:
-                differences = find_differences(self.table, run)
+                differences = describe_differences_from_paper(self.table, run)
                 if differences:
                     reasons[at] = ", ".join(differences)
         return reasons
 
-    def describe_missed_target(self, place: Place) -> str:
+    def describe_missed_target(self, cell: TableCell) -> str:
         """'target not reached, 8 of 10 seeds'; "" where it was reached on all of them."""
-        missed = len(self.unreached.get(place, ()))
+        missed = len(self.unreached.get(cell, ()))
         if not missed:
             return ""
-        seeds = missed + len(self.values.get(place, ()))
+        seeds = missed + len(self.values.get(cell, ()))
         return f"target not reached, {missed} of {seeds} seeds"
 
     @property
-    def verdict_counts(self) -> dict[str, int]:
+    def verdict_counts(self) -> dict[OrderingVerdict, int]:
         """How many orderings agree, disagree, and so on."""
         return count_verdicts(self.orderings)
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """The paper's own method beside each other one, in the mean over the columns."""
+        """The paper's own method beside each other one: whether the order is the same here."""
         return find_claims(self.table, self.orderings, self.values)
 
     def describe_claim(self, claim: Claim) -> str:
         """Two sentences: what the paper compares, at what; and what was compared here, or why
         nothing was."""
         rows = [claim.better, claim.worse]
-        orderings = [one for one in self.orderings if {one.better, one.worse} == set(rows)]
-        compared = [ordering for ordering in orderings if ordering.ours is not None]
-        columns = [ordering.column for ordering in compared or orderings]
+        orderings = []
+        for ordering in self.orderings:
+            is_quoted = bool(set(rows) & ordering.column.quoted)
+            if {ordering.better, ordering.worse} == set(rows) and not is_quoted:
+                orderings.append(ordering)
+        columns = [ordering.column for ordering in claim.orderings or orderings]
         conditions = self._read_conditions(rows, columns)
         paper = PAPERS[self.table.name.partition(":")[0]]
-        text = f"{paper}, {self.table.item}: the paper compares"
-        text += f" {claim.better} (ahead) and {claim.worse} by "
-        quantity = self.table.find_quantity(claim.better)
+        text = (
+            f"{paper}, {self.table.item}: the paper compares {describe_leader_of_claim(claim)} by "
+        )
         if conditions:
             of_paper = [{row: both.paper for row, both in column.items()} for column in conditions]
-            text += describe_conditions(rows, of_paper, quantity, self.table.not_given)
+            not_given = {row: self.table.list_options_not_given(row) for row in rows}
+            text += describe_conditions_of_rows(rows, of_paper, not_given)
         else:
             settings = dict.fromkeys(f"{column.dataset} ({column.setting})" for column in columns)
-            text += f"{quantity} on {', '.join(settings)}"
-        if not compared:
+            quantities = {row: self.table.get_quantity_name(row) for row in rows}
+            text += f"{describe_quantities(quantities)} on {', '.join(settings)}"
+        if not claim.is_claimed:
+            return f"{text}. That is no claim: {claim.why}."
+        if claim.ours is None:
             return f"{text}. We do not: {claim.why.rstrip('.')}."
         ours = [{row: both.ours for row, both in column.items()} for column in conditions]
-        our_quantities = {column[row].quantity for column in ours for row in rows}
-        if len(our_quantities) == 1:
-            quantity = our_quantities.pop()
-        seeds = claim.ours.n if claim.ours else 0
-        return f"{text}. We compare them by {describe_conditions(rows, ours, quantity)}; {seeds} seeds."
+        text += (
+            f". We compare them by {describe_conditions_of_rows(rows, ours)}; {claim.ours.n} seeds."
+        )
+        return text + describe_left_out_columns(claim, orderings)
 
     def _read_conditions(
-        self, rows: Sequence[str], columns: Sequence[Column]
+        self, row_names: Sequence[str], columns: Sequence[TableColumn]
     ) -> list[dict[str, BothConditions]]:
-        """For each column in which all `rows` can be run: {row: its conditions}."""
+        """For each column in which all `row_names` can be run: {row: its conditions}."""
         runs = {(run.row, run.place): run for run in self.table_runs}
         conditions = []
         for column in columns:
             place = self.table.columns.index(column)
-            if all((row, place) in runs for row in rows):
+            if all((row, place) in runs for row in row_names):
                 conditions.append(
-                    {row: read_both_conditions(self.table, runs[row, place]) for row in rows}
+                    {row: read_both_conditions(self.table, runs[row, place]) for row in row_names}
                 )
         return conditions
 
     @cached_property
-    def datasets_run(self) -> dict[int, str]:
+    def dataset_by_column_index(self) -> dict[int, str]:
         """{column's place: the data set that was run for it}."""
         return {run.place: run.dataset for run in self.table_runs}
 
-    def compute_band(self, row: str, place: int) -> Band | None:
-        """Mean and band of what was run for a row in the column at `place`; None if nothing was."""
-        values = self.values.get((row, place))
-        return band(values) if values else None
+    def compute_band(self, row_name: str, column_index: int) -> Band | None:
+        """Compute the mean and band of what was run for a row in the column at `column_index`; None if nothing was."""
+        values = self.values.get((row_name, column_index))
+        return compute_band(values) if values else None
 
     @property
     def is_count(self) -> bool:
@@ -209,7 +224,7 @@ class Reproduction(Printable):
         return "\n\n".join(["\n".join(self.format_orderings()), *claims])
 
     def format_orderings(self) -> list[str]:
-        """Every ordering with its verdict, a line each, after a line of heads."""
+        """Format every ordering with its verdict, a line each, after a line of heads."""
         head = [
             "data set",
             "setting",
@@ -230,16 +245,16 @@ class Reproduction(Printable):
                     ordering.column.dataset,
                     ordering.column.setting,
                     f"{ordering.better} over {ordering.worse}",
-                    f"{ordering.gap:g}",
+                    f"{ordering.published_gap:g}",
                     clear_texts[ordering.is_clear_in_paper],
-                    format_band(self, ours, "+"),
+                    format_band_in_table_unit(self, ours, "+"),
                     ordering.verdict,
                 ]
             )
-        return format_text(rows).splitlines()
+        return format_text_table(rows).splitlines()
 
     def plot(self) -> Picture:
-        """The picture of all orderings: how far ahead there and here."""
+        """Draw the picture of all orderings: how far ahead there and here."""
         from .pictures import plot_orderings
 
         return plot_orderings(self)
@@ -289,23 +304,23 @@ def reproduce(
     if stored:
         return load_stored_reproduction(table)
     scale = parse_scale(scale)
-    worker_count = check_whole_number("workers", parse_number(workers), 1, 1024)
+    worker_count = check_whole_number("workers", parse_if_number(workers), 1, 1024)
     check_overrides(table, overrides)
     default_seeds = SEEDS if scale == "classroom" else max(table.runs, 1)
     chosen_seeds = parse_seeds(default_seeds if seeds is None else seeds, 0)
     plan = plan_table_runs(table, scale, str(dataset), chosen_seeds, overrides)
     if out is not None:
-        check_results_folder(out, WRITTEN, force=force)
+        make_and_check_results_folder(out, WRITTEN, force=force)
     for run_dataset in dict.fromkeys(run.dataset for run in plan.runs):
         load(run_dataset)
     result_rows: list[dict[str, Any]] = []
 
     def keep_row(cell: Cell, outcome: Outcome | None, error: str) -> None:
-        result_rows.append(make_row(cell, outcome, error))
+        result_rows.append(make_results_row_of_cell(cell, outcome, error))
 
-    computed = compute_rows(
-        merge_points(plan.runs),
-        on_finished=keep_row,
+    computed = compute_point_rows(
+        merge_runs_into_distinct_points(plan.runs),
+        on_run_finished=keep_row,
         workers=worker_count,
         cache=cache,
         watch=watch,
@@ -348,24 +363,24 @@ def load_stored_reproduction(table: PaperTable) -> Reproduction:
 
 
 def make_reproduction(
-    table: PaperTable, plan: TablePlan, stored_rows: Iterable[Row], **fields: Any
+    table: PaperTable, plan: TablePlan, stored_rows: Iterable[StoredRow], **fields: Any
 ) -> Reproduction:
     """Put a table beside the rows that were made of its runs.
 
     stored_rows: of the points of `plan.runs`; the others are ignored
     fields: the other fields of the reproduction
     """
-    rows = {make_row_key(row): row for row in stored_rows}
-    values: dict[Place, dict[int, float]] = {}
-    unreached: dict[Place, list[int]] = {}
+    rows = {make_unique_row_key(row): row for row in stored_rows}
+    values: dict[TableCell, dict[int, float]] = {}
+    unreached: dict[TableCell, list[int]] = {}
     reasons = dict(plan.reasons_not_run)
-    missing_row_reason = explain_missing_rows(table, plan.runs, rows)
+    missing_row_reason = explain_missing_stored_rows(table, plan.runs, rows)
     for run in plan.runs:
         at = (run.row, run.place)
         row = rows.get(run.point.key, {})
         has_failed = "failed" in row
         if run.label in row:
-            reached, missed = split_by_seed(row["seeds"], row[run.label])
+            reached, missed = split_values_from_failed_seeds(row["seeds"], row[run.label])
             if reached:
                 values[at] = reached
             if missed and not has_failed:
@@ -373,8 +388,7 @@ def make_reproduction(
         if at in unreached and at not in values:
             reasons[at] = f"the target was not reached on any of {len(unreached[at])} seeds"
         elif has_failed:
-            remedy = table.remedy.replace("{table}", table.name)
-            reasons[at] = f"{row['failed']} {remedy}".strip()
+            reasons[at] = f"{row['failed']} {table.remedy}".strip()
         elif at not in values:
             reasons[at] = missing_row_reason
     return Reproduction(
@@ -382,50 +396,95 @@ def make_reproduction(
     )
 
 
-def split_by_seed(
-    seeds: Sequence[int], values: Sequence[float | None]
-) -> tuple[dict[int, float], list[int]]:
+class ValuesAndFailedSeeds(NamedTuple):
+    """The values of a row's column by seed, and the seeds without one."""
+
+    value_by_seed: dict[int, float]
+    failed_seeds: list[int]
+
+
+def split_values_from_failed_seeds(
+    seeds: Sequence[int], column_values: Sequence[float | None]
+) -> ValuesAndFailedSeeds:
     """Split a row's column: ({seed: value}, the seeds that have none)."""
     by_seed = {}
     without_value = []
-    for seed, value in zip(seeds, values, strict=True):
+    for seed, value in zip(seeds, column_values, strict=True):
         if value is None:
             without_value.append(seed)
         else:
             by_seed[seed] = value
-    return by_seed, without_value
+    return ValuesAndFailedSeeds(by_seed, without_value)
 
 
-def explain_missing_rows(
-    table: PaperTable, runs: Sequence[TableRun], rows: Mapping[str, Row]
+def explain_missing_stored_rows(
+    table: PaperTable, runs: Sequence[TableRun], stored_row_by_key: Mapping[str, StoredRow]
 ) -> str:
     """Say that results are not stored, how to make them, and how long all those of the table that
     are missing would take.
 
-    rows: the stored ones, by their points' keys
+    stored_row_by_key: the stored ones, by their points' keys
     """
     missing = {}
     for run in runs:
-        if run.point.key not in rows:
+        if run.point.key not in stored_row_by_key:
             missing[run.point.key] = run.point
-    seconds_of = load_stored().seconds() if missing else {}
+    seconds_of = load_stored().compute_mean_seconds_by_method() if missing else {}
     seconds = 0.0
     for point in missing.values():
         seconds += len(point.seeds) * seconds_of.get(point.method, 0)
     minutes = max(math.ceil(seconds / 60), 1)
     return (
-        f"its results are not stored (fl.reproduce({table.name!r}) makes them, in about {minutes} "
-        "min on a free core)"
+        f"its results are not stored (fl.reproduce({table.name!r}) makes them, in about "
+        f"{minutes} min on a free core)"
     )
 
 
+_run_keys: dict[str, str] = {}  # by the point's key
+
+
+def compute_run_key(point: Point) -> str:
+    """Compute the key of a point's runs, seeds aside: equal for two points that are the same runs under
+    two names."""
+    if point.key not in _run_keys:
+        _run_keys[point.key] = make_plan(point).hash_settings_of_run()
+    return _run_keys[point.key]
+
+
 # --------------------------------------------------------------------------------------- in words
+def describe_leader_of_claim(claim: Claim) -> str:
+    """'FENS (ahead) and FedAvg'."""
+    if not claim.is_claimed:
+        return f"{claim.better} and {claim.worse}"
+    return f"{claim.better} (ahead) and {claim.worse}"
+
+
+def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> str:
+    """A sentence on the columns of both rows that were compared and do not count for the claim; "" without any."""
+    compared = [ordering for ordering in orderings if ordering.ours is not None]
+    claimed = [ordering for ordering in compared if ordering.is_claimed]
+    unclear = len(compared) - len(claimed)
+    counted = drop_orderings_with_contradicting_leaders(claimed)
+    with_two_signs = len(claimed) - len(counted)
+    other_leader = sum(ordering.better != claim.better for ordering in counted)
+    reasons = (
+        (unclear, UNCLEAR),
+        (with_two_signs, TWO_WAYS),
+        (other_leader, f"the paper has {claim.worse} ahead there, which is another claim"),
+    )
+    text = ""
+    for count, reason in reasons:
+        if count:
+            text += f" Not counted, {count} of {len(compared)} columns: {reason}."
+    return text
+
+
 def describe_reproduction(reproduction: Reproduction) -> str:
-    """The sentences above the grids: the table, its numbers, and what was run here."""
+    """Write the sentences above the grids: the table, its numbers, and what was run here."""
     table = reproduction.table
     texts = [f"{table.paper}, {table.item}: {table.title}. The numbers: {table.number}."]
-    if reproduction.datasets_run:
-        datasets = ", ".join(dict.fromkeys(reproduction.datasets_run.values()))
+    if reproduction.dataset_by_column_index:
+        datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
         if isinstance(reproduction.scale, str):
             scale = reproduction.scale
         else:
@@ -456,7 +515,7 @@ def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
         if not table.columns[places[0]].is_shown_only:
             for place in places:
                 published_dataset = table.columns[place].dataset
-                dataset = reproduction.datasets_run.get(place) or published_dataset
+                dataset = reproduction.dataset_by_column_index.get(place) or published_dataset
                 our_places.setdefault(dataset, []).append(place)
         head = [setting]
         head += [table.columns[place].dataset for place in places]
@@ -468,25 +527,29 @@ def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
                 number = table.columns[place].numbers.get(row)
                 cells.append("-" if number is None else number.printed)
             for same_dataset in our_places.values():
-                cells.append(describe_cell(reproduction, row, same_dataset))
+                cells.append(format_our_result(reproduction, row, same_dataset))
             grid.append(cells)
         yield grid
 
 
-def describe_cell(reproduction: Reproduction, row: str, columns: Sequence[int]) -> str:
-    """Of what was run for a row in the first of the `columns` (by place) that has a result: mean
+def format_our_result(
+    reproduction: Reproduction, row_name: str, column_indices: Sequence[int]
+) -> str:
+    """Of what was run for a row in the first of the `column_indices` (by place) that has a result: mean
     and band, or on how many seeds a target was not reached."""
-    for place in columns:
-        missed = reproduction.describe_missed_target((row, place))
+    for place in column_indices:
+        missed = reproduction.describe_missed_target((row_name, place))
         if missed:
             return missed
-        ours = reproduction.compute_band(row, place)
+        ours = reproduction.compute_band(row_name, place)
         if ours is not None:
-            return format_band(reproduction, ours)
-    return format_band(reproduction, None)
+            return format_band_in_table_unit(reproduction, ours)
+    return format_band_in_table_unit(reproduction, None)
 
 
-def format_band(reproduction: Reproduction, result: Band | None, sign: str = "") -> str:
+def format_band_in_table_unit(
+    reproduction: Reproduction, result: Band | None, sign: Literal["", "+"] = ""
+) -> str:
     """'83.4 ± 2.1' of accuracies in points, '1.23 ± 0.10 million' of counts; 'not run' for None.
 
     sign: "+" where a positive mean is to have one
@@ -512,7 +575,9 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
     if not reproduction.table_runs:
         return []
     rows_of: dict[str, list[str]] = {}  # by what they have in common
-    for row, changes in find_changed_knobs(reproduction.table, reproduction.table_runs).items():
+    for row, changes in describe_knobs_changed_from_paper(
+        reproduction.table, reproduction.table_runs
+    ).items():
         rows_of.setdefault(", ".join(changes.values()), []).append(row)
     texts = [f"{', '.join(rows)}: {changes}" for changes, rows in rows_of.items()]
     return [
@@ -522,7 +587,7 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
 
 
 def describe_missing_runs(reproduction: Reproduction) -> list[str]:
-    """A line for each reason, with the rows and data sets that it holds for."""
+    """Write a line for each reason, with the rows and data sets that it holds for."""
     table = reproduction.table
     lines = []
     for reason in dict.fromkeys(reproduction.why.values()):
@@ -530,24 +595,33 @@ def describe_missing_runs(reproduction: Reproduction) -> list[str]:
         missing_rows = {row for row, _ in places}
         rows = [row for row in table.rows if row in missing_rows]
         rows_text = ", ".join(rows) if len(rows) < len(table.rows) else "all rows"
-        datasets = ", ".join(dict.fromkeys(table.columns[place].dataset for _, place in places))
+        datasets = ", ".join(
+            dict.fromkeys(format_column_name(table.columns[place]) for _, place in places)
+        )
         lines.append(f"Not run: {rows_text} on {datasets}, because {reason.rstrip('.')}.")
     return lines
+
+
+def format_column_name(column: TableColumn) -> str:
+    """Format the data set of a column; "cifar10 (minutes)" where it is shown only."""
+    if column.is_shown_only:
+        return f"{column.dataset} ({column.setting})"
+    return column.dataset
 
 
 def describe_orderings(orderings: Sequence[Ordering]) -> str:
     """One line: how many orderings there are of each verdict, also of those that are clear in the
     paper."""
     tried = [ordering for ordering in orderings if ordering.verdict in TRIED]
-    run_pairs = count_run_pairs(orderings)
+    run_pairs = count_distinct_pairs_of_tried_runs(orderings)
     if any(ordering.is_clear_in_paper is not None for ordering in tried):
         clear = describe_verdicts(ordering for ordering in tried if ordering.is_clear_in_paper)
     else:
         clear = "not known, since it prints none"
     text = (
         f"{len(orderings)} orderings (pairs of methods within a column): "
-        f"{describe_verdicts(orderings)}. They rest on {run_pairs} pairs of runs. "
-        f"Clear by the paper's own spread: {clear}."
+        f"{describe_verdicts(orderings)}. They rest on {run_pairs} pairs of runs. Clear by "
+        f"the paper's own spread: {clear}."
     )
     if any(ordering.why == "one seed" for ordering in orderings):
         text += " One seed is not enough; take two."

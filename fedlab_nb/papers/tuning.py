@@ -1,46 +1,51 @@
 """How the classroom's knobs are chosen: one study for all methods, on validation images.
 
-`declared/tuning.toml` says what is tried, and by which rule one is taken. What came out is
-`studies/stored/tuning-digits.json`, made by `python -m fedlab_nb.papers.declared tuning-digits`,
-and a file for each other set. `choose_knobs(method)` reads from them the knobs that the method's
-defaults have to equal.
+`declared/tuning.toml` lists the tries and the rule by which one of them is chosen. The results are
+in `studies/stored/tuning-digits.json`, which `python -m fedlab_nb.papers.declared tuning-digits`
+makes, and in one file for each other data set. `choose_knobs(method)` reads the chosen knobs from
+these files; a method's defaults must equal them.
 """
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..data import Dataset
 from ..data import load as load_data
 from ..declared import read_toml
 from ..errors import choose
-from ..rng import numpy_rng
+from ..rng import make_numpy_generator
 from ..studies.settings import Settings
-from ..studies.statistics import Band, band
-from ..studies.stored_rows import Row, find_file, read_stored_rows
+from ..studies.statistics import Band, compute_band
+from ..studies.stored_rows import StoredRow, make_path_of_stored_rows, read_stored_rows
 from .points import COLUMNS, Point
 
 DIGITS = "digits"
-SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
-RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all methods; a method only judges it
-# `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try.
+SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with its own tries
+# The part whose tries are the clients' training recipe. All methods share one recipe, which is
+# judged by the accuracy of several methods.
+RECIPE = "recipe"
+# Every try runs with these `clients` and `seeds` at these `alphas`; `guard` lists more alphas.
 STUDY = read_toml("papers/declared/tuning.toml")
 Knobs = Mapping[str, Any]
-TriesByMethod = dict[str, list[Knobs]]  # what each try of a method sets
+KnobsOfTriesByMethod = dict[str, list[Knobs]]  # {method: the knobs that each try sets}
+AlphaList = Literal["alphas", "guard"]  # "guard": the alphas without skew
 
 
 class Attempt(NamedTuple):
-    """A try at one skew."""
+    """A try at one α. number: of the try, from 0"""
 
     number: int
     alpha: float
 
 
-def read_parts(dataset: str = DIGITS) -> dict[str, TriesByMethod]:
-    """Read all parts of the study on a data set, in the order in which they are made: {part: {method:
-    what each try sets}}. They are the recipe, the "methods", and options that are not a method's
-    usual form, each a part by itself."""
+def read_tries_by_part(dataset: str = DIGITS) -> dict[str, KnobsOfTriesByMethod]:
+    """Read the parts of the study on a data set, {part: {method: the knobs of each try}}.
+
+    They come in the order in which they are run: the recipe, the "methods", and one part for each
+    option that is not a method's usual form.
+    """
     study = STUDY[choose("data set of the tuning study", dataset, SETS)]
     recipe = study.get(RECIPE, {"judges": [], "tries": []})
     parts = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])}
@@ -48,10 +53,12 @@ def read_parts(dataset: str = DIGITS) -> dict[str, TriesByMethod]:
 
 
 def make_validation_set(dataset: str = DIGITS) -> Dataset:
-    """Make a data set with a fifth of the training images as `x_test`, the rest as `x_train`; its
-    test images and the labels of its public ones are gone."""
+    """Make a data set for validation: a fifth of the training images is `x_test`, the rest `x_train`.
+
+    It has neither the test images nor the labels of the public images.
+    """
     whole = load_data(dataset)
-    order = numpy_rng(0, "validation").permutation(len(whole.y_train))
+    order = make_numpy_generator(0, "validation").permutation(len(whole.y_train))
     count = len(order) // 5
     test_rows = order[:count]
     train_rows = order[count:]
@@ -67,11 +74,13 @@ def make_validation_set(dataset: str = DIGITS) -> Dataset:
     )
 
 
-def list_tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
-    """List every try of every method as a point. Without skew there are only the first try and those
-    that are clearly better than it.
+def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[Point]:
+    """List every try of every method as a point.
 
-    rows: what is stored already
+    At the alphas without skew only two kinds of tries run: the first one, and those that are
+    clearly better than the first one.
+
+    rows: the rows that are stored already
     """
     base = {
         "dataset": make_validation_set(dataset),
@@ -79,7 +88,7 @@ def list_tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
         "clients": STUDY["clients"],
         **STUDY[dataset].get("given", {}),  # no try changes these
     }
-    for part, methods in read_parts(dataset).items():
+    for part, methods in read_tries_by_part(dataset).items():
         forms = STUDY[dataset].get("forms", {}).get(part, [{}])
         for method, tries in methods.items():
             prefix = "" if part == RECIPE else f"{method}."
@@ -88,69 +97,83 @@ def list_tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
                 qualified = {f"{prefix}{knob}": value for knob, value in knobs.items()}
                 for form in forms:
                     settings = Settings.make(**base, alpha=alpha, **(qualified | form))
-                    at = {"try": number, "alpha": alpha, **form}
-                    yield Point(part, method, at, settings, STUDY["seeds"], COLUMNS, knobs)
+                    position = {"try": number, "alpha": alpha, **form}
+                    yield Point(part, method, position, settings, STUDY["seeds"], COLUMNS, knobs)
 
 
 def list_attempts(
-    rows: Sequence[Row], part: str, method: str, count: int, forms: Sequence[Mapping[str, Any]]
+    rows: Sequence[StoredRow],
+    part_name: str,
+    method: str,
+    try_count: int,
+    settings_of_forms: Sequence[Mapping[str, Any]],
 ) -> list[Attempt]:
-    """List all attempts of a method. Those without skew come only when the others are in `rows`, which
-    then say which tries are ahead.
+    """List all attempts of a method.
 
-    count: tries of the method
-    forms: settings at which each try is run, one row each
+    Attempts without skew are listed once `rows` has all others, since only then is it known which
+    tries are better than the first one.
+
+    try_count: number of the method's tries
+    settings_of_forms: settings at which each try is run, one row for each
     """
     tries = []
-    for number in range(count):
+    for number in range(try_count):
         for alpha in STUDY["alphas"]:
             tries.append(Attempt(number, alpha))
-    if not has_all_rows(rows, part, method, tries, forms):
+    if not has_rows_of_all_attempts(rows, part_name, method, tries, settings_of_forms):
         return tries
-    if part == RECIPE:
+    if part_name == RECIPE:
         return tries
-    ahead = find_better_tries(rows, part, [method])
-    if ahead:
-        for number in sorted({0, *ahead}):
+    better_tries = find_tries_better_than_first(rows, part_name, [method])
+    if better_tries:
+        for number in sorted({0, *better_tries}):
             tries += [Attempt(number, alpha) for alpha in STUDY["guard"]]
     return tries
 
 
-def has_all_rows(
-    rows: Sequence[Row],
-    part: str,
+def has_rows_of_all_attempts(
+    rows: Sequence[StoredRow],
+    part_name: str,
     method: str,
-    tries: Sequence[Attempt],
-    forms: Sequence[Mapping[str, Any]],
+    attempts: Sequence[Attempt],
+    settings_of_forms: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Whether `rows` have all these attempts of a method, at all forms."""
+    """Whether `rows` has all these attempts of a method, with every form."""
     finished = []
     for row in rows:
-        if (row["runs"], row["method"]) == (part, method):
+        if (row["runs"], row["method"]) == (part_name, method):
             finished.append(row["at"])
-    for attempt in tries:
-        for form in forms:
+    for attempt in attempts:
+        for form in settings_of_forms:
             if {"try": attempt.number, "alpha": attempt.alpha, **form} not in finished:
                 return False
     return True
 
 
-# ---------------------------------------------------------------------------------- what came out
-def compare_with_first_try(
-    rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas"
-) -> dict[int, Band]:
-    """{try: its validation accuracy minus the first one's}, paired by method, alpha, form and seed;
-    the accuracy of a run that diverged is 0.
+# --------------------------------------------------------------------------------------- results
+BandByTryNumber = dict[int, Band]
 
-    methods: the method, or all judges of a recipe
-    alphas: "alphas", or "guard", where there is no skew
+
+def compute_lead_over_first_try(
+    rows: Iterable[StoredRow], part_name: str, methods: Sequence[str], alphas: AlphaList = "alphas"
+) -> BandByTryNumber:
+    """Compute {try: its validation accuracy minus that of the first try}, as shares.
+
+    The differences are paired by method, alpha, form and seed. A run that diverged has accuracy 0.
+
+    methods: the method, or all methods that judge a recipe
+    alphas:  the list of alphas in STUDY whose rows count
     """
     from pandas import Series
 
     accuracies = {}
     for row in rows:
         at = row["at"]
-        if row["runs"] != part or row["method"] not in methods or at["alpha"] not in STUDY[alphas]:
+        if (
+            row["runs"] != part_name
+            or row["method"] not in methods
+            or at["alpha"] not in STUDY[alphas]
+        ):
             continue
         setting = str({**at, "try": ""})
         for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True):
@@ -160,24 +183,29 @@ def compare_with_first_try(
     tries = Series(accuracies).unstack()
     bands = {}
     for number, column in tries.items():
-        bands[number] = band((column - tries[0]).dropna().tolist())
+        bands[number] = compute_band((column - tries[0]).dropna().tolist())
     return bands
 
 
-def find_better_tries(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
-    """Find the tries that are clearly better than the first one, the best one first."""
+def find_tries_better_than_first(
+    rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
+) -> list[int]:
+    """Find the numbers of the tries that are clearly better than the first one, the best one first."""
     means = {}
-    for number, lead in compare_with_first_try(rows, part, methods).items():
+    for number, lead in compute_lead_over_first_try(rows, part_name, methods).items():
         if lead.verdict == "clear" and lead.mean > 0:
             means[number] = lead.mean
     return sorted(means, key=lambda number: -means[number])
 
 
-def choose_try(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
-    """Choose a try: of those clearly better than the first one the best that is not clearly worse
-    where there is no skew (as far as it was run there); else the first one."""
-    without_skew = compare_with_first_try(rows, part, methods, "guard")
-    for number in find_better_tries(rows, part, methods):
+def choose_try_number(rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]) -> int:
+    """Choose a try, and return its number.
+
+    It is the best of the tries that are clearly better than the first one with skew, and not
+    clearly worse without skew (as far as they were run without). If there is none, it is the first.
+    """
+    without_skew = compute_lead_over_first_try(rows, part_name, methods, "guard")
+    for number in find_tries_better_than_first(rows, part_name, methods):
         lead = without_skew.get(number)
         is_worse = lead is not None and lead.verdict == "clear" and lead.mean <= 0
         if not is_worse:
@@ -185,24 +213,27 @@ def choose_try(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
     return 0
 
 
-def choose_knobs(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
-    """The knobs of `method` that the study took, also of an option (`part`), or the clients'
-    "recipe". UsageError for a method of which nothing was tried."""
+def choose_knobs(method: str, dataset: str = DIGITS, part_name: str = "methods") -> Knobs:
+    """Return the knobs that the study chose for `method`; with method "recipe" the training recipe.
+
+    part_name: "methods", or the name of an option that was tuned by itself
+    Raises UsageError for a method without tries.
+    """
     if method == RECIPE:
-        part = RECIPE
-    tries = read_parts(dataset).get(part, {})
-    if part == RECIPE:
+        part_name = RECIPE
+    tries = read_tries_by_part(dataset).get(part_name, {})
+    if part_name == RECIPE:
         methods = list(tries)
     else:
         methods = [choose("method of the tuning study", method, tries)]
-    number = choose_try(load_tuning_rows(dataset), part, methods)
+    number = choose_try_number(load_tuning_rows(dataset), part_name, methods)
     return tries[methods[0]][number]
 
 
 @cache
-def load_tuning_rows(dataset: str = DIGITS) -> list[Row]:
+def load_tuning_rows(dataset: str = DIGITS) -> list[StoredRow]:
     """Load the rows of a data set that came with the package. `made`: what the try sets; `accuracy`:
     on the validation images by seed, 0–1, None for a run that diverged; `bytes`: by seed, both
     ways."""
-    _, rows = read_stored_rows(find_file("tuning", dataset))
+    _, rows = read_stored_rows(make_path_of_stored_rows("tuning", dataset))
     return rows

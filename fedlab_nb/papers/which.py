@@ -5,8 +5,10 @@ drawn from it, how wrong that rule is on data that it has not seen, and the same
     fedlab-nb which mine.csv?label=ill    the same on one's own data, within a stated time
     fl.which(), fl.which("mine.csv?label=ill")     the same in a notebook, with the picture
 
-A candidate is a method with its options. On one federation the answer is the cheapest candidate
-that is within the noise of the most accurate one (paired differences over seeds, Student's t).
+A candidate is a method with its options. On a federation of the study the answer is the cheapest
+candidate that is within the noise of the most accurate one (paired differences over seeds,
+Student's t). For other data the rule is a rehearsal: the study names a shortlist, its members are
+run on the person's data, and training samples that are held out of these runs decide.
 """
 
 from __future__ import annotations
@@ -15,29 +17,43 @@ import html
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+
+from ..data import Dataset, load
+from ..data.dataset import hash_to_content_id
+from ..data.registry import get_or_register_dataset_name, remove_dataset
 from ..declared import parse_toml
 from ..errors import UsageError, choose
 from ..methods import METHODS
-from ..plots import Picture, Series, png
+from ..plots import Picture, Series, render_picture_png
 from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
 from ..plots.identity import shorten_title
 from ..plots.vector import draw_svg
-from ..plots.words import describe_seeds, join_words, name_dataset, plural
+from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
+from ..rng import make_numpy_generator
 from ..studies import run, stored_results
 from ..studies.cost import estimate_cost
-from ..studies.statistics import band, difference
-from ..studies.stored_rows import FOLDER, Row, read_stored_rows
-from ..studies.text_tables import data_size
+from ..studies.statistics import compute_band, difference
+from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
+from ..studies.text_tables import format_data_size
 
 DECLARATION = Path(__file__).parent / "declared" / "which.toml"
 REFERENCES = ("local", "centralized")
 
 IMAGES_ALONE = ("(lite0)", "(conv)")  # options that a table or a text cannot have
+STUDIED_IMAGES = "images of letters and digits"  # for other ones the study has no fixed answer
+
+LEAST_GAIN = 0.0005  # of a shortlist's score, by one more candidate
+MOST_POINTS_LOST = 1.0  # that a cheaper candidate may be behind the most accurate one
+FOLDS = 5  # parts of the training samples, one of which a seed holds out
+MOST_SEEDS = 20  # of a rehearsal
+WANTED_HELD_OUT = 1000  # samples that all seeds together hold out
 
 # Federations of the study whose clients are given by the data: data set, name; number of clients.
 NATURAL = {
@@ -90,8 +106,7 @@ class Candidate:
     """A method with its options on one federation.
 
     accuracy: by seed, 0-1;   bytes_each: up and down, of one client
-    seconds: of one run, nan where it was not recorded
-    other: by seed, on images that nothing is judged by
+    seconds: of one run, the median over seeds; nan if they were not recorded
     """
 
     method: str
@@ -99,7 +114,6 @@ class Candidate:
     accuracy: Mapping[int, float]
     bytes_each: float
     seconds: float = math.nan
-    other: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -118,11 +132,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Federation:
-    """What was run on one federation; `data` is shared by federations of one data set."""
+    """What was run on one federation.
+
+    data: shared by the federations of one data set
+    rehearsal_answer: the name of the candidate that a rehearsal chose; empty in the study
+    """
 
     name: str
     data: str
     candidates: Sequence[Candidate]
+    rehearsal_answer: str = ""
 
 
 class RuleChoice(NamedTuple):
@@ -137,6 +156,15 @@ class FederationKey(NamedTuple):
 
     data: str
     setting: str
+
+
+class RegretTable(NamedTuple):
+    """One federation as a shortlist sees it: its data set, {candidate: regret, 0-1}, and the
+    accuracy of the best candidate, 0-1."""
+
+    data: str
+    regrets: Mapping[str, float]
+    best: float
 
 
 class Case(NamedTuple):
@@ -171,7 +199,7 @@ def find_frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
     return frontier
 
 
-def find_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
+def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The most accurate candidate and all within the noise of it, the cheapest first, of equally
     cheap ones the most accurate. With a single common seed nobody can tell, so only equal accuracies are ties."""
     if not candidates:
@@ -185,60 +213,203 @@ def find_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
-def compute_regret(candidate: str, federation: Federation, answers: Answers) -> float | None:
-    """How far a candidate's mean lies below the best one allowed, 0-1; None if it did not run."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
-    own = [c for c in allowed if c.name == candidate]
-    if not own:
-        return None
-    return max(c.mean for c in allowed) - own[0].mean
+def compute_regrets(federation: Federation, answers: Answers) -> dict[str, float]:
+    """{candidate: how far its mean lies below the best one allowed, 0-1}, of all that are allowed."""
+    means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
+    best = max(means.values(), default=0.0)
+    return {name: best - mean for name, mean in means.items()}
 
 
 def choose_by_rule(
-    federations: Sequence[Federation], answers: Answers, among: Sequence[str] | None = None
+    federations: Sequence[Federation], answers: Answers, allowed_names: Sequence[str] | None = None
 ) -> RuleChoice | None:
     """Choose the candidate with the least mean regret: over data sets, each with the mean of its
     federations. It has to have run on two data sets at least (one, if there is only one).
 
-    among: names that come into question; None: all
+    allowed_names: names that come into question; None: all
     """
-    by_data: dict[str, dict[str, list[float]]] = {}
+    by_name: dict[str, dict[str, list[float]]] = {}
     for federation in federations:
-        for candidate in federation.candidates:
-            regret = compute_regret(candidate.name, federation, answers)
-            if regret is not None and (among is None or candidate.name in among):
-                of_data = by_data.setdefault(candidate.name, {})
-                of_data.setdefault(federation.data, []).append(regret)
+        for name, regret in compute_regrets(federation, answers).items():
+            if allowed_names is None or name in allowed_names:
+                regrets_by_data = by_name.setdefault(name, {})
+                regrets_by_data.setdefault(federation.data, []).append(regret)
     needed = min(2, len({federation.data for federation in federations}))
     means = {}
-    for name, regrets in by_data.items():
-        if len(regrets) >= needed:
-            means[name] = fmean(fmean(values) for values in regrets.values())
+    for name, regrets_by_data in by_name.items():
+        if len(regrets_by_data) >= needed:
+            means[name] = fmean(fmean(regrets) for regrets in regrets_by_data.values())
     if not means:
         return None
     name = min(means, key=lambda candidate: (means[candidate], candidate))
     return RuleChoice(name, means[name])
 
 
-def leave_one_out(federations: Sequence[Federation], answers: Answers) -> dict[str, RuleChoice]:
+def choose_by_rule_of_other_datasets(
+    federations: Sequence[Federation], answers: Answers
+) -> dict[str, RuleChoice]:
     """{federation: what the rule of the other data sets chooses, with its regret there}. All
     federations of the same data set are left out together: another alpha of the same images is no
     new data."""
     choices = {}
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
-        there = [c.name for c in federation.candidates]
-        choice = choose_by_rule(others, answers, there)
+        names = [c.name for c in federation.candidates]
+        choice = choose_by_rule(others, answers, names)
         if choice is not None:
-            regret = compute_regret(choice.name, federation, answers)
-            assert regret is not None  # it is one of those that ran there
+            regret = compute_regrets(federation, answers)[choice.name]
             choices[federation.name] = RuleChoice(choice.name, regret)
     return choices
 
 
+# ------------------------------------------------------------------------ shortlist and rehearsal
+def make_regret_tables(
+    federations: Sequence[Federation], answers: Answers, has_image_options: bool
+) -> list[RegretTable]:
+    """The regrets of what may stand on a shortlist, a table for each federation."""
+    tables = []
+    for federation in federations:
+        regrets = compute_regrets(federation, answers)
+        if not regrets:
+            continue
+        means = [c.mean for c in federation.candidates if answers.is_allowed(c.method)]
+        if not has_image_options:
+            regrets = {n: regret for n, regret in regrets.items() if not n.endswith(IMAGES_ALONE)}
+        tables.append(RegretTable(federation.data, regrets, max(means)))
+    return tables
+
+
+def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
+    """Select the candidates that ran on two data sets at least (one, if there is only one)."""
+    datasets_by_name: dict[str, set[str]] = {}
+    for table in tables:
+        for name in table.regrets:
+            datasets_by_name.setdefault(name, set()).add(table.data)
+    needed = min(2, len({table.data for table in tables}))
+    return sorted(name for name, found in datasets_by_name.items() if len(found) >= needed)
+
+
+def score_shortlist(tables: Sequence[RegretTable], names: Sequence[str]) -> float:
+    """How far the best of a list lies below the best of all, 0-1: over data sets, each with the
+    mean of its federations. Half of it is the same with the list's best member struck out, so that
+    a list has a spare for what may fail on other data. If nothing of a list ran somewhere, its
+    accuracy there is 0.
+    """
+    scores_by_data: dict[str, list[float]] = {}
+    for table in tables:
+        found = sorted(table.regrets[name] for name in names if name in table.regrets)
+        best, spare = [*found, table.best, table.best][:2]
+        scores_by_data.setdefault(table.data, []).append((best + spare) / 2)
+    return fmean(fmean(scores) for scores in scores_by_data.values())
+
+
+def choose_shortlist(
+    federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
+) -> list[str]:
+    """Choose what to rehearse: one candidate after the other, each the one with which the list
+    gets the best score, until the next would gain less than `LEAST_GAIN`.
+
+    has_image_options: whether options that work on images alone may be on the list
+    """
+    tables = make_regret_tables(federations, answers, has_image_options)
+    waiting = select_names_with_two_datasets(tables)
+    shortlist: list[str] = []
+    score = math.inf
+    while waiting:
+        scores = {name: score_shortlist(tables, [*shortlist, name]) for name in waiting}
+        chosen = min(waiting, key=lambda name: (scores[name], name))
+        if score - scores[chosen] < LEAST_GAIN:
+            break
+        score = scores[chosen]
+        shortlist.append(chosen)
+        waiting.remove(chosen)
+    return shortlist
+
+
+def has_image_options(federation: Federation) -> bool:
+    """Whether options ran there that work on images alone."""
+    return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
+
+
+def compute_shortlist_regrets(
+    federations: Sequence[Federation], answers: Answers
+) -> dict[str, float]:
+    """{federation: how far the best of the shortlist of the other data sets lies below the best of
+    all there, 0-1}. Federations where none of the list ran are left out."""
+    regrets = {}
+    for federation in federations:
+        others = [other for other in federations if other.data != federation.data]
+        shortlist = choose_shortlist(
+            others, answers, has_image_options=has_image_options(federation)
+        )
+        regrets_by_name = compute_regrets(federation, answers)
+        found = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
+        if found:
+            regrets[federation.name] = min(found)
+    return regrets
+
+
+def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
+    """Choose the cheapest candidate that is at most `MOST_POINTS_LOST` points behind the most
+    accurate one, as far as the band of their paired differences reaches.
+
+    Where few samples are held out the bands are wide, and the answer is the most accurate one.
+    """
+    best = max(candidates, key=lambda c: (c.mean, -c.bytes_each))
+    for candidate in sorted(candidates, key=lambda c: (c.bytes_each, -c.mean)):
+        if candidate is best:
+            break
+        gap = difference(best.accuracy, candidate.accuracy)
+        if 100 * (gap.mean + gap.half_width) <= MOST_POINTS_LOST:
+            return candidate
+    return best
+
+
+def make_fold(dataset: Dataset, seed: int) -> Dataset:
+    """The data of a rehearsal's seed: of the training samples a fifth, drawn class by class, takes
+    the place of the test samples; the test samples themselves are left out. Seeds 0-4 hold out
+    each training sample once, seeds 5-9 again in another order, and so on.
+
+    Samples of clients that have fewer than `FOLDS` of them are never held out.
+    """
+    shuffle, fold = divmod(seed, FOLDS)
+    generator = make_numpy_generator(shuffle, "rehearsal")
+    labels = dataset.y_train.numpy()
+    is_held_out = np.zeros(len(labels), bool)
+    for label in range(len(dataset.class_names)):
+        members = generator.permutation(np.flatnonzero(labels == label))
+        is_held_out[members[fold::FOLDS]] = True
+    if dataset.client_train is not None:
+        clients = dataset.client_train.numpy()
+        for client, count in zip(*np.unique(clients, return_counts=True), strict=True):
+            if count < FOLDS:
+                is_held_out[clients == client] = False
+    kept = torch.from_numpy(np.flatnonzero(~is_held_out))
+    held_out = torch.from_numpy(np.flatnonzero(is_held_out))
+    return replace(
+        dataset,
+        name=f"{dataset.name}-rehearsal-{seed}",
+        digest=hash_to_content_id("rehearsal", dataset.digest, seed),
+        x_train=dataset.x_train[kept],
+        y_train=dataset.y_train[kept],
+        x_test=dataset.x_train[held_out],
+        y_test=dataset.y_train[held_out],
+        client_train=None if dataset.client_train is None else dataset.client_train[kept],
+        font_train=None if dataset.font_train is None else dataset.font_train[kept],
+        client_test=None,
+        first_rows=None,
+    )
+
+
+def choose_seed_count(training_samples: int) -> int:
+    """How many seeds a rehearsal has, so that `WANTED_HELD_OUT` samples are held out in all."""
+    needed = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_samples))
+    return min(MOST_SEEDS, max(FOLDS, needed))
+
+
 # ----------------------------------------------------------------------------- stored federations
-def make_candidate(row: Row, clients: int) -> Candidate | None:
-    """Make the candidate of a stored row; None where a run failed."""
+def make_candidate(row: StoredRow, client_count: int) -> Candidate | None:
+    """Make the candidate of a stored row; None if a run failed."""
     if "failed" in row or row["method"] in REFERENCES:
         return None
     made = row["made"]
@@ -249,12 +420,13 @@ def make_candidate(row: Row, clients: int) -> Candidate | None:
     seconds = math.nan
     # The features of lite0 were remembered from an earlier run, so its seconds would mislead.
     if "seconds_method" in row and options != "lite0":
-        seconds = fmean(row["seconds_local"]) + fmean(row["seconds_method"])
+        # A seed whose run had to wait for other programs makes no difference to a median.
+        seconds = median(row["seconds_local"]) + median(row["seconds_method"])
     accuracy = dict(zip(row["seeds"], row["accuracy"], strict=True))
-    return Candidate(row["method"], options, accuracy, sent / clients, seconds)
+    return Candidate(row["method"], options, accuracy, sent / client_count, seconds)
 
 
-def find_row_federation(row: Row) -> tuple[FederationKey, int]:
+def read_federation_of_row(row: StoredRow) -> tuple[FederationKey, int]:
     """Find the federation of a row of `which.json`, and its number of clients."""
     runs = row["runs"].partition("_")[0]  # mails_rest is on the federation of mails
     if runs in NATURAL:
@@ -268,7 +440,7 @@ def load_stored_federations() -> list[Federation]:
     """Load the federations of which results came with the package."""
     found: dict[FederationKey, dict[str, Candidate]] = {}
 
-    def add_row(key: FederationKey, row: Row, clients: int) -> None:
+    def add_row(key: FederationKey, row: StoredRow, clients: int) -> None:
         candidate = make_candidate(row, clients)
         if candidate is not None:
             found.setdefault(key, {})[candidate.name] = candidate
@@ -287,20 +459,23 @@ def load_stored_federations() -> list[Federation]:
             add_row(FederationKey("heart", "four hospitals"), row, 4)
     _, rows = read_stored_rows(FOLDER / "which.json")
     for row in rows:
-        key, clients = find_row_federation(row)
+        key, clients = read_federation_of_row(row)
         add_row(key, row, clients)
     return sort_federations(found)
 
 
 def sort_federations(
-    found: Mapping[FederationKey, Mapping[str, Candidate]],
+    candidates_by_federation: Mapping[FederationKey, Mapping[str, Candidate]],
 ) -> list[Federation]:
     """Sort the federations: those of a data set together, the most skewed first."""
-    data_sets = list(dict.fromkeys(key.data for key in found))
-    keys = sorted(found, key=lambda key: (data_sets.index(key.data), parse_alpha(key.setting)))
+    data_sets = list(dict.fromkeys(key.data for key in candidates_by_federation))
+    keys = sorted(
+        candidates_by_federation,
+        key=lambda key: (data_sets.index(key.data), parse_alpha(key.setting)),
+    )
     federations = []
     for key in keys:
-        candidates = list(found[key].values())
+        candidates = list(candidates_by_federation[key].values())
         federations.append(Federation(f"{key.data}, {key.setting}", key.data, candidates))
     return federations
 
@@ -316,11 +491,11 @@ def parse_alpha(setting: str) -> float:
 # ---------------------------------------------------------------------------------- in sentences
 def describe_candidate(candidate: Candidate) -> str:
     """`afl (conv): 94.2 ± 0.1 %, 12.0 kB a client`."""
-    accuracy = band(candidate.accuracy)
+    accuracy = compute_band(candidate.accuracy)
     text = f"{candidate.name}: {100 * accuracy.mean:.1f}"
     if not math.isnan(accuracy.half_width):
         text += f" ± {100 * accuracy.half_width:.1f}"
-    text += f" %, {data_size(candidate.bytes_each)} a client"
+    text += f" %, {format_data_size(candidate.bytes_each)} a client"
     if not math.isnan(candidate.seconds):
         text += f", {candidate.seconds:.1f} s"
     return text
@@ -331,7 +506,7 @@ def describe_federation(federation: Federation, answers: Answers) -> list[str]:
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
         return [f"{federation.name}: nothing that was run here fits these answers."]
-    ties = find_ties(allowed)
+    ties = find_candidates_tied_for_best(allowed)
     lines = [f"{federation.name} ({len(allowed)} candidates)", "  not beaten:"]
     lines += [f"    {describe_candidate(candidate)}" for candidate in find_frontier(allowed)]
     lines.append(f"  level with the best: {', '.join(c.name for c in ties)}")
@@ -339,7 +514,7 @@ def describe_federation(federation: Federation, answers: Answers) -> list[str]:
     return lines
 
 
-def select_without_images(federations: Sequence[Federation]) -> list[Federation]:
+def select_federations_without_image_options(federations: Sequence[Federation]) -> list[Federation]:
     """Select the federations on which no option ran that works on images alone."""
     selected = []
     for federation in federations:
@@ -354,43 +529,79 @@ def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
     if choice is None:
         return "No method of the study fits these answers."
     name, regret = choice
-    wanted = f"for images use {name}" if name.endswith(IMAGES_ALONE) else f"use {name}"
+    wanted = f"for {STUDIED_IMAGES} use {name}" if name.endswith(IMAGES_ALONE) else f"use {name}"
     text = f"{wanted}, {100 * regret:.1f} points below the best on average"
-    return f"{text}{describe_regret(federations, answers)}."
+    return f"{text}{describe_regret_on_unseen_datasets(federations, answers)}."
 
 
-def describe_rest(federations: Sequence[Federation], answers: Answers) -> str:
-    """Why there is no rule for tables and recordings: how far off one was on what it had not seen."""
-    regrets = [choice.regret for choice in leave_one_out(federations, answers).values()]
-    if not regrets:
-        return ""
+def describe_shortlist(federations: Sequence[Federation], answers: Answers) -> list[str]:
+    """What to rehearse for these answers, and how far the best of such a list is below the best of
+    all where the list was not made; no line if nothing fits."""
+    names = choose_shortlist(federations, answers)
+    if not names:
+        return []
+    lines = [f"  on images rehearse {join_with_and(names)}"]
+    names_for_tables = choose_shortlist(federations, answers, has_image_options=False)
+    if names_for_tables != names:
+        lines.append(f"  on tables and recordings rehearse {join_with_and(names_for_tables)}")
+    regrets = compute_shortlist_regrets(federations, answers).values()
+    if regrets:
+        lines.append(
+            "  with each data set left out in turn, the list of the others has a member that is "
+            f"{100 * fmean(regrets):.1f} points below the best of all on average (at most "
+            f"{100 * max(regrets):.1f}); whether the rehearsal finds it is another question"
+        )
+    return lines
+
+
+def explain_missing_rule_for_images() -> str:
+    """Explain why there is no fixed answer for images of another kind than those of the study."""
     return (
-        f"tables and recordings: no rule. What is best on two of the {len(federations)} federations "
-        f"here is {100 * fmean(regrets):.1f} points below the best on the third (at most "
-        f"{100 * max(regrets):.1f}). Run fedlab-nb which on your own data."
+        f"other images: no fixed answer. The study has {STUDIED_IMAGES} on a plain ground alone; "
+        "on noisy ones the same method is far below the best. Rehearse the list: "
+        "fedlab-nb which YOUR-DATA."
     )
 
 
-def describe_regret(federations: Sequence[Federation], answers: Answers) -> str:
-    """How wrong the rule is on a data set that it has not seen; "" where no other one is there."""
-    regrets = [choice.regret for choice in leave_one_out(federations, answers).values()]
+def explain_missing_rule(federations: Sequence[Federation], answers: Answers) -> str:
+    """Explain why there is no fixed answer for tables and recordings: how far off one was on what
+    it had not seen."""
+    regrets = [
+        choice.regret for choice in choose_by_rule_of_other_datasets(federations, answers).values()
+    ]
     if not regrets:
         return ""
     return (
-        f"; with each data set left out in turn, the rule is {100 * fmean(regrets):.1f} points "
-        f"below the best (at most {100 * max(regrets):.1f})"
+        f"tables and recordings: no fixed answer. What is best on two of the {len(federations)} "
+        f"federations here is {100 * fmean(regrets):.1f} points below the best on the third "
+        f"(at most {100 * max(regrets):.1f}). Rehearse the list: fedlab-nb which YOUR-DATA."
     )
 
 
-def describe_left_out(federations: Sequence[Federation], answers: Answers) -> list[str]:
+def describe_regret_on_unseen_datasets(federations: Sequence[Federation], answers: Answers) -> str:
+    """How wrong the rule is on a data set that it has not seen; "" if no other one is there."""
+    regrets = [
+        choice.regret for choice in choose_by_rule_of_other_datasets(federations, answers).values()
+    ]
+    if not regrets:
+        return ""
+    return (
+        f"; with each data set left out in turn, the rule is {100 * fmean(regrets):.1f} "
+        f"points below the best (at most {100 * max(regrets):.1f})"
+    )
+
+
+def describe_choices_on_left_out_datasets(
+    federations: Sequence[Federation], answers: Answers
+) -> list[str]:
     """For each federation what the rule of the other data sets says, and its regret there."""
     lines = ["each data set left out in turn, what the rule of the others says there:"]
-    for name, (choice, regret) in leave_one_out(federations, answers).items():
+    for name, (choice, regret) in choose_by_rule_of_other_datasets(federations, answers).items():
         lines.append(f"  {name}: {choice}, {100 * regret:.1f} points below the best")
     return lines
 
 
-def list_cases() -> list[Case]:
+def list_answer_cases() -> list[Case]:
     """List the cases for which the page has a sentence."""
     return [
         Case("anything goes", Answers()),
@@ -402,24 +613,31 @@ def list_cases() -> list[Case]:
     ]
 
 
-def describe_study(answers: Answers | None = None) -> str:
+def describe_stored_study(answers: Answers | None = None) -> str:
     """The stored study in words: the rule, for all cases without answers; then each federation."""
     federations = load_stored_federations()
     lines: list[str] = []
-    cases = list_cases() if answers is None else [Case("these answers", answers)]
+    cases = list_answer_cases() if answers is None else [Case("these answers", answers)]
     for case in cases:
         lines.append(f"{case.name}: {describe_rule(federations, case.answers)}")
-    lines += [describe_rest(select_without_images(federations), answers or Answers()), ""]
+        lines += describe_shortlist(federations, case.answers)
+    lines.append(explain_missing_rule_for_images())
+    lines += [
+        explain_missing_rule(
+            select_federations_without_image_options(federations), answers or Answers()
+        ),
+        "",
+    ]
     for federation in federations:
         lines += describe_federation(federation, answers or Answers())
-    lines += ["", *describe_left_out(federations, answers or Answers())]
+    lines += ["", *describe_choices_on_left_out_datasets(federations, answers or Answers())]
     if answers is None:
-        lines += ["", *describe_missing()]
+        lines += ["", *list_missing_measurements()]
     return "\n".join(lines)
 
 
-def describe_missing() -> list[str]:
-    """What the study declares and has not run, with what it takes, a line each; then the command."""
+def list_missing_measurements() -> list[str]:
+    """List the runs that are declared and missing, one line each with its cost; then the command."""
     declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
     stored = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
     lines = []
@@ -430,12 +648,13 @@ def describe_missing() -> list[str]:
         alphas = runs.get("alpha", [])
         if alphas:
             values = alphas if isinstance(alphas, list) else [alphas]
-            setting = f"α = {join_words([f'{alpha:g}' for alpha in values])}"
+            setting = f"α = {join_with_and([f'{alpha:g}' for alpha in values])}"
         methods = len(METHODS) if runs["methods"] == ["all"] else len(runs["methods"])
         seeds = len(runs.get("seeds", range(BAND_SEEDS)))
         lines.append(
-            f"  {runs['dataset']}, {setting}: {methods} methods, {plural(seeds, 'seed')}, "
-            f"about {runs['core_minutes']} minutes on one core"
+            f"  {runs['dataset']}, {setting}: {methods} methods, "
+            f"{format_count_and_noun(seeds, 'seed')}, about {runs['core_minutes']} "
+            "minutes on one core"
         )
     if lines:
         command = "python -m fedlab_nb.papers.declared which --later"
@@ -445,7 +664,7 @@ def describe_missing() -> list[str]:
 
 # ------------------------------------------------------------------------------------ the picture
 def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
-    """Make what the picture shows of a federation; None where nothing that ran there fits the
+    """Make what the picture shows of a federation; None if nothing that ran there fits the
     answers."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
@@ -461,14 +680,15 @@ def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
             )
         )
     unbeaten = [candidate.title for candidate in find_frontier(allowed)]
-    ties = [candidate.title for candidate in find_ties(allowed)]
-    return Frontier(federation.name, rows, unbeaten, ties)
+    ties = [candidate.title for candidate in find_candidates_tied_for_best(allowed)]
+    answers_of_rehearsal = [c.title for c in allowed if c.name == federation.rehearsal_answer]
+    return Frontier(federation.name, rows, unbeaten, ties, "".join(answers_of_rehearsal))
 
 
 def plot_federations(
     federations: Sequence[Federation], answers: Answers, columns: int = 2
 ) -> Picture:
-    """Accuracy against bytes, a federation each, of what fits the answers. UsageError where nothing
+    """Accuracy against bytes, a federation each, of what fits the answers. UsageError if nothing
     does."""
     frontiers = []
     for federation in federations:
@@ -526,14 +746,14 @@ class Recommendation:
         except UsageError:  # the text says that nothing fits
             return {"text/plain": self.text}, {}
         data = {
-            "text/html": picture_html(picture, self.text),
-            "image/png": png(picture),
+            "text/html": make_picture_html(picture, self.text),
+            "image/png": render_picture_png(picture),
             "text/plain": self.text,
         }
         return data, {"image/png": {"alt": picture.alt}}
 
 
-def picture_html(picture: Picture, text: str) -> str:
+def make_picture_html(picture: Picture, text: str) -> str:
     """A picture that is light or dark as the notebook is, with its text below."""
     assert picture.figure is not None
     return (
@@ -547,7 +767,7 @@ def picture_html(picture: Picture, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------ a person's own data
-def list_variants(method: str) -> list[Variant]:
+def list_method_variants(method: str) -> list[Variant]:
     """List the options of a method that are tried on a person's own data."""
     variants = []
     for value in VARIANTS.get(method, ("",)):
@@ -558,28 +778,62 @@ def list_variants(method: str) -> list[Variant]:
 
 
 def run_candidates(
-    dataset: str, answers: Answers, seconds: float, seeds: int, settings: Mapping[str, Any]
+    dataset: Dataset,
+    answers: Answers,
+    time_limit_seconds: float,
+    seed_count: int,
+    settings: Mapping[str, Any],
+    names: Sequence[str] | None = None,
 ) -> CandidateRuns:
-    """Run the methods that fit the answers on a person's own data, the cheapest forecast first. No
-    run is begun that is forecast to end after `seconds`. UsageError where nothing fits."""
+    """Rehearse what fits the answers, the cheapest forecast first: on each seed's own fold
+    (`make_fold`), where the accuracy is measured. No run is begun that is forecast to end after
+    `time_limit_seconds`. UsageError if nothing fits.
+
+    names: of the candidates that come into question; None: all
+    """
+    dataset_name = get_or_register_dataset_name(dataset)
     waiting: list[tuple[float, str, str, dict[str, Any]]] = []
     left: list[str] = []
     for method in filter(answers.is_allowed, METHODS):
-        for options, knobs in list_variants(method):
+        for options, knobs in list_method_variants(method):
+            name = f"{method} ({options})" if options else method
+            if names is not None and name not in names:
+                continue
             cost = estimate_cost(
-                (method, {**settings, **knobs, "dataset": dataset, "seeds": seeds})
+                (method, {**settings, **knobs, "dataset": dataset_name, "seeds": seed_count})
             )
             if cost is None:
                 continue
             if cost.seconds is None:
-                left.append(f"{method} (nobody knows how long it takes)")
+                left.append(f"{name} (nobody knows how long it takes)")
                 continue
             waiting.append((cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
-    ends = time.monotonic() + seconds
+    folds = [get_or_register_dataset_name(make_fold(dataset, seed)) for seed in range(seed_count)]
+    try:
+        rehearsed = run_waiting_candidates(waiting, folds, time_limit_seconds, settings)
+    finally:
+        for fold in folds:  # no menu should show them
+            remove_dataset(fold)
+    return CandidateRuns(rehearsed.candidates, left + rehearsed.not_run)
+
+
+def run_waiting_candidates(
+    waiting: Sequence[tuple[float, str, str, dict[str, Any]]],
+    folds: Sequence[str],
+    time_limit_seconds: float,
+    settings: Mapping[str, Any],
+) -> CandidateRuns:
+    """Run candidates on the folds of a rehearsal, the cheapest forecast first.
+
+    waiting: seconds of the forecast, method, name of its options and their knobs
+    folds: the data set of each seed
+    """
+    ends = time.monotonic() + time_limit_seconds
     done: list[Candidate] = []
+    left: list[str] = []
     for forecast, method, options, knobs in sorted(waiting, key=lambda entry: entry[0]):
         name = f"{method} ({options})" if options else method
         if time.monotonic() + forecast > ends:
@@ -587,22 +841,52 @@ def run_candidates(
             continue
         try:
             outcomes = [
-                run(method, **settings, **knobs, dataset=dataset, seed=seed)
-                for seed in range(seeds)
+                run(method, **settings, **knobs, dataset=fold, seed=seed)
+                for seed, fold in enumerate(folds)
             ]
         except UsageError:
             left.append(f"{name} (cannot run on these data)")
             continue
-        if any(outcome.accuracy_validation is None for outcome in outcomes):
-            left.append(f"{name} (no held-out samples to judge it by)")
-            continue
         sent = fmean(outcome.bytes_up + outcome.bytes_down for outcome in outcomes)
         clients = len(outcomes[0].settings.members)
-        validation = {seed: o.accuracy_validation or 0.0 for seed, o in enumerate(outcomes)}
-        test = {seed: o.accuracy for seed, o in enumerate(outcomes)}
-        took = fmean(outcome.seconds_total for outcome in outcomes)
-        done.append(Candidate(method, options, validation, sent / clients, took, test))
+        accuracy = {seed: outcome.accuracy for seed, outcome in enumerate(outcomes)}
+        took = median(outcome.seconds_total for outcome in outcomes)
+        done.append(Candidate(method, options, accuracy, sent / clients, took))
     return CandidateRuns(done, left)
+
+
+def list_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
+    """The study's shortlist for these answers and for data of this kind."""
+    is_image = dataset.x_train.ndim == 4
+    return choose_shortlist(load_stored_federations(), answers, has_image_options=is_image)
+
+
+def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) -> list[str]:
+    """Say how far the answer may be behind the most accurate candidate; nothing where it is that
+    one."""
+    best = max(candidates, key=lambda candidate: candidate.mean)
+    if best.name == answer.name:
+        return []
+    gap = difference(best.accuracy, answer.accuracy)
+    most = 100 * (gap.mean + gap.half_width)
+    return [
+        f"  the most accurate on average: {best.name}; {answer.name} may be up to {most:.1f} points behind it"
+    ]
+
+
+def describe_rehearsal(federation: Federation, answer: Candidate, seed_count: int) -> list[str]:
+    """What was rehearsed, what is level with the best, and the answer."""
+    lines = [
+        f"Accuracies are of training samples that were held out, a fifth in each of {seed_count} seeds."
+    ]
+    lines += describe_federation(federation, Answers())[:-1]
+    best = max(federation.candidates, key=lambda candidate: candidate.mean)
+    if answer.name == best.name:
+        reason = "the most accurate of these, and nothing cheaper is surely within"
+    else:
+        reason = "the cheapest of what is within"
+    lines.append(f"  answer: {answer.name}, {reason} {MOST_POINTS_LOST:g} point of the best")
+    return lines + describe_risk_of_answer(answer, federation.candidates)
 
 
 def which(
@@ -610,41 +894,55 @@ def which(
     *,
     answers: Answers | None = None,
     seconds: float = 120,
-    seeds: int = 5,
+    seeds: int | None = None,
+    all_methods: bool = False,
     **given: Any,
 ) -> Recommendation:
-    """Which method to use. Without `dataset`: the stored study; else what fits the answers is run on
-    `dataset`, until `seconds` are spent.
+    """Which method to use. Without `dataset`: the stored study; else a rehearsal on `dataset` of
+    the study's shortlist for these answers, until `seconds` are spent.
 
-    On one's own data the choice is made on the clients' held-out samples; the test accuracy of what
-    is chosen is shown once. given: settings of the runs, such as alpha=0.1. UsageError where nothing
-    can be run, or nothing in that time.
+    In a rehearsal each seed holds a fifth of the training samples out, and these decide; the
+    test accuracy of what is chosen is measured at the end and shown once.
+
+    seeds: of the rehearsal, 3 or more; None: 5, and up to 20 for small data
+    all_methods: rehearse all methods that fit the answers and not the shortlist alone
+    given: settings of the runs, such as alpha=0.1
+    UsageError if nothing can be run, or nothing in that time.
     """
     if dataset is None:
         if given:
             raise UsageError(
-                f"{next(iter(given))} is a setting of runs, but without a data set nothing is run; "
-                'name one, such as fl.which("digits").'
+                f"{next(iter(given))} is a setting of runs, but without a data set "
+                'nothing is run; name one, such as fl.which("digits").'
             )
         return Recommendation(
-            describe_study(answers), load_stored_federations(), answers or Answers()
+            describe_stored_study(answers), load_stored_federations(), answers or Answers()
         )
+    answers = answers or Answers()
     if not seconds > 0:
         raise UsageError(f"seconds is {seconds}; give more than 0, such as 120.")
-    if seeds < 3:  # with two, Student's band is so wide that everything is level
+    if seeds is not None and seeds < 3:  # with two, the band is so wide that everything is level
         raise UsageError(f"seeds is {seeds}; a band that says anything needs 3 or more, such as 5.")
+    data = load(dataset)
+    if seeds is None:
+        seeds = choose_seed_count(len(data.y_train))
     given = {"device": "cpu", **given}
-    done, left = run_candidates(dataset, answers or Answers(), seconds, seeds, given)
+    names = None if all_methods else list_names_to_rehearse(data, answers)
+    done, left = run_candidates(data, answers, seconds, seeds, given, names)
     if not done:
         raise UsageError(
-            f"Nothing can be judged here within {seconds:g} seconds ({', '.join(left[:3])}, ...); "
-            "give more --seconds."
+            f"Nothing can be judged here within {seconds:g} seconds "
+            f"({', '.join(left[:3])}, ...); give more --seconds."
         )
-    federation = Federation(name_dataset(dataset), dataset, done)
-    lines = ["Accuracies are of the clients' held-out samples, with bands over seeds."]
-    lines += describe_federation(federation, Answers())
-    answer = find_ties(done)[0]
-    lines.append(f"  on the test samples: {100 * fmean(answer.other.values()):.1f} %")
+    answer = choose_by_rehearsal(done)
+    federation = Federation(format_dataset_name(dataset), dataset, done, answer.name)
+    lines = describe_rehearsal(federation, answer, seeds)
+    knobs = {variant.name: variant.knobs for variant in list_method_variants(answer.method)}
+    tests = [
+        run(answer.method, **given, **knobs[answer.options], dataset=dataset, seed=seed).accuracy
+        for seed in range(seeds)
+    ]
+    lines.append(f"  on the test samples: {100 * fmean(tests):.1f} %")
     if left:
         lines.append(f"  not run: {', '.join(left)}")
     return Recommendation("\n".join(lines), [federation])

@@ -1,7 +1,7 @@
 """Pictures: one function each, from plain data to a `Picture` (figure, alt, sentence, table). No
 widgets, no pyplot.
 
-draw_partition          who holds what (`Partition` redraws in place)
+draw_partition          who holds what (`PartitionPicture` redraws in place)
 draw_accuracy           bars over seeds, and the curve
 draw_communication      bytes by phase, accuracy against bytes
 draw_class_accuracies   accuracy by class and by client
@@ -9,7 +9,7 @@ draw_calibration        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
 draw_times              wall time of methods
 
-With what every drawing begins and ends: `drawing`, `dress`, `heading`, `legend`,
+The beginning and the end of every drawing: `drawing`, `dress`, `write_axes_title`, `add_legend`,
 `describe_picture`, and numbers in words.
 """
 
@@ -17,20 +17,29 @@ from .accuracy import describe_best_method, draw_accuracy
 from .calibration import draw_calibration
 from .classes import draw_class_accuracies
 from .communication import draw_communication
-from .embed import compute_neighbour_accuracy, pca, tsne
-from .features import MAPS, Map, draw_feature_maps
+from .embed import compute_neighbour_accuracy, project_by_pca, project_by_tsne
+from .features import MAPS, FeatureMap, draw_feature_maps
 from .kit import describe_picture, make_blank_picture
-from .partition import Partition, draw_partition
+from .partition import PartitionPicture, draw_partition
 from .series import Series
-from .style import Picture, drawing, dress, heading, legend, png, svg
+from .style import (
+    Picture,
+    add_legend,
+    drawing,
+    dress,
+    render_picture_png,
+    render_picture_svg,
+    write_axes_title,
+)
 from .times import draw_times
 from .words import (
+    TableRows,
     build_table,
     capitalize,
-    data_size,
     describe_seeds,
-    join_words,
-    mean_percent,
-    percent,
-    plural,
+    format_count_and_noun,
+    format_data_size,
+    format_mean_percent,
+    format_percent,
+    join_with_and,
 )

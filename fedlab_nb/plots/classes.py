@@ -2,38 +2,39 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from .kit import describe_picture, draw_heat_map, mark_cells
+from .kit import attach_cell_texts, describe_picture, draw_heat_map
 from .series import Series, join_settings, select_finished
 from .style import (
     PERCENT,
     QUIET,
     SECOND,
     Picture,
-    current_size,
     draw_colour_bar,
     drawing,
-    heading,
+    get_default_figure_size,
+    highlight_row_or_column,
     is_narrow,
-    mark_place,
     set_class_ticks,
     set_client_axis,
+    write_axes_title,
 )
 from .words import (
-    Setting,
+    SettingCaption,
+    TableRows,
     capitalize,
-    client_name,
-    describe_shared_setting,
-    percent,
-    plain_client_name,
+    find_common_setting,
+    format_client_for_sentence,
+    format_client_for_title,
+    format_percent,
 )
 
-MOST_STACKED = 9  # more rows than this, and the two heat maps stand side by side
+MAX_STACKED_ROWS = 9  # more rows than this, and the two heat maps stand side by side
 NAMES_WIDTH = 2.4  # inches that names and the colour bar take
 CELL_WIDTH = 0.21  # inches of "100" in a cell
 
@@ -55,10 +56,10 @@ def draw_class_accuracies(
 ) -> Picture:
     """Two heat maps (means over seeds): methods × classes, methods × clients. `client` and `class_index` are marked."""
     done = select_finished(series)
-    per_class = average_seeds(done, "per_class")
-    per_client = average_seeds(done, "per_client")
-    setting = find_shared_setting(done)
-    is_side_by_side = len(done) > MOST_STACKED
+    per_class = average_field_over_seeds(done, "per_class")
+    per_client = average_field_over_seeds(done, "per_client")
+    setting = find_common_setting_of_series(done)
+    is_side_by_side = len(done) > MAX_STACKED_ROWS
     layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
     has_short_titles = is_side_by_side or is_narrow()
     with drawing(**layout) as (figure, (first, second)):
@@ -66,17 +67,19 @@ def draw_class_accuracies(
             Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
         ]
         title = "By class" if has_short_titles else "Accuracy for each class"
-        draw_accuracies(first, per_class, done, title, columns, class_index)
-        set_class_ticks(first, class_names, length=10, most=15)
+        draw_method_heat_map(first, per_class, done, title, columns, class_index)
+        set_class_ticks(first, class_names, max_letters=10, max_ticks=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
         columns = []
         for k in range(per_client.shape[1]):
-            columns.append(Column(f"{client_name(k, setting)}'s own mix", {"client": k}))
+            columns.append(
+                Column(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
+            )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
-        image = draw_accuracies(second, per_client, done, title, columns, client)
-        set_client_axis(second, image.get_array().shape[1], setting, few=20)
+        image = draw_method_heat_map(second, per_client, done, title, columns, client)
+        set_client_axis(second, image.get_array().shape[1], setting, max_single_ticks=20)
         draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text = describe_accuracies(
+    text = describe_selected_or_best_accuracies(
         done, per_class, per_client, class_names, client, class_index, setting
     )
     rows = make_class_table(done, per_class, per_client, class_names, setting)
@@ -84,10 +87,10 @@ def draw_class_accuracies(
     return describe_picture(figure, title, setting or join_settings(series), text, rows)
 
 
-def find_shared_setting(series: Sequence[Series]) -> Setting | str:
-    """The setting by which clients are named; '' where the series have several federations."""
+def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | str:
+    """Find the setting by which clients are named; '' if the series have several federations."""
     seeds = [seed for s in series for seed in s.per_client]
-    return describe_shared_setting([s.setting for s in series], seeds)
+    return find_common_setting([s.setting for s in series], seeds)
 
 
 def make_class_table(
@@ -95,133 +98,151 @@ def make_class_table(
     per_class: np.ndarray,
     per_client: np.ndarray,
     class_names: Sequence[str],
-    setting: Setting | str,
-) -> list[dict[str, Any]]:
-    """A row a method: balanced accuracy, AUC, the worst client, then by class and by client."""
+    setting: SettingCaption | str,
+) -> TableRows:
+    """Make the table with one row per method: balanced accuracy, AUC, the worst client, then the
+    accuracy for each class and each client."""
     rows = []
     for s, class_accuracies, client_accuracies in zip(series, per_class, per_client, strict=True):
-        row = {"method": s.name, **summarize_row(s)}
+        row = {"method": s.name, **format_measures_by_name(s)}
         for name, accuracy in zip(class_names, class_accuracies, strict=False):
-            row[f"class {name}"] = format_accuracy(accuracy)
+            row[f"class {name}"] = format_accuracy_or_blank(accuracy)
         for k, accuracy in enumerate(client_accuracies):
-            row[f"client {plain_client_name(k, setting)}"] = format_accuracy(accuracy)
+            row[f"client {format_client_for_sentence(k, setting)}"] = format_accuracy_or_blank(
+                accuracy
+            )
         rows.append(row)
     return rows
 
 
-def format_accuracy(accuracy: float) -> str:
-    """'84 %'; '' where nothing is known."""
-    return "" if np.isnan(accuracy) else percent(accuracy)
+def format_accuracy_or_blank(accuracy: float) -> str:
+    """Format an accuracy 0–1 as '84 %', nan as ''."""
+    return "" if np.isnan(accuracy) else format_percent(accuracy)
 
 
-def summarize_row(s: Series) -> dict[str, str]:
-    """What tables say beside the accuracy, where it is known: balanced accuracy, AUC, the worst client."""
-    class_accuracies = average_seeds([s], "per_class")[0]
-    client_accuracies = average_seeds([s], "per_client")[0]
-    areas = [calibration.auc for calibration in s.calibration.values()]
-    summary = {}
+def format_measures_by_name(method_results: Series) -> dict[str, str]:
+    """Format what tables say beside the accuracy: balanced accuracy, AUC, the worst client.
+
+    Measures that are not known are left out.
+    """
+    class_accuracies = average_field_over_seeds([method_results], "per_class")[0]
+    client_accuracies = average_field_over_seeds([method_results], "per_client")[0]
+    areas = [calibration.auc for calibration in method_results.calibration.values()]
+    measures = {}
     if not np.isnan(class_accuracies).all():
-        summary["balanced accuracy"] = percent(np.nanmean(class_accuracies))
+        measures["balanced accuracy"] = format_percent(np.nanmean(class_accuracies))
     if areas and None not in areas:
-        summary["AUC"] = f"{np.mean(areas):.3f}"
+        measures["AUC"] = f"{np.mean(areas):.3f}"
     if not np.isnan(client_accuracies).all():
-        summary["worst client"] = percent(np.nanmin(client_accuracies))
-    return summary
+        measures["worst client"] = format_percent(np.nanmin(client_accuracies))
+    return measures
 
 
-def average_seeds(series: Sequence[Series], name: str) -> np.ndarray:
-    """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
+def average_field_over_seeds(
+    series: Sequence[Series], field: Literal["per_class", "per_client"]
+) -> np.ndarray:
+    """Average a field of each series over its seeds: `[series, classes or clients]`.
+
+    nan stands for what is not known, and fills the rows of federations with fewer clients.
+    """
     from pandas import DataFrame
 
-    means = [DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]
+    means = [DataFrame(getattr(s, field).values(), dtype=float).mean() for s in series]
     return DataFrame(means).to_numpy()
 
 
-def draw_accuracies(
+def draw_method_heat_map(
     ax: Axes,
-    values: np.ndarray,
+    accuracies: np.ndarray,
     series: Sequence[Series],
     title: str,
     columns: Sequence[Column],
-    marked: int | None,
+    selected_column: int | None,
 ) -> AxesImage:
-    """One heat map, 0–100 %, whose cells say their values and have them written in while they fit.
+    """Draw one heat map of accuracies `values [series, columns]`, 0–1.
 
-    marked: the column that is looked at
+    Each cell tells its value when it is pointed at; if there is room it is written in as well.
+    selected_column: index of the selected column
     """
-    shown = values if values.size else np.full((1, 1), np.nan)
+    shown = accuracies if accuracies.size else np.full((1, 1), np.nan)
     rows, count = shown.shape
-    has_width = current_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
+    has_width = get_default_figure_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
     has_room = has_width and count <= 20 and rows <= 8
-    image = draw_heat_map(ax, shown, text=format_whole_percent if has_room else None)
-    heading(ax, title, 5)
+    image = draw_heat_map(ax, shown, format_cell=format_whole_percent if has_room else None)
+    write_axes_title(ax, title, 5)
     ax.set_xlim(-0.5, count - 0.5)
-    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=choose_font_size(rows))
-    mark_place(ax, marked, count, frame=True, colour=SECOND)
+    ax.set_yticks(
+        range(len(series)),
+        [s.two_line_label for s in series],
+        fontsize=choose_method_name_size(rows),
+    )
+    highlight_row_or_column(ax, selected_column, count, has_frame=True, colour=SECOND)
     cells = {}
     for i, j in np.argwhere(np.isfinite(shown)).tolist():
         text = f"{series[i].name}, {columns[j].name}\n{100 * shown[i, j]:.1f} %"
         cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].marks}
-    mark_cells(ax, cells)
+    attach_cell_texts(ax, cells)
     return image
 
 
-def format_whole_percent(value: float) -> str:
-    """0.834 -> '83'."""
-    return f"{100 * value:.0f}"
+def format_whole_percent(share: float) -> str:
+    """Format a share 0–1 in whole per cent, without the sign: 0.834 -> '83'."""
+    return f"{100 * share:.0f}"
 
 
-def choose_font_size(rows: int) -> float:
-    """Size of the letters that name so many rows."""
-    if rows <= 8:
+def choose_method_name_size(method_count: int) -> float:
+    """Choose the font size for the names of this many rows."""
+    if method_count <= 8:
         return 9.5
-    if rows <= 16:
+    if method_count <= 16:
         return 8.5
     return 7
 
 
-def describe_accuracies(
+def describe_selected_or_best_accuracies(
     series: Sequence[Series],
     per_class: np.ndarray,
     per_client: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     client: int | None,
     class_index: int | None,
-    setting: Setting | str,
+    setting: SettingCaption | str,
 ) -> str:
-    """Of the class and the client that are looked at, else of the best method."""
+    """Describe accuracies on the selected class and client, or else those of the best method."""
     if not series:
         return "No result yet."
     parts = []
     if class_index is not None and class_index < per_class.shape[1]:
-        accuracies = list_accuracies(series, per_class[:, class_index])
-        parts.append(f"Class {names[class_index]}: {accuracies}.")
+        accuracies = join_known_accuracies(series, per_class[:, class_index])
+        parts.append(f"Class {class_names[class_index]}: {accuracies}.")
     if client is not None and client < per_client.shape[1]:
-        accuracies = list_accuracies(series, per_client[:, client])
-        parts.append(f"Client {plain_client_name(client, setting)} on its own mix: {accuracies}.")
+        accuracies = join_known_accuracies(series, per_client[:, client])
+        parts.append(
+            f"Client {format_client_for_sentence(client, setting)} on its own mix: {accuracies}."
+        )
     if parts:
         return " ".join(parts)
     rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
     best = max(rivals, key=lambda i: series[i].mean)
     return (
         f"{capitalize(series[best].name)}, the best on average, has "
-        f"{describe_range(per_class[best])} on the classes; its clients see "
-        f"{describe_range(per_client[best])} on their own mix."
+        f"{format_percent_range(per_class[best])} on the classes; its clients see "
+        f"{format_percent_range(per_client[best])} on their own mix."
     )
 
 
-def list_accuracies(series: Sequence[Series], values: np.ndarray) -> str:
-    """'FedAvg 31 %, FENS 84 %', those that are known."""
+def join_known_accuracies(series: Sequence[Series], accuracies: np.ndarray) -> str:
+    """Join the accuracies that are known: 'FedAvg 31 %, FENS 84 %'."""
     parts = []
-    for s, accuracy in zip(series, values, strict=True):
+    for s, accuracy in zip(series, accuracies, strict=True):
         if not np.isnan(accuracy):
-            parts.append(f"{s.name} {percent(accuracy)}")
+            parts.append(f"{s.name} {format_percent(accuracy)}")
     return ", ".join(parts)
 
 
-def describe_range(values: np.ndarray) -> str:
-    """'12 % to 80 %', of those that are known."""
-    known = values[np.isfinite(values)]
+def format_percent_range(accuracies: np.ndarray) -> str:
+    """Format the range of the values that are known: '12 % to 80 %'."""
+    known = accuracies[np.isfinite(accuracies)]
     if not len(known):
         return "nothing"
-    return f"{percent(known.min())} to {percent(known.max())}"
+    return f"{format_percent(known.min())} to {format_percent(known.max())}"

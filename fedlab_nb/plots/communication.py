@@ -1,67 +1,71 @@
 """Communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
-from .kit import describe_picture, draw_points
+from .kit import describe_picture, draw_cost_points
 from .series import Series, join_settings, select_finished
 from .style import (
     ACCENT,
     INK,
     SECOND,
     Picture,
+    add_legend,
+    choose_row_font_size,
     drawing,
     dress,
     is_narrow,
-    legend,
-    row_font_size,
     set_bytes_axis,
     set_row_axis,
 )
 from .words import (
+    TableRows,
     build_table,
     capitalize,
-    data_size,
-    describe_significance,
-    format_share,
-    join_words,
+    choose_words_by_significance,
+    format_data_size,
+    format_percent_band,
+    join_with_and,
 )
 
-MOST_NAMED = 2  # methods beside the cheapest one that cost the same, in the sentence
-MOST_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
+MAX_NAMED_METHODS = 2  # methods beside the cheapest one that cost the same, in the sentence
+APART = 0.16  # rows between the name of a phase and each of its two lines
+MAX_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
-def draw_communication(series: Sequence[Series], *, client_bytes: str = "") -> Picture:
-    """Phases at the left, accuracy against bytes at the right. `client_bytes`: to be said instead of the comparison."""
+def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str = "") -> Picture:
+    """Draw bytes by phase on the left, and accuracy against bytes on the right.
+
+    client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
+    """
     done = select_finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
-        draw_phases(left, done)
+        draw_bytes_by_phase(left, done)
         x = "bytes, both ways, all clients"
         dress(right, title="Accuracy against bytes", x=x, grid="both", size=9)
-        draw_points(right, done)
+        draw_cost_points(right, done)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
-    text = client_bytes or describe_costs(done)
+    text = client_bytes_sentence or describe_cheapest_and_dearest_method(done)
     return describe_picture(figure, title, join_settings(done), text, make_phase_table(done))
 
 
-def draw_phases(ax: Axes, series: Sequence[Series]) -> None:
-    """Two lollipops a phase, up and down, on a logarithmic axis. Methods are told apart by their names in bold."""
-    has_phases = sum(len(s.phases) + 1 for s in series) <= MOST_ROWS
+def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
+    """Draw two lollipops per phase, up and down, on a logarithmic axis, under the methods' names."""
+    has_phases = sum(len(s.phases) + 1 for s in series) <= MAX_ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    size = row_font_size(sum(len(s.phases) if has_phases else 1 for s in series))
+    size = choose_row_font_size(sum(len(s.phases) if has_phases else 1 for s in series))
     rows: list[tuple[str, tuple[float, float]]] = []  # name, (bytes up, bytes down)
     for s in series:
         if not has_phases:
-            rows.append((s.lines, (s.up, s.down)))
+            rows.append((s.two_line_label, (s.up, s.down)))
             continue
         style = {"fontsize": size, "fontweight": "bold", "color": INK, "va": "center"}
         ax.text(0.01, len(rows), s.name, transform=ax.get_yaxis_transform(), **style)
         rows.append(("", (0, 0)))
         rows += s.phases.items()
-    set_row_axis(ax, [name for name, _ in rows], least=4, size=size)
+    set_row_axis(ax, [name for name, _ in rows], min_rows=4, font_size=size)
     sizes = []
     for _, both_ways in rows:
         sizes += [count for count in both_ways if count]
@@ -69,66 +73,88 @@ def draw_phases(ax: Axes, series: Sequence[Series]) -> None:
     ax.set_xlim(left=max(1.0, min(sizes, default=1.0) / 30))
     ups = [up for _, (up, _) in rows]
     downs = [down for _, (_, down) in rows]
-    draw_lollipops(ax, ups, -0.16, "^", ACCENT, "up, client to server")
-    draw_lollipops(ax, downs, 0.16, "v", SECOND, "down, server to client")
-    place, corner = "upper center", (0.4, -0.09)
-    if is_narrow():  # names take much
-        place, corner = "upper right", (1.0, -0.09)
-    legend(ax, loc=place, bbox_to_anchor=corner, ncols=2, handletextpad=0.1, columnspacing=1.2)
+    # A phase of one direction has its line at the height of its name.
+    offsets = [APART if up and down else 0.0 for up, down in zip(ups, downs, strict=True)]
+    heights_up = [row - offset for row, offset in enumerate(offsets)]
+    heights_down = [row + offset for row, offset in enumerate(offsets)]
+    draw_lollipops(ax, ups, heights_up, "^", ACCENT, "up, client to server")
+    draw_lollipops(ax, downs, heights_down, "v", SECOND, "down, server to client")
+    location = "upper center"
+    anchor = (0.4, -0.09)
+    if is_narrow():  # the names leave little room
+        location = "upper right"
+        anchor = (1.0, -0.09)
+    add_legend(
+        ax, loc=location, bbox_to_anchor=anchor, ncols=2, handletextpad=0.1, columnspacing=1.2
+    )
 
 
 def draw_lollipops(
-    ax: Axes, sizes: Sequence[float], shift: float, marker: str, colour: str, label: str
+    ax: Axes,
+    bytes_per_row: Sequence[float],
+    heights: Sequence[float],
+    marker: str,
+    colour: str,
+    label: str,
 ) -> None:
-    """A line with a mark at its end for each row that has bytes, a little above or below the row."""
-    places = [row + shift for row, size in enumerate(sizes) if size]
-    ends = [size for size in sizes if size]
-    ax.hlines(places, 1, ends, color=colour, lw=1.8, alpha=0.6)
-    ax.plot(ends, places, marker, color=colour, ms=6.5, label=label)
+    """Draw a line with a mark at its end for each row with bytes.
+
+    bytes_per_row: bytes of each row
+    heights: of the lines, downwards
+    """
+    shown = [height for height, size in zip(heights, bytes_per_row, strict=True) if size]
+    ends = [size for size in bytes_per_row if size]
+    ax.hlines(shown, 1, ends, color=colour, lw=1.8, alpha=0.6)
+    ax.plot(ends, shown, marker, color=colour, ms=6.5, label=label)
 
 
-def describe_costs(series: Sequence[Series]) -> str:
-    """The cheapest method, and how much more the dearest costs and brings."""
+def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
+    """Describe the cheapest method, and how much more the most expensive one costs and gains."""
     if not series:
         return "No result yet."
-    rivals = [s for s in series if s.total and not s.bound] or list(series)
-    cheap = min(rivals, key=lambda s: (s.total, -s.mean))
-    dear = max(rivals, key=lambda s: (s.total, s.mean))
-    sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
-    others = [s.name for s in rivals if s.total == cheap.total and s is not cheap]
+    rivals = [s for s in series if s.total_bytes and not s.bound] or list(series)
+    cheap = min(rivals, key=lambda s: (s.total_bytes, -s.mean))
+    dear = max(rivals, key=lambda s: (s.total_bytes, s.mean))
+    down = format_data_size(cheap.down) if cheap.down else "nothing"
+    sent = f"{format_data_size(cheap.up)} up and {down} down for all clients"
+    others = [s.name for s in rivals if s.total_bytes == cheap.total_bytes and s is not cheap]
     subject = f"{capitalize(cheap.name)} costs"
-    if 0 < len(others) <= MOST_NAMED:
-        subject = f"{capitalize(join_words([cheap.name, *others]))} cost"
+    if 0 < len(others) <= MAX_NAMED_METHODS:
+        subject = f"{capitalize(join_with_and([cheap.name, *others]))} cost"
     elif others:
         subject = f"{capitalize(cheap.name)} and {len(others)} others cost"
-    if cheap.total == dear.total:
+    if cheap.total_bytes == dear.total_bytes:
         same = "the same, " if others else ""
         return f"{subject} {same}{sent}."
-    times = dear.total / max(cheap.total, 1)
+    times = dear.total_bytes / max(cheap.total_bytes, 1)
     return (
         f"{subject} least, {sent}; {dear.name} costs {times:.1f} times as much "
-        f"{describe_gain(dear, cheap)}."
+        f"{describe_accuracy_gain(dear, cheap)}."
     )
 
 
-def describe_gain(dear: Series, cheap: Series) -> str:
-    """What the dearer method brings: 'and gets 57 points more'."""
-    ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
-    points = format_share(Band(abs(ahead.mean), ahead.half_width, ahead.n))
+def describe_accuracy_gain(expensive_method: Series, cheap_method: Series) -> str:
+    """Say what the more expensive method gains: 'and gets 57 points more'."""
+    gain = difference(
+        expensive_method.accuracies,
+        cheap_method.accuracies,
+        paired=expensive_method.setting == cheap_method.setting,
+    )
+    points = format_percent_band(Band(abs(gain.mean), gain.half_width, gain.n))
     if points == "0":
         return "and gets the same accuracy"
-    more = "more" if ahead.mean > 0 else "less"
+    more = "more" if gain.mean > 0 else "less"
     unit = "point" if points == "1" else "points"
-    return describe_significance(
-        ahead,
-        noise=f"for {points} {unit} {more}, which is within the noise",
-        clear=f"and gets {points} {unit} {more}",
-        one_seed=f"and gets {points} {unit} {more} (one seed: nobody can tell whether by chance)",
+    return choose_words_by_significance(
+        gain,
+        noise_words=f"for {points} {unit} {more}, which is within the noise",
+        clear_words=f"and gets {points} {unit} {more}",
+        one_seed_words=f"and gets {points} {unit} {more} (one seed: this may be chance)",
     )
 
 
-def make_phase_table(series: Sequence[Series]) -> list[dict[str, Any]]:
-    """A row for each phase of a method, and one for all of them."""
+def make_phase_table(series: Sequence[Series]) -> TableRows:
+    """Make the table with one row per phase of a method, and one for all its phases."""
     rows = []
     for s in series:
         for phase, (up, down) in (*s.phases.items(), ("all", (s.up, s.down))):

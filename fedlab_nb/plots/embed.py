@@ -14,8 +14,11 @@ POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their n
 PRINCIPAL = 30  # dimensions that t-SNE gets
 
 
-def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
-    """The leading principal components `[N, dimensions]` (zeros where there are fewer), each with a fixed sign."""
+def project_by_pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
+    """Project features on the leading principal components `[N, dimensions]`, each with a fixed sign.
+
+    Zeros stand for components that there are not.
+    """
     x = np.asarray(features, dtype=np.float64)
     x = x - x.mean(0)
     u, s, _ = np.linalg.svd(x, full_matrices=False)
@@ -25,22 +28,22 @@ def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
     return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
 
 
-def tsne(features: np.ndarray) -> np.ndarray:
-    """t-SNE `[N, 2]` of the leading principal components, from a PCA start: the same points give the same map."""
+def project_by_tsne(features: np.ndarray) -> np.ndarray:
+    """Project features by t-SNE `[N, 2]` from a PCA start: the same points give the same map."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     x = np.asarray(features, dtype=np.float64)
     if len(x) < 5 or not np.ptp(x, axis=0).any():
-        return pca(x)
-    x = pca(x, min(PRINCIPAL, x.shape[1], len(x)))
+        return project_by_pca(x)
+    x = project_by_pca(x, min(PRINCIPAL, x.shape[1], len(x)))
     options = {"init": "pca", "random_state": 0, "max_iter": 500, "n_jobs": 1}
     with threadpool_limits(1):
         return TSNE(2, perplexity=min(30, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
-def compute_tsne_in_process(features: np.ndarray) -> Generator[None, None, np.ndarray]:
-    """Compute `tsne` in a process of its own, which stays for the next one: meanwhile this one draws
+def compute_tsne_in_subprocess(features: np.ndarray) -> Generator[None, None, np.ndarray]:
+    """Compute `project_by_tsne` in a process of its own, which stays: meanwhile this one draws
     at full speed. Yields as long as it works. Where no process can be had, the map is made here.
     """
     from joblib.externals.loky import get_reusable_executor
@@ -52,30 +55,32 @@ def compute_tsne_in_process(features: np.ndarray) -> Generator[None, None, np.nd
     set_priority = getattr(os, "nice", None)
     try:
         executor = get_reusable_executor(1, timeout=60, initializer=set_priority, initargs=(10,))
-        future = executor.submit(tsne, features)
+        future = executor.submit(project_by_tsne, features)
         while not future.done():
             yield
             time.sleep(0.02)
         return future.result()
     except (OSError, RuntimeError):
-        return tsne(features)
+        return project_by_tsne(features)
 
 
-def compute_neighbour_accuracy(features: np.ndarray, labels: np.ndarray, k: int = 10) -> float:
+def compute_neighbour_accuracy(
+    features: np.ndarray, labels: np.ndarray, neighbour_count: int = 10
+) -> float:
     """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
 
     Ties go to the class whose member is nearest. 1/classes for features that say nothing, 1 for separate classes.
     """
     x = np.asarray(features, dtype=np.float64)
     y = np.asarray(labels)
-    k = min(k, len(x) - 1)
-    if k < 1:
+    neighbour_count = min(neighbour_count, len(x) - 1)
+    if neighbour_count < 1:
         return float("nan")
     squares = (x * x).sum(1)
     distance = squares[:, None] + squares[None] - 2 * x @ x.T
     np.fill_diagonal(distance, np.inf)
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :k]
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :neighbour_count]
     votes = np.zeros((len(x), int(y.max()) + 1))
-    for rank in range(k):  # a hair more weight for a nearer one breaks ties
-        votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (k - rank) * 1e-6
+    for rank in range(neighbour_count):  # a hair more weight for a nearer one breaks ties
+        votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (neighbour_count - rank) * 1e-6
     return float((votes.argmax(1) == y).mean())

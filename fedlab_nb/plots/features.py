@@ -1,10 +1,10 @@
 """Features: the same test points as each method's last layer sees them, one small square map a method."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,22 +13,31 @@ from matplotlib.lines import Line2D
 
 from .identity import shorten_title
 from .kit import describe_picture
+from .marks import attach_hover_text
 from .style import (
     MARKERS,
     QUIET,
     RULE,
     Picture,
-    class_colours,
-    current_size,
+    add_legend,
     drawing,
-    heading,
-    legend,
+    get_default_figure_size,
+    list_class_colours,
+    write_axes_title,
 )
-from .vector import attach_thumbnails, mark
-from .words import Setting, build_table, capitalize, percent, plural, shorten
+from .vector import ThumbnailSheet, attach_thumbnail_sheet
+from .words import (
+    SettingCaption,
+    TableRows,
+    build_table,
+    capitalize,
+    format_count_and_noun,
+    format_percent,
+    shorten_labels,
+)
 
 MAPS = 8  # in one picture, at most
-MOST_NAMED_CLASSES = 20  # in the legend
+MAX_NAMED_CLASSES = 20  # in the legend
 LETTERS_AN_INCH = 9.5  # of a map's title
 MIN_LETTERS = 8
 LEGEND_WIDTH = 0.9  # inches
@@ -37,20 +46,23 @@ CAUTION = "Distances between islands mean little."
 
 
 @dataclass(frozen=True)
-class Map:
+class FeatureMap:
     """One method's points in the plane.
 
-    label: its title, perhaps on two lines;   points `[N, 2]`, labels `[N]`
-    score: neighbour accuracy in the original features, 0–1;   kind: "PCA" or "t-SNE"
-    answers: `[N]`, what the method takes each sample for; None where nobody knows
-    thumbnails: `[N]`, the place of each sample in the sheet of the picture; None without images
+    label:      the method's title, perhaps on two lines
+    points:     `[N, 2]`
+    labels:     `[N]`, the samples' classes
+    score:      neighbour accuracy in the original features, 0–1
+    kind:       how the features were projected
+    answers:    `[N]`, the classes that the method predicts; None if they are not known
+    thumbnails: `[N]`, index of each sample in the picture's sheet of images; None without images
     """
 
     label: str
     points: np.ndarray
     labels: np.ndarray
     score: float
-    kind: str = "t-SNE"
+    kind: Literal["PCA", "t-SNE"] = "t-SNE"
     answers: np.ndarray | None = None
     thumbnails: np.ndarray | None = None
 
@@ -60,37 +72,38 @@ class Map:
 
 
 def draw_feature_maps(
-    maps: Sequence[Map],
+    maps: Sequence[FeatureMap],
     class_names: Sequence[str],
     *,
-    setting: Setting | str,
-    bright: Sequence[bool] | None = None,
-    remark: str = "",
-    first_map: int = 0,
-    sheet: Mapping[str, Any] | None = None,
+    setting: SettingCaption | str,
+    is_class_bright: Sequence[bool] | None = None,
+    bright_class_words: str = "",
+    first_map_index: int = 0,
+    thumbnail_sheet: ThumbnailSheet | None = None,
 ) -> Picture:
-    """Small multiples of at most MAPS maps, from number `first` on.
+    """Draw small multiples of at most MAPS maps, from `first_map_index` on.
 
-    bright: for each class whether it stays bright, None for all;   remark: in words, which do
-    sheet: the images of the samples, as `vector.attach_thumbnails` takes it; a point shows its own
+    is_class_bright:    for each class whether it stays bright, None for all
+    bright_class_words: the bright classes in words
+    thumbnail_sheet:    the images of the samples, as `vector.attach_thumbnail_sheet` takes it; a point shows its own
     """
-    shown = list(maps[first_map : first_map + MAPS])
-    columns, side = arrange_maps(len(shown))
+    shown = list(maps[first_map_index : first_map_index + MAPS])
+    columns, side = choose_map_arrangement(len(shown))
     rows = max(1, math.ceil(len(shown) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
         for ax in axes.ravel()[len(shown) :]:
             ax.set_axis_off()
         for ax, one_map in zip(axes.ravel(), shown, strict=False):
-            draw_map(ax, one_map, class_names, bright, is_alone=len(shown) <= 3)
-            write_titles(ax, one_map, columns, side)
-        if len(class_names) <= MOST_NAMED_CLASSES:
-            draw_legend(figure, class_names)
+            draw_feature_map(ax, one_map, class_names, is_class_bright, is_alone=len(shown) <= 3)
+            draw_map_titles(ax, one_map, columns, side)
+        if len(class_names) <= MAX_NAMED_CLASSES:
+            draw_class_legend(figure, class_names)
         figure.supxlabel(CAUTION, fontsize=8.5, color=QUIET, x=0.02, ha="left")
-        if sheet is not None:
-            attach_thumbnails(figure, sheet)
+        if thumbnail_sheet is not None:
+            attach_thumbnail_sheet(figure, thumbnail_sheet)
     kinds = " and ".join(dict.fromkeys(one_map.kind for one_map in shown)) or "t-SNE"
     title = f"{kinds} maps of the features of the same test points, coloured and shaped by class"
-    text = describe_maps(shown, len(maps) - len(shown), remark)
+    text = describe_best_and_worst_map(shown, len(maps) - len(shown), bright_class_words)
     return describe_picture(figure, title, setting, text, make_map_table(maps))
 
 
@@ -101,33 +114,33 @@ class Arrangement(NamedTuple):
     side: float
 
 
-def arrange_maps(maps: int) -> Arrangement:
-    """So many maps, as large as the frame allows: each is a square."""
-    width, height = current_size()
+def choose_map_arrangement(map_count: int) -> Arrangement:
+    """Choose the number of columns for this many square maps, so that they are as large as the frame allows."""
+    width, height = get_default_figure_size()
     best = Arrangement(1, 0.0)
-    for columns in range(1, maps + 1):
-        rows = math.ceil(maps / columns)
+    for columns in range(1, map_count + 1):
+        rows = math.ceil(map_count / columns)
         side = min((width - LEGEND_WIDTH) / columns, height / rows - WORDS_HEIGHT)
         if side > 1.02 * best.side:
             best = Arrangement(columns, side)
     return best
 
 
-def draw_map(
+def draw_feature_map(
     ax: Axes,
-    one_map: Map,
+    feature_map: FeatureMap,
     class_names: Sequence[str],
-    bright: Sequence[bool] | None,
+    is_class_bright: Sequence[bool] | None,
     *,
     is_alone: bool,
 ) -> None:
-    """The points of one map, which say what they are; those of classes that are not bright are faint and lie behind."""
-    colours = class_colours(len(class_names))
-    for c in np.unique(one_map.labels).tolist():
-        is_bright = bright is None or bright[c]
-        rows = np.flatnonzero(one_map.labels == c)
+    """Draw the points of one map with hover texts; those of classes that are not bright are faint and lie behind."""
+    colours = list_class_colours(len(class_names))
+    for c in np.unique(feature_map.labels).tolist():
+        is_bright = is_class_bright is None or is_class_bright[c]
+        rows = np.flatnonzero(feature_map.labels == c)
         points = ax.scatter(
-            *one_map.points[rows].T,
+            *feature_map.points[rows].T,
             s=17 if is_alone else 12,
             color=colours[c],
             marker=MARKERS[c % len(MARKERS)],
@@ -135,57 +148,69 @@ def draw_map(
             alpha=0.9 if is_bright else 0.15,
             zorder=2 if is_bright else 1,
         )
-        texts = [describe_point(one_map, row, class_names) for row in rows.tolist()]
+        texts = [describe_map_point(feature_map, row, class_names) for row in rows.tolist()]
         thumbnails = None
-        if one_map.thumbnails is not None:
-            thumbnails = one_map.thumbnails[rows].tolist()
-        mark(points, texts, class_index=[c] * len(rows), thumbnail=thumbnails)
+        if feature_map.thumbnails is not None:
+            thumbnails = feature_map.thumbnails[rows].tolist()
+        attach_hover_text(points, texts, class_index=[c] * len(rows), thumbnail=thumbnails)
     ax.set(xticks=[], yticks=[], box_aspect=1, anchor="NW")
     ax.margins(0.06)
     ax.spines[:].set_color(RULE)
 
 
-def describe_point(one_map: Map, row: int, class_names: Sequence[str]) -> str:
-    """What a point says: its class, and what the method takes it for."""
-    truth = class_names[one_map.labels[row]]
-    text = f"{one_map.name}\nclass {truth}"
-    if one_map.answers is None:
+def describe_map_point(
+    feature_map: FeatureMap, point_index: int, class_names: Sequence[str]
+) -> str:
+    """Describe a point: its class, and the class that the method predicts."""
+    truth = class_names[feature_map.labels[point_index]]
+    text = f"{feature_map.name}\nclass {truth}"
+    if feature_map.answers is None:
         return text
-    answer = class_names[one_map.answers[row]]
+    answer = class_names[feature_map.answers[point_index]]
     return f"{text}, read rightly" if answer == truth else f"{text}, read as {answer}"
 
 
-def write_titles(ax: Axes, one_map: Map, columns: int, side: float) -> None:
-    """The method over a map, and under it how well neighbours agree, in the words that there is room for."""
+def draw_map_titles(ax: Axes, feature_map: FeatureMap, columns: int, side_inches: float) -> None:
+    """Write the method over a map, and under it how well neighbours agree, in words that fit."""
     is_wide = columns < 4
-    letters = max(MIN_LETTERS, int(side * LETTERS_AN_INCH))
+    letters = max(MIN_LETTERS, int(side_inches * LETTERS_AN_INCH))
     lines = []
-    for line in one_map.label.split("\n"):
+    for line in feature_map.label.split("\n"):
         lines.append(line if len(line) <= letters else shorten_title(line))
-    heading(ax, "\n".join(shorten(lines, letters)), 4, 10.5 if is_wide else 9.5)
-    kind = "PCA, t-SNE follows" if one_map.kind == "PCA" else one_map.kind
-    text = f"{kind} · neighbours {percent(one_map.score)}"
+    write_axes_title(ax, "\n".join(shorten_labels(lines, letters)), 4, 10.5 if is_wide else 9.5)
+    kind = "PCA, t-SNE follows" if feature_map.kind == "PCA" else feature_map.kind
+    text = f"{kind} · neighbours {format_percent(feature_map.score)}"
     if len(text) > 1.2 * letters:
-        text = f"{one_map.kind} · {percent(one_map.score)}"
+        text = f"{feature_map.kind} · {format_percent(feature_map.score)}"
     ax.set_xlabel(text, fontsize=9 if is_wide else 8.5, color=QUIET)
 
 
-def draw_legend(figure: Figure, names: Sequence[str]) -> None:
-    """A mark for each class, at the right."""
+def draw_class_legend(figure: Figure, class_names: Sequence[str]) -> None:
+    """Draw a marker for each class, at the right."""
     handles = []
-    for name, colour, marker in zip(names, class_colours(len(names)), cycle(MARKERS), strict=False):
+    for name, colour, marker in zip(
+        class_names, list_class_colours(len(class_names)), cycle(MARKERS), strict=False
+    ):
         handles.append(Line2D([], [], ls="", marker=marker, color=colour, ms=6, label=name[:12]))
-    legend(figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1)
+    add_legend(
+        figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1
+    )
 
 
-def describe_maps(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
-    """The best and the worst map. left_out: maps that are not shown;   remark: which classes are bright"""
+def describe_best_and_worst_map(
+    maps: Sequence[FeatureMap], hidden_map_count: int, bright_class_words: str = ""
+) -> str:
+    """Describe the best and the worst map.
+
+    hidden_map_count:   maps that are not shown
+    bright_class_words: the bright classes in words
+    """
     if not maps:
         return "No features yet."
     best = max(maps, key=lambda one_map: one_map.score)
     worst = min(maps, key=lambda one_map: one_map.score)
-    high = percent(best.score)
-    low = percent(worst.score)
+    high = format_percent(best.score)
+    low = format_percent(worst.score)
     if len(maps) == 1:
         text = f"{capitalize(best.name)}: {high} of the points lie among their own class."
     elif high == low:
@@ -195,17 +220,17 @@ def describe_maps(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
             f"{capitalize(best.name)} keeps the classes apart best: {high} of its points lie among "
             f"their own class; least does {worst.name}, with {low}."
         )
-    if remark:
-        text += f" Bright: {remark}."
-    if left_out > 0:
-        text += f" {plural(left_out, 'more method')} in the table."
+    if bright_class_words:
+        text += f" Bright: {bright_class_words}."
+    if hidden_map_count > 0:
+        text += f" {format_count_and_noun(hidden_map_count, 'more method')} in the table."
     return text
 
 
-def make_map_table(maps: Sequence[Map]) -> list[dict[str, Any]]:
-    """A row a map."""
+def make_map_table(maps: Sequence[FeatureMap]) -> TableRows:
+    """Make the table with one row per map."""
     rows = []
     for one_map in maps:
-        score = percent(one_map.score)
+        score = format_percent(one_map.score)
         rows.append((one_map.name, score, len(one_map.points), one_map.kind))
     return build_table("method | neighbour accuracy | points | map", rows)

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .kit import Box, describe_picture, place_label
+from .kit import Box, describe_picture, place_label_beside_point
 from .series import Series
 from .style import (
     ACCENT,
@@ -23,17 +23,23 @@ from .style import (
     QUIET,
     SECOND,
     Picture,
+    add_legend,
     drawing,
     dress,
-    heading,
-    legend,
     set_log_axis,
     set_percent_axis,
+    write_axes_title,
 )
-from .words import build_table, data_size, join_words, percent, plural
+from .words import (
+    build_table,
+    format_count_and_noun,
+    format_data_size,
+    format_percent,
+    join_with_and,
+)
 
 BAND_SEEDS = 10  # a band of fewer seeds is not drawn
-LEAST_RANGE = 0.16  # of accuracies, from the lower to the upper end of the axes
+MIN_RANGE = 0.16  # of accuracies, from the lower to the upper end of the axes
 ONE = (7.6, 4.8)  # inches of a picture of one federation
 CELL = (4.5, 3.0)  # inches of one federation among several
 LETTER = 0.62  # width of a letter, in its size
@@ -47,34 +53,37 @@ class Frontier:
     """One federation.
 
     title:    what it is called over its axes
-    rows:     a `Series` a method with its options; `up` and `down` are the bytes of one client
+    rows:     one `Series` per method with its options; `up` and `down` are the bytes of one client
     unbeaten: names of the rows that no other one beats in both accuracy and bytes, the cheapest first
     ties:     names of the rows that are level with the most accurate one, the cheapest first
+    rehearsal_answer: the name of the row that a rehearsal recommends; empty in a study, which recommends the cheapest
+        of `ties`
     """
 
     title: str
     rows: Sequence[Series]
     unbeaten: Sequence[str]
     ties: Sequence[str]
+    rehearsal_answer: str = ""
 
     @property
-    def answer(self) -> str:
-        """The cheapest one that is level with the best."""
-        return self.ties[0]
+    def recommended(self) -> str:
+        """The name of the row that is recommended; bold in the picture."""
+        return self.rehearsal_answer or self.ties[0]
 
     @property
-    def named(self) -> list[Series]:
+    def labelled_rows(self) -> list[Series]:
         """The rows that get their name in the picture, the cheapest first."""
         names = {*self.unbeaten, *self.ties}
         rows = [row for row in self.rows if row.name in names]
-        return sorted(rows, key=lambda row: (row.total, row.mean))
+        return sorted(rows, key=lambda row: (row.total_bytes, row.mean))
 
 
 def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int = 2) -> Picture:
-    """A picture with axes for each federation.
+    """Draw a picture with one pair of axes per federation.
 
     Blue and joined: not beaten. Ringed: level with the best, where the 95 % band of the paired differences contains
-    zero. Bold: the cheapest of these. A line is the 95 % band of a mean over ten seeds; hollow points have fewer seeds
+    zero. Bold: what is recommended. A line is the 95 % band of a mean over ten seeds; hollow points have fewer seeds
     and no band.
     """
     columns = min(columns, len(frontiers))
@@ -82,7 +91,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     size = ONE
     if len(frontiers) > 1:
         size = (CELL[0] * columns, CELL[1] * lines + 0.7)
-    totals = [row.total for each in frontiers for row in each.rows if row.total > 0]
+    totals = [row.total_bytes for each in frontiers for row in each.rows if row.total_bytes > 0]
     limits = (min(totals) / 2, max(totals) * 2)
     with drawing(lines, columns, size=size, squeeze=False) as (figure, grid):
         for ax in grid.flat[len(frontiers) :]:
@@ -95,7 +104,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
             dress(ax, x=x_label, y=y_label, grid="both", size=9)
             draw_frontier(ax, each, limits)
         handles = make_legend_handles(frontiers)
-        legend(
+        add_legend(
             figure,
             handles=handles,
             loc="outside lower center",
@@ -105,7 +114,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
         )
     rows = []
     for each in frontiers:
-        rows += make_table_rows(each)
+        rows += make_frontier_table_rows(each)
     return describe_picture(
         figure,
         "Accuracy against the bytes of one client",
@@ -116,16 +125,16 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
 
 
 def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
-    """One federation into its axes; `limits`: of the bytes."""
-    heading(ax, frontier.title)
+    """Draw one federation into its axes."""
+    write_axes_title(ax, frontier.title)
     ax.set_xlim(*byte_range)
     ticks = [power for power in POWERS if byte_range[0] <= power <= byte_range[1]]
-    set_log_axis(ax, ticks=ticks, form=data_size)
-    low, high = find_accuracy_range(frontier)
-    set_percent_axis(ax, "y", high, low=low, ticks=choose_percent_ticks(low, high))
-    joined = [row for row in frontier.named if row.name in frontier.unbeaten]
+    set_log_axis(ax, ticks=ticks, format_value=format_data_size)
+    low, high = find_accuracy_axis_range(frontier)
+    set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_percent_ticks(low, high))
+    joined = [row for row in frontier.labelled_rows if row.name in frontier.unbeaten]
     ax.plot(
-        [row.total for row in joined],
+        [row.total_bytes for row in joined],
         [row.mean for row in joined],
         color=ACCENT,
         lw=1.3,
@@ -135,9 +144,9 @@ def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
     for row in frontier.rows:
         if row.mean < low:
             below += 1
-            ax.plot(row.total, low + 0.012 * (high - low), "v", color=QUIET, ms=3, alpha=0.6)
+            ax.plot(row.total_bytes, low + 0.012 * (high - low), "v", color=QUIET, ms=3, alpha=0.6)
             continue
-        draw_point(ax, row, frontier)
+        draw_frontier_point(ax, row, frontier)
     if below:
         ax.text(
             0.99,
@@ -151,22 +160,29 @@ def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
             bbox={"fc": "white", "ec": "none", "pad": 0.3},
             zorder=5,
         )
-    write_names(ax, frontier, byte_range, (low, high))
+    draw_frontier_names(ax, frontier, byte_range, (low, high))
 
 
-def draw_point(ax: Axes, row: Series, frontier: Frontier) -> None:
-    """The point of a method, its band, and its ring."""
-    is_unbeaten = row.name in frontier.unbeaten
+def draw_frontier_point(ax: Axes, method_results: Series, frontier: Frontier) -> None:
+    """Draw the point of a method, its band, and its ring."""
+    is_unbeaten = method_results.name in frontier.unbeaten
     colour = ACCENT if is_unbeaten else QUIET
-    has_band = len(row.accuracies) >= BAND_SEEDS
-    if has_band and row.name in {*frontier.unbeaten, *frontier.ties}:
-        ax.plot([row.total] * 2, row.ends, color=colour, lw=2, alpha=0.55, zorder=1.5)
+    has_band = len(method_results.accuracies) >= BAND_SEEDS
+    if has_band and method_results.name in {*frontier.unbeaten, *frontier.ties}:
+        ax.plot(
+            [method_results.total_bytes] * 2,
+            method_results.band_ends,
+            color=colour,
+            lw=2,
+            alpha=0.55,
+            zorder=1.5,
+        )
     face = colour if has_band else "white"
     size = 6 if is_unbeaten else 3.6
     alpha = 1.0 if is_unbeaten else 0.7
     ax.plot(
-        row.total,
-        row.mean,
+        method_results.total_bytes,
+        method_results.mean,
         "o",
         color=colour,
         mfc=face,
@@ -175,30 +191,43 @@ def draw_point(ax: Axes, row: Series, frontier: Frontier) -> None:
         alpha=alpha,
         zorder=2 + is_unbeaten,
     )
-    if row.name in frontier.ties:
-        ax.plot(row.total, row.mean, "o", mfc="none", mec=SECOND, mew=1.6, ms=11, zorder=4)
+    if method_results.name in frontier.ties:
+        ax.plot(
+            method_results.total_bytes,
+            method_results.mean,
+            "o",
+            mfc="none",
+            mec=SECOND,
+            mew=1.6,
+            ms=11,
+            zorder=4,
+        )
 
 
-def find_accuracy_range(frontier: Frontier) -> Range:
-    """The lower and the upper end of the accuracies: what is named lies between them."""
-    means = [row.mean for row in frontier.named]
+def find_accuracy_axis_range(frontier: Frontier) -> Range:
+    """Find the ends of the accuracy axis: all named methods lie between them."""
+    means = [row.mean for row in frontier.labelled_rows]
     low = min(means) - 0.05
     high = max(means) + 0.04
-    if high - low < LEAST_RANGE:
-        low = high - LEAST_RANGE
+    if high - low < MIN_RANGE:
+        low = high - MIN_RANGE
     return max(0.0, low), min(1.02, high)
 
 
-def choose_percent_ticks(low: float, high: float) -> list[float]:
-    """Round accuracies between both ends, at most six, none above 100 %."""
-    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6)
-    first = math.ceil(low / step)
-    last = math.floor(min(high, 1.0) / step + 1e-9)
+def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[float]:
+    """Choose round accuracies between both ends, at most six, none above 100 %."""
+    step = next(
+        step for step in (0.02, 0.05, 0.1, 0.2) if (highest_share - lowest_share) / step <= 6
+    )
+    first = math.ceil(lowest_share / step)
+    last = math.floor(min(highest_share, 1.0) / step + 1e-9)
     return [round(step * k, 2) for k in range(first, last + 1)]
 
 
-def write_names(ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range) -> None:
-    """The name of each method that is not beaten or level with the best, beside its point and on no other one."""
+def draw_frontier_names(
+    ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range
+) -> None:
+    """Draw the name of each unbeaten or level method beside its point and on no other one."""
     size = 8.5
     figure: Any = ax.figure
     width, height = 72 * ax.get_position().size * figure.get_size_inches()
@@ -209,18 +238,18 @@ def write_names(ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range:
     for row in frontier.rows:
         if row.mean < accuracy_range[0]:
             continue
-        x = math.log(row.total / byte_range[0]) / math.log(byte_range[1] / byte_range[0])
+        x = math.log(row.total_bytes / byte_range[0]) / math.log(byte_range[1] / byte_range[0])
         y = (row.mean - accuracy_range[0]) / (accuracy_range[1] - accuracy_range[0])
-        if row in frontier.named:
+        if row in frontier.labelled_rows:
             places[row.name] = (x, y)
             taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
         else:
             taken.append(Box(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
-    for row in frontier.named:
+    for row in frontier.labelled_rows:
         x, y = places[row.name]
         wide = letter * (1 + len(row.name))
-        side, middle = place_label(taken, x, y, wide, line, 1.6 * letter)
-        is_answer = row.name == frontier.answer
+        side, middle = place_label_beside_point(taken, x, y, wide, line, 1.6 * letter)
+        is_answer = row.name == frontier.recommended
         ax.text(
             x + 1.7 * side * letter,
             middle,
@@ -237,7 +266,7 @@ def write_names(ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range:
 
 
 def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
-    """What the signs mean; only those that are in the picture."""
+    """Make the legend of the signs that occur in the picture."""
 
     def sign(label: str, **look: Any) -> Line2D:
         return Line2D([], [], label=label, **{"ls": "", "marker": "o", "color": QUIET, **look})
@@ -252,41 +281,47 @@ def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
         handles.append(sign("95 % band of ten seeds", marker="|", color=ACCENT, ms=11, mew=2))
     if any(len(row.accuracies) < BAND_SEEDS for row in rows):
         handles.append(sign("fewer seeds: no band", mfc="white", ms=6, mew=1.2))
-    handles.append(sign("bold: the cheapest of the ringed", marker="", color=FAINT))
+    if any(each.rehearsal_answer for each in frontiers):
+        meaning_of_bold = "bold: the answer"
+    else:
+        meaning_of_bold = "bold: the cheapest of the ringed"
+    handles.append(sign(meaning_of_bold, marker="", color=FAINT))
     return handles
 
 
 def describe_frontier(frontier: Frontier) -> str:
-    """Who is not beaten on a federation, who is level with the best, and the cheapest of these."""
+    """Describe the unbeaten methods of a federation, those level with the best, and what is recommended."""
     by_name = {row.name: row for row in frontier.rows}
     parts = []
     for name in frontier.unbeaten:
         row = by_name[name]
-        parts.append(f"{name} ({data_size(row.total)}, {percent(row.mean)})")
-    text = (
-        f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {join_words(parts)}; "
-    )
+        parts.append(f"{name} ({format_data_size(row.total_bytes)}, {format_percent(row.mean)})")
+    text = f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {join_with_and(parts)}; "
+    if frontier.rehearsal_answer:
+        return f"{text}level with the best: {join_with_and(frontier.ties)}; the answer is {frontier.rehearsal_answer}."
     if len(frontier.ties) == 1:
-        return f"{text}{frontier.answer} is the most accurate, and nothing is level with it."
+        return f"{text}{frontier.recommended} is the most accurate, and nothing is level with it."
     return (
-        f"{text}{join_words(frontier.ties)} are level with the best, and {frontier.answer} is the "
-        "cheapest of these."
+        f"{text}{join_with_and(frontier.ties)} are level with the best, and "
+        f"{frontier.recommended} is the cheapest of these."
     )
 
 
-def make_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
-    """The numbers of a federation, the cheapest method first."""
+def make_frontier_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
+    """Make the table rows of a federation, the cheapest method first."""
     rows = []
-    for row in sorted(frontier.rows, key=lambda row: (row.total, -row.mean)):
+    for row in sorted(frontier.rows, key=lambda row: (row.total_bytes, -row.mean)):
         words = []
         if row.name in frontier.unbeaten:
             words.append("not beaten")
         if row.name in frontier.ties:
             words.append("level with the best")
-        if row.name == frontier.answer:
-            words.append("cheapest of these")
-        seeds = plural(len(row.accuracies), "seed")
-        accuracy = f"{row.number} %"
+        if row.name == frontier.recommended:
+            words.append("the answer" if frontier.rehearsal_answer else "cheapest of these")
+        seeds = format_count_and_noun(len(row.accuracies), "seed")
+        accuracy = f"{row.accuracy_text} %"
         place = ", ".join(words) or "beaten"
-        rows.append((frontier.title, row.name, accuracy, data_size(row.total), seeds, place))
+        rows.append(
+            (frontier.title, row.name, accuracy, format_data_size(row.total_bytes), seeds, place)
+        )
     return rows

@@ -1,8 +1,9 @@
 """The look of a method, the same in every picture: a colour, a marker, a line.
 
-look("fens"), look("FENS")                 by name, title or short name; the package's own are in methods/looks.toml
-look("mine")                               any other: it follows from the name, in colours that no own method has
-looks(["fens (rounds = 1)", "fens"])       of all lines of one picture: variants keep the colour, and no two are alike
+get_method_look("fens")   by name, title or short name; the package's own looks are in methods/looks.toml
+get_method_look("mine")   any other: it follows from the name, in colours that no own method has
+choose_distinct_looks(["fens (rounds = 1)", "fens"])
+                          of all lines of one picture: variants keep the colour, and no two are alike
 """
 
 from collections.abc import Collection, Iterable
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ..declared import read_toml
-from ..methods import METHODS, label_of, shorten_title
+from ..methods import METHODS, choose_method_label, shorten_title
 
 LINES = ("-", "--", "-.", ":")
 SHAPES = "*hd8H"
@@ -18,16 +19,16 @@ COLOURS = ("#00808C", "#8A6D00", "#B5487A")
 
 
 class Look(NamedTuple):
-    """colour: '#0072B2';   marker, line: as matplotlib writes them."""
+    """How a method is drawn. colour: '#0072B2'; marker, line: in matplotlib's notation"""
 
     colour: str
     marker: str
     line: str
 
 
-def list_pool() -> list[Look]:
-    """The looks of methods that the package does not know by name: all colours, then all markers,
-    then all lines."""
+def list_looks_for_new_methods() -> list[Look]:
+    """List the looks for methods that have none in looks.toml: all colours with the first marker and
+    line, then further markers, then further lines."""
     pool = []
     for line in LINES:
         for marker in SHAPES:
@@ -36,64 +37,64 @@ def list_pool() -> list[Look]:
     return pool
 
 
-POOL = list_pool()
+POOL = list_looks_for_new_methods()
 
 
-def look(name: str) -> Look:
-    """The look of a method by its name, title or short name; of a variant such as
-    'fens (rounds = 10)', its method's.
+def get_method_look(method_name: str) -> Look:
+    """Return the look of a method by its name, title or short name; a variant such as
+    'fens (rounds = 10)' has its method's look.
 
-    A name that the package does not know gets the place that its letters give, or a later one where
-    a method that was registered before has that place or its colour. So a method that comes later
-    changes no other.
+    The name of an unknown method is hashed to a look of the pool. If a method that was registered
+    earlier has that look or its colour, a later look of the pool is taken, so a new method never
+    changes the look of another.
     """
     taken = {}
     for method, words in read_toml("methods/looks.toml").items():
         taken[method] = Look(*words.split())
-    method = find_method(name, taken)
+    method = resolve_method_name(method_name, taken)
     for other in (*METHODS, method):
         if other not in taken:
             taken[other] = choose_free_look(other, taken.values())
     return taken[method]
 
 
-def find_method(name: str, declared_looks: Collection[str]) -> str:
-    """The method of a name, title, short name or variant; `name` itself if there is none.
+def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> str:
+    """Resolve a name, title, short name or variant to a method's name; `name_or_title` itself if it is unknown.
 
-    declared_looks: further methods that are known by name
+    declared_names: names of further methods that are known
     """
     method_of = {}
     for method in reversed(METHODS):  # of methods with one title, the first keeps it
-        for title in (label_of(method), METHODS[method].info.title):
+        for title in (choose_method_label(method), METHODS[method].info.title):
             method_of[title] = method
             method_of[shorten_title(title)] = method
         method_of[method] = method
-    short_name = shorten_title(name)
-    if name in method_of:
-        return method_of[name]
+    short_name = shorten_title(name_or_title)
+    if name_or_title in method_of:
+        return method_of[name_or_title]
     if short_name in method_of:
         return method_of[short_name]
-    if short_name in declared_looks:
+    if short_name in declared_names:
         return short_name
-    return name
+    return name_or_title
 
 
-def choose_free_look(name: str, taken: Iterable[Look]) -> Look:
-    """The first look of the pool, from the place on that the letters of `name` give, that nobody
-    has; if possible one whose colour nobody has, either."""
-    used_looks = set(taken)
+def choose_free_look(method_name: str, taken_looks: Iterable[Look]) -> Look:
+    """Choose the first look of the pool that is free, starting at the hash of `method_name`; if possible one
+    whose colour is free as well."""
+    used_looks = set(taken_looks)
     used_colours = {one.colour for one in used_looks}
-    start = crc32(name.encode()) % len(POOL)
+    start = crc32(method_name.encode()) % len(POOL)
     pool = POOL[start:] + POOL[:start]
     return min(pool, key=lambda one: (one in used_looks, one.colour in used_colours))
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
-    """The looks of all `names` of one picture: a second one of a method has its colour and another
-    marker or line."""
+def choose_distinct_looks(method_names: Iterable[str]) -> dict[str, Look]:
+    """Return the looks of all `method_names` of one picture. A second variant of a method keeps the method's
+    colour and gets another marker or line."""
     chosen: dict[str, Look] = {}
-    for name in sorted(names, key=is_variant):
-        own = look(name)
+    for name in sorted(method_names, key=has_settings_in_brackets):
+        own = get_method_look(name)
         candidates = [own]
         candidates += [one._replace(colour=own.colour) for one in POOL]
         free = [candidate for candidate in candidates if candidate not in chosen.values()]
@@ -101,6 +102,6 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     return chosen
 
 
-def is_variant(name: str) -> bool:
-    """Whether a name has settings in brackets: 'fens (rounds = 10)'."""
-    return shorten_title(name) != name
+def has_settings_in_brackets(method_name: str) -> bool:
+    """Return whether a name has settings in brackets: 'fens (rounds = 10)'."""
+    return shorten_title(method_name) != method_name

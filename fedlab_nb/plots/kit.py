@@ -1,10 +1,10 @@
 """The kit for pictures: each part takes numbers and labels, and draws them into the axes that it gets.
 
-Bars(ax, rows).update(rows)                     a bar a `Series`: mean, 95 % band, a dot a seed
-draw_lines(ax, {label: {x: {seed: share}}})     means over a number with 95 % bands
-draw_points(ax, rows)                           accuracy against bytes: a named point a `Series`
+AccuracyBars(ax, rows).update(rows)            one bar per `Series`: mean, 95 % band, one dot per seed
+draw_lines_with_bands(ax, {label: {x: {seed: share}}})     means over a number with 95 % bands
+draw_cost_points(ax, rows)                        accuracy against bytes: a named point a `Series`
 draw_stacked_bars(ax, {label: {part: size}}, …) bars of parts, such as bytes
-draw_heat_map(ax, values)                       a table in colours; `draw_clients_and_classes`: of those two
+draw_heat_map(ax, values)                       a table in colours; `draw_client_class_heat_map`: of those two
 draw_image_rows(ax, [(label, images), …])       rows of small images
 describe_picture(figure, title, setting, sentence, table)   the `Picture`, with an alt text made from these
 make_blank_picture(text, setting=…)             a picture that says what to do so that there will be one
@@ -27,8 +27,9 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from ..studies.statistics import Band, band
-from .identity import Look, looks, shorten_title
+from ..studies.statistics import Band, compute_band
+from .identity import Look, choose_distinct_looks, shorten_title
+from .marks import attach_hover_text
 from .series import Series
 from .style import (
     ACCENT,
@@ -40,34 +41,41 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    class_colours,
+    choose_row_font_size,
+    compute_layout_now,
     draw_colour_bar,
     draw_level_line,
     dress,
-    heading,
+    highlight_row_or_column,
     is_narrow,
-    mark_place,
-    new_figure,
-    row_font_size,
+    list_class_colours,
+    make_figure,
     set_bytes_axis,
     set_class_ticks,
     set_client_axis,
     set_percent_axis,
     set_row_axis,
-    settle_layout,
+    write_axes_title,
 )
-from .vector import mark
-from .words import Setting, describe_known_clients, percent
+from .words import (
+    SettingCaption,
+    capitalize,
+    describe_named_clients,
+    format_client_for_title,
+    format_percent,
+)
 
 DOTS = "dots: seeds"
 BARS = f"{DOTS}; line: 95 % band of the mean"  # where there are seeds enough for one
-MOST_WRITTEN = 12  # clients or classes whose numbers are written into the cells of a table
-MOST_READ_CELLS = 60  # of a table that an alt text reads out
-STRIP = 0.2  # height of the strip of seeds under a bar, where the place of a row is 1
-TILE = 24  # dots across a small image, at least
-GAP = 2  # dots between two of them
-WORD = 0.3  # height of a word under a tile, in tiles
-EMPTY = (0.5, 0.5, 0.5, 0.14)  # colour of a place without an image
+MAX_WRITTEN_COUNT = 12  # clients or classes whose numbers are written into the cells of a table
+MAX_ANSWERING_CELLS = 400  # of a table of clients and classes
+MAX_CELLS_READ_ALOUD = 60  # of a table that an alt text reads out
+STRIP_HEIGHT = 0.2  # height of the strip of seeds under a bar, where the place of a row is 1
+MIN_TILE_PIXELS = 24  # dots across a small image, at least
+TILE_GAP = 2  # dots between two of them
+WORD_HEIGHT = 0.3  # height of a word under a tile, in tiles
+GHOST = "#c3cbd2"  # of stored results, as on the stage
+EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)  # colour of a place without an image
 FEW_TILES = 3  # for which a row has room at least, so that few do not become large
 
 
@@ -75,7 +83,7 @@ FEW_TILES = 3  # for which a row has room at least, so that few do not become la
 def describe_picture(
     figure: Figure | None,
     title: str,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     sentence: str,
     table: Sequence[Mapping[str, Any]] = (),
     *,
@@ -86,17 +94,17 @@ def describe_picture(
     """
     rows = [dict(row) for row in table]
     about = f"{title} ({setting})." if setting else f"{title}."
-    about += describe_known_clients(setting)
-    parts = [about, sentence, detail, read_table_aloud(rows)]
+    about += describe_named_clients(setting)
+    parts = [about, sentence, detail, format_table_as_sentence(rows)]
     alt = " ".join(part for part in parts if part)
     return Picture(figure, alt, sentence, rows, detail=detail)
 
 
-def read_table_aloud(table: Sequence[Mapping[str, Any]]) -> str:
-    """[{"method": "FENS", "accuracy": "87 %"}] -> 'method FENS, accuracy 87 %.'; of a long table its size."""
+def format_table_as_sentence(table: Sequence[Mapping[str, Any]]) -> str:
+    """Format a table for an alt text: 'method FENS, accuracy 87 %.'; of a long table only its size."""
     if not table:
         return ""
-    if sum(len(row) for row in table) > MOST_READ_CELLS:
+    if sum(len(row) for row in table) > MAX_CELLS_READ_ALOUD:
         return f"The table has {len(table)} rows."
     rows = []
     for row in table:
@@ -104,21 +112,22 @@ def read_table_aloud(table: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(rows) + "."
 
 
-def make_blank_picture(text: str, *, setting: Setting | str) -> Picture:
+def make_blank_picture(text: str, *, setting: SettingCaption | str) -> Picture:
     """`text` in the middle of an empty figure; the same is its sentence."""
     with LOCK:
-        figure = new_figure()
+        figure = make_figure()
         style = {"fontsize": 13, "color": QUIET, "linespacing": 1.6}
         figure.text(0.5, 0.5, textwrap.fill(text, 46), ha="center", va="center", **style)
     return replace(describe_picture(figure, "No picture yet", setting, text), waits=True)
 
 
 # -------------------------------------------------------------------------------------------------------------- bars
-class Bars:
-    """One horizontal bar a series: mean, on it the 95 % band of Student's t, below it a strip with a dot a seed; the
+class AccuracyBars:
+    """One horizontal bar per series: the mean with its 95 % band, below it a strip with a dot for each seed; the
     numbers at the right edge.
 
-    A series without a result yet has its place and no bar, so that nothing moves when the result comes. seed: whose
+    A series without a result yet has its place and no bar, so that nothing moves when the result comes. Behind the bar
+    lies, in grey, the band of its stored results, where it has any. seed: whose
     accuracy the bars show in the place of the mean
     """
 
@@ -133,13 +142,15 @@ class Bars:
         self.ax = ax
         self.seed = seed
         dress(ax, x=self._describe_marks(rows), grid="x", size=9)
-        size = row_font_size(len(rows))
+        size = choose_row_font_size(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
+            if s.stored is not None:
+                self._draw_ghost(place, s.stored)
             style: dict[str, Any] = {"alpha": 0.8}
             if s.pinned:
                 style = {"alpha": 0.45, "hatch": "////", "edgecolor": "white", "linewidth": 0}
-            bar = ax.barh(place - STRIP / 2, 0, height=0.5, color=s.look.colour, **style)[0]
+            bar = ax.barh(place - STRIP_HEIGHT / 2, 0, height=0.5, color=s.look.colour, **style)[0]
             span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
             style = {"color": INK, "ms": 3.6, "mew": 0, "alpha": 0.55, "zorder": 3}
             dots = ax.plot([], [], "o", ls="", clip_on=False, **style)[0]
@@ -148,72 +159,93 @@ class Bars:
             self.parts.append((bar, span, dots, text))
         if chance:
             draw_level_line(ax, chance, axis="x")
-        set_row_axis(ax, [s.lines for s in rows], least=3)
+        set_row_axis(ax, [s.two_line_label for s in rows], min_rows=3)
         set_percent_axis(ax, "x", ticks=HALVES)
 
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
         """Show the numbers of these rows, which are as many as before."""
-        heading(self.ax, title)
+        write_axes_title(self.ax, title)
         self.ax.xaxis.label.set_text(self._describe_marks(rows))
         for place, (s, parts) in enumerate(zip(rows, self.parts, strict=True)):
             bar, span, dots, text = parts
-            number = s.number if s.accuracies else "…"
+            number = s.accuracy_text if s.accuracies else "…"
             accuracy = s.mean if s.accuracies else 0
             if self.seed is not None:
                 accuracy = s.accuracies.get(self.seed, accuracy)
             bar.set_width(accuracy)
-            span.set_data(s.ends, [place - STRIP / 2] * len(s.ends))
+            span.set_data(s.band_ends, [place - STRIP_HEIGHT / 2] * len(s.band_ends))
             values = list(s.accuracies.values())
-            dots.set_data(values, [place + 0.25 + STRIP / 2] * len(values))
-            mark(bar, s.hover_text, method=s.highlight_key)
-            text.set_text(number if self.seed is None else f"{percent(accuracy)}  ({number})")
+            dots.set_data(values, [place + 0.25 + STRIP_HEIGHT / 2] * len(values))
+            attach_hover_text(bar, s.hover_text, method=s.highlight_key)
+            text.set_text(
+                number if self.seed is None else f"{format_percent(accuracy)}  ({number})"
+            )
+
+    def _draw_ghost(self, row_position: float, stored_band: Band) -> None:
+        """The band of stored results, behind a bar and a little higher."""
+        low = max(0.0, stored_band.low)
+        high = min(1.0, stored_band.high)
+        width = max(high - low, 0.008)  # a narrow band is still seen
+        style = {"height": 0.72, "color": GHOST, "lw": 0, "zorder": 0.6}
+        self.ax.barh(row_position - STRIP_HEIGHT / 2, width, left=low, **style)
 
     def _describe_marks(self, rows: Sequence[Series]) -> str:
-        """What the dots and lines are, and the bar where it is none of the mean."""
-        text = BARS if any(s.ends for s in rows) else DOTS
+        """Say what the dots and lines are, and the bar where it is none of the mean."""
+        text = BARS if any(s.band_ends for s in rows) else DOTS
+        stored = [s.stored_about for s in rows if s.stored is not None]
+        if stored:
+            text += f"; grey: {stored[0]}"
         return text if self.seed is None else f"bar: seed {self.seed}; {text}"
 
 
 def draw_stacked_bars(
     ax: Axes,
-    rows: Mapping[str, Mapping[str, float]],
+    sizes_by_row: Mapping[str, Mapping[str, float]],
     colours: Mapping[str, str],
-    thick: float = 0.6,
+    bar_height: float = 0.6,
 ) -> list[float]:
-    """A bar for each of `rows` {part: size}, named at the left, the first on top; its parts lie one after the other in
-    the order of `colours`. Returns the ends."""
-    ends = [0.0] * len(rows)
+    """Draw one bar per row, with its parts one after the other in the order of `colours`.
+
+    sizes_by_row: {name at the left: {part: size}}, the first row on top
+    Returns the right end of each bar.
+    """
+    ends = [0.0] * len(sizes_by_row)
     for part, colour in colours.items():
-        sizes = [parts.get(part, 0.0) for parts in rows.values()]
+        sizes = [parts.get(part, 0.0) for parts in sizes_by_row.values()]
         if any(sizes):
-            ax.barh(range(len(rows)), sizes, thick, left=ends, color=colour, label=part)
+            ax.barh(
+                range(len(sizes_by_row)), sizes, bar_height, left=ends, color=colour, label=part
+            )
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
-    set_row_axis(ax, list(rows), least=3)
+    set_row_axis(ax, list(sizes_by_row), min_rows=3)
     return ends
 
 
 # ------------------------------------------------------------------------------------------------------ lines, points
-def draw_lines(
+def draw_lines_with_bands(
     ax: Axes,
     curves: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
-    own_looks: Mapping[str, Look] | None = None,
-    top: float | None = 1,
+    looks_by_label: Mapping[str, Look] | None = None,
+    highest_value: float | None = 1,
 ) -> list[EndLabel]:
     """Draw means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands,
-    where there are seeds enough for one. Returns the names of the lines.
+    if there are seeds enough for one. Returns the names of the lines.
 
-    own_looks: of labels whose look does not follow from their name
-    top: the largest value that there is
+    looks_by_label: of labels whose look does not follow from their name
+    highest_value: the largest value that there is
     """
     ends = []
-    for label, (colour, marker, dashes) in {**looks(curves), **(own_looks or {})}.items():
+    for label, (colour, marker, dashes) in {
+        **choose_distinct_looks(curves),
+        **(looks_by_label or {}),
+    }.items():
         x = sorted(curves[label])
         values = [curves[label][place] for place in x]
-        bands = [value if isinstance(value, Band) else band(value) for value in values]
+        bands = [value if isinstance(value, Band) else compute_band(value) for value in values]
         mean = np.array([b.mean for b in bands])
         half_width = np.array([b.half_width if b.is_shown else 0.0 for b in bands])
         low = (mean - half_width).clip(0)
-        high = np.minimum(mean + half_width, np.inf if top is None else top)
+        high = np.minimum(mean + half_width, np.inf if highest_value is None else highest_value)
         ax.fill_between(x, low, high, color=colour, alpha=0.17, lw=0)
         style = {"color": colour, "marker": marker, "ls": dashes, "lw": 1.9, "ms": 5.5}
         ax.plot(x, mean, label=label, **style)
@@ -221,66 +253,77 @@ def draw_lines(
     return ends
 
 
-def draw_points(
-    ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence[float] = ()
+def draw_cost_points(
+    ax: Axes,
+    rows: Sequence[Series],
+    lowest_accuracy: float = 0.0,
+    extra_axis_bytes: Sequence[float] = (),
 ) -> None:
-    """Accuracy against `Series.total` bytes on a log axis: a point a row with its band over seeds and its name, pinned
-    ones hollow. What costs nothing stands at the left edge.
+    """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band and name.
 
-    low: where the accuracies begin;   besides: further bytes that the axis has to reach
+    Pinned rows are hollow. A row that costs nothing stands at the left edge.
+    lowest_accuracy:  where the accuracy axis begins
+    extra_axis_bytes: further bytes that the axis has to reach
     """
-    shown = sorted(rows, key=lambda s: (s.total, s.mean))
+    shown = sorted(rows, key=lambda s: (s.total_bytes, s.mean))
     size = 9 if len(shown) <= 10 else 7
-    row_looks = looks({s.highlight_key for s in shown})
+    row_looks = choose_distinct_looks({s.highlight_key for s in shown})
     for s in shown:
         colour, marker, _ = row_looks[s.highlight_key]
-        x = max(s.total, 1.0)
-        ax.plot([x] * len(s.ends), s.ends, color=colour, lw=1.6, alpha=0.6, zorder=1)
+        x = max(s.total_bytes, 1.0)
+        ax.plot([x] * len(s.band_ends), s.band_ends, color=colour, lw=1.6, alpha=0.6, zorder=1)
         style = {"ms": size, "color": colour, "mfc": "white" if s.pinned else colour, "mew": 1.6}
         point = ax.plot([x], [s.mean], marker, zorder=3, **style)[0]
-        mark(point, s.hover_text, method=s.highlight_key)
-    axis_bytes = [*(s.total for s in rows if s.total), *besides]
-    set_bytes_axis(ax, axis_bytes or [1e3, 1e6], pad=2.5)
-    set_percent_axis(ax, "y", 1.03, low=low)
-    write_names(ax, shown, low, size, {key: one.colour for key, one in row_looks.items()})
+        attach_hover_text(point, s.hover_text, method=s.highlight_key)
+    axis_bytes = [*(s.total_bytes for s in rows if s.total_bytes), *extra_axis_bytes]
+    set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
+    set_percent_axis(ax, "y", 1.03, lowest_share=lowest_accuracy)
+    draw_names_beside_points(
+        ax, shown, lowest_accuracy, size, {key: one.colour for key, one in row_looks.items()}
+    )
 
 
-def write_names(
-    ax: Axes, rows: Sequence[Series], low: float, size: float, colours: Mapping[str, str]
+def draw_names_beside_points(
+    ax: Axes,
+    rows: Sequence[Series],
+    lowest_accuracy: float,
+    font_size: float,
+    colours_by_method: Mapping[str, str],
 ) -> None:
-    """Each row's name beside its point, in its colour, where it lies on no point, band or other name.
+    """Draw each row's name beside its point, in its colour, where it lies on no point, band or other name.
 
-    low: where the accuracies begin;   size: of the letters
+    lowest_accuracy: where the accuracy axis begins
+    font_size:       in points
     """
     if is_narrow():
-        settle_layout(ax.figure)  # names of other axes take much of the width
+        compute_layout_now(ax.figure)  # names of other axes take much of the width
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
-    letter, line = size * np.array([0.62, 1.15]) / points_of_axes  # as shares of the axes
-    scale = 1.03 - low
+    letter, line = font_size * np.array([0.62, 1.15]) / points_of_axes  # as shares of the axes
+    scale = 1.03 - lowest_accuracy
     places = []
     taken = []
     for s in rows:
-        x = math.log(max(s.total, left) / left) / math.log(right / left)
-        y = (s.mean - low) / scale
+        x = math.log(max(s.total_bytes, left) / left) / math.log(right / left)
+        y = (s.mean - lowest_accuracy) / scale
         places.append((x, y))
         taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
     for s, (x, _) in zip(rows, places, strict=True):
-        heights = [(end - low) / scale for end in s.ends]
+        heights = [(end - lowest_accuracy) / scale for end in s.band_ends]
         if heights:
             taken.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
     halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
     for s, (x, y) in zip(rows, places, strict=True):
-        text = fit_label(s.name, int(max(x, 1 - x) / letter) - 3)
+        text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
         lines = text.split("\n")
         wide = letter * (1 + max(len(words) for words in lines))
-        side, middle = place_label(taken, x, y, wide, line * len(lines), 1.4 * letter)
+        side, middle = place_label_beside_point(taken, x, y, wide, line * len(lines), 1.4 * letter)
         ax.text(
             x + 1.6 * side * letter,
             middle,
             text,
-            fontsize=size,
-            color=colours[s.highlight_key],
+            fontsize=font_size,
+            color=colours_by_method[s.highlight_key],
             va="center",
             ha="left" if side > 0 else "right",
             linespacing=0.95,
@@ -306,48 +349,48 @@ class LabelPlace(NamedTuple):
     middle: float
 
 
-def place_label(
-    taken: list[Box], x: float, y: float, width: float, height: float, distance: float
+def place_label_beside_point(
+    taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
 ) -> LabelPlace:
-    """Place a name beside the mark at (x, y), so that it lies on none of the boxes `taken`; its own
+    """Place a name beside the mark at (x, y), so that it lies on none of the boxes `taken_boxes`; its own
     is added to them. All are shares of the axes.
 
     distance: from the mark to the name
     """
     first_side = 1 if x <= 0.5 else -1
     sides = (first_side, -first_side)
-    for middle, side in itertools.product(list_label_heights(y, height / 4), sides):
+    for middle, side in itertools.product(list_candidate_heights(y, height / 4), sides):
         ends = (x + side * distance, x + side * (distance + width))
         box = Box(min(ends), max(ends), middle - height / 2, middle + height / 2)
         is_inside = box.low >= 0 and box.high <= 1
         if side != first_side:
             is_inside = is_inside and box.left >= 0 and box.right <= 1
-        if is_inside and not any(has_overlap(box, other) for other in taken):
+        if is_inside and not any(has_overlap(box, other) for other in taken_boxes):
             break
-    taken.append(box)
+    taken_boxes.append(box)
     return LabelPlace(side, middle)
 
 
-def list_label_heights(y: float, step: float) -> list[float]:
-    """Heights to be tried, the nearest to `y` first."""
+def list_candidate_heights(preferred_height: float, step: float) -> list[float]:
+    """Heights to be tried, the nearest to `preferred_height` first."""
     heights = []
     for number in range(80):
-        heights += [y + number * step, y - number * step]
+        heights += [preferred_height + number * step, preferred_height - number * step]
     return heights
 
 
-def has_overlap(box: Box, other: Box) -> bool:
+def has_overlap(first_box: Box, second_box: Box) -> bool:
     """Whether two boxes have a point in common."""
-    is_beside = box.right <= other.left or other.right <= box.left
-    is_above_or_below = box.high <= other.low or other.high <= box.low
+    is_beside = first_box.right <= second_box.left or second_box.right <= first_box.left
+    is_above_or_below = first_box.high <= second_box.low or second_box.high <= first_box.low
     return not is_beside and not is_above_or_below
 
 
-def fit_label(name: str, letters: int) -> str:
+def shorten_or_wrap_label(name: str, max_letters: int) -> str:
     """A name in so many letters: 'FedAvg' of 'FedAvg, one round', or on several lines."""
-    if len(name) <= letters:
+    if len(name) <= max_letters:
         return name
-    return textwrap.fill(shorten_title(name), max(letters, 8))
+    return textwrap.fill(shorten_title(name), max(max_letters, 8))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
@@ -355,105 +398,145 @@ def draw_heat_map(
     ax: Axes,
     values: np.ndarray,
     *,
-    top: float = 1.0,
-    signed: bool = False,
-    text: Callable[[float], str] | None = None,
-    numbers: np.ndarray | None = None,
-    size: float = 8.5,
+    largest_value: float = 1.0,
+    is_signed: bool = False,
+    format_cell: Callable[[float], str] | None = None,
+    written_values: np.ndarray | None = None,
+    font_size: float = 8.5,
 ) -> AxesImage:
-    """A table `[rows, columns]` in colours from 0 to `top`: zero is white, more is bluer, so that the eye can compare
-    two tables; nan is grey. Returns the image, for a colour bar.
+    """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a colour bar.
 
-    signed: from -top on, orange below zero;   text: how a value is written into its cell, where there is room for it
-    numbers: what is written in place of the values
+    Zero is white, more is bluer, so that the eye can compare two tables; nan is grey.
+    is_signed:      the colours begin at minus `largest_value`, orange below zero
+    format_cell:    formats the number that is written into a cell; None writes no numbers
+    written_values: numbers to write in place of the values
     """
-    steps = [SECOND, "white", ACCENT] if signed else ["white", ACCENT]
+    steps = [SECOND, "white", ACCENT] if is_signed else ["white", ACCENT]
     colours = LinearSegmentedColormap.from_list("table", steps).with_extremes(bad=FAINT)
     image = ax.imshow(
         values,
         cmap=colours,
-        vmin=-top if signed else 0,
-        vmax=top,
+        vmin=-largest_value if is_signed else 0,
+        vmax=largest_value,
         aspect="auto",
         interpolation="nearest",
     )
-    if text is not None:
-        written = values if numbers is None else numbers
+    if format_cell is not None:
+        written = values if written_values is None else written_values
         for i, j in np.argwhere(np.isfinite(values)):
-            colour = "white" if abs(values[i, j]) > 0.7 * top else INK
-            style = {"ha": "center", "va": "center", "fontsize": size, "color": colour}
-            ax.text(j, i, text(written[i, j]), **style)
+            colour = "white" if abs(values[i, j]) > 0.7 * largest_value else INK
+            style = {"ha": "center", "va": "center", "fontsize": font_size, "color": colour}
+            ax.text(j, i, format_cell(written[i, j]), **style)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     ax.spines[:].set_visible(False)
     return image
 
 
-def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> None:
-    """Let cells of a heat map answer; {(row, column): what `vector.mark` takes, and `says`}."""
-    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in cells]
+def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[tuple[int, int], Mapping[str, Any]]) -> None:
+    """Make cells of a heat map answer.
+
+    marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
+    """
+    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in marks_by_cell]
     shapes = PatchCollection(boxes, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
     ax.add_collection(shapes, autolim=False)
-    texts = [cell.get("says") for cell in cells.values()]
+    texts = [cell.get("says") for cell in marks_by_cell.values()]
     names = set[str]()
-    for cell in cells.values():
+    for cell in marks_by_cell.values():
         names.update(cell)
     names.discard("says")
-    keys = {name: [cell.get(name) for cell in cells.values()] for name in sorted(names)}
-    mark(shapes, texts, **keys)
+    keys = {name: [cell.get(name) for cell in marks_by_cell.values()] for name in sorted(names)}
+    attach_hover_text(shapes, texts, **keys)
 
 
-def omit_zeros(form: str) -> Callable[[float], str]:
-    """A form of numbers, for a narrow table: neither a zero is written nor the one before a point."""
+def make_number_format_without_zero(number_format: str) -> Callable[[float], str]:
+    """Make a number format for narrow tables that omits a zero, and the zero before a decimal point."""
 
     def write_number(value: float) -> str:
-        label = re.sub(r"^(-?)0\.", r"\1.", form.format(value))
+        label = re.sub(r"^(-?)0\.", r"\1.", number_format.format(value))
         return label if label.strip("+-0.") else ""
 
     return write_number
 
 
-def draw_clients_and_classes(
+def draw_client_class_heat_map(
     ax: Axes,
     values: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     title: str,
-    top: float,
+    largest_value: float,
     *,
-    text: str = "{:.0f}",
-    signed: bool = False,
-    ring: bool = False,
+    number_format: str = "{:.0f}",
+    is_signed: bool = False,
+    has_rings: bool = False,
     client: int | None = None,
     class_index: int | None = None,
-    setting: Setting | str = "",
-    first: bool = True,
+    setting: SettingCaption | str = "",
+    has_class_names: bool = True,
 ) -> AxesImage:
-    """The heat map of a table `[M, C]` with a column a client (nan: grey); returns the image.
+    """Draw a heat map of a table `[M, C]` with one column per client (nan: grey); return the image.
 
-    text: form of the numbers in the cells, where there are few (else it has a colour bar);   first: whether the classes
-    are named (the left one of two);   top, signed: as for `draw_heat_map`
-    ring:    round the largest value of each class
-    client, class_index: framed;   setting: by which known clients are named
+    largest_value, is_signed: as for `draw_heat_map`
+    number_format:       format of the numbers in the cells, if there are few (else there is a colour bar)
+    has_rings:           whether a ring marks the largest value of each class
+    client, class_index: what is framed
+    setting:             names the clients
+    has_class_names:     whether the classes are named, as on the left one of two
     """
     clients, classes = values.shape
-    has_numbers = max(values.shape) <= MOST_WRITTEN
-    form = omit_zeros(text) if has_numbers else None
-    image = draw_heat_map(ax, values.T, top=top, signed=signed, text=form, size=8)
-    heading(ax, title, 6)
-    if first and not has_numbers:
+    has_numbers = max(values.shape) <= MAX_WRITTEN_COUNT
+    form = make_number_format_without_zero(number_format) if has_numbers else None
+    image = draw_heat_map(
+        ax,
+        values.T,
+        largest_value=largest_value,
+        is_signed=is_signed,
+        format_cell=form,
+        font_size=8,
+    )
+    write_axes_title(ax, title, 6)
+    if has_class_names and not has_numbers:
         draw_colour_bar(image, ax)
-    set_client_axis(ax, clients, setting, few=12)
-    set_class_ticks(ax, names if first else [""] * classes, "y", length=9, few=26)
-    ax.set_ylabel("class" if first else "", fontsize=10, color=QUIET)
+    set_client_axis(ax, clients, setting, max_single_ticks=12)
+    set_class_ticks(
+        ax,
+        class_names if has_class_names else [""] * classes,
+        "y",
+        max_letters=9,
+        max_single_ticks=26,
+    )
+    ax.set_ylabel("class" if has_class_names else "", fontsize=10, color=QUIET)
     ax.tick_params(labelsize=9.5 if classes <= 12 else 8)
-    if ring:
-        draw_rings(ax, values)
-    mark_place(ax, client, clients, frame=True, colour=SECOND)
-    mark_place(ax, class_index, classes, "y", frame=True, colour=SECOND)
+    if has_rings:
+        draw_rings_round_class_maxima(ax, values)
+    if values.size <= MAX_ANSWERING_CELLS:
+        attach_client_class_texts(ax, values, class_names, number_format, setting)
+    highlight_row_or_column(ax, client, clients, has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, class_index, classes, "y", has_frame=True, colour=SECOND)
     return image
 
 
-def draw_rings(ax: Axes, values: np.ndarray) -> None:
-    """A ring round the largest value of each class, of a table `[M, C]`; none where all clients have the same."""
+def attach_client_class_texts(
+    ax: Axes,
+    values: np.ndarray,
+    class_names: Sequence[str],
+    number_format: str,
+    setting: SettingCaption | str,
+) -> None:
+    """Let the cells of a table `[M, C]` with a column a client answer."""
+    cells = {}
+    for k, row in enumerate(values):
+        who = capitalize(format_client_for_title(k, setting))
+        for c, value in enumerate(row):
+            says = f"{who}, class {class_names[c]}\n{number_format.format(value)}"
+            if np.isnan(value):
+                says = f"{who}, class {class_names[c]}\nnothing is known"
+            cells[c, k] = {"says": says, "client": k, "class_index": c}
+    attach_cell_texts(ax, cells)
+
+
+def draw_rings_round_class_maxima(ax: Axes, values: np.ndarray) -> None:
+    """Draw a ring round the largest value of each class in a table `[M, C]`, unless all are equal."""
     for c, column in enumerate(values.T):
         known = column[np.isfinite(column)]
         if len(known) and np.ptp(known) > 1e-9:
@@ -466,30 +549,33 @@ def draw_image_rows(
     ax: Axes,
     rows: Sequence[tuple[str, Sequence[np.ndarray | None]]],
     *,
-    columns: Sequence[str] = (),
-    under: Mapping[tuple[int, int], tuple[str, str]] | None = None,
-    marked: int | None = None,
+    column_names: Sequence[str] = (),
+    words_under_tiles: Mapping[tuple[int, int], tuple[str, str]] | None = None,
+    selected_column: int | None = None,
 ) -> None:
-    """Rows of small images, each row with its label at the left: `[C, H, W]` in [0, 1], recordings `[C, T]` as lines,
-    features `[D]` as a strip, None for a place without one.
+    """Draw rows of small images, each row with its label at the left.
 
-    Where the axes are on end the columns go on below, in two or three bands, so that the tiles become larger.
+    An image is `[C, H, W]` in [0, 1]; recordings `[C, T]` are drawn as lines, features `[D]` as a
+    strip, and None leaves the place empty. In upright axes the columns go on below, in two or three
+    bands, so that the tiles become larger.
 
-    columns: a name under each;   under: {(row, column): (word, colour)} below a tile;   marked: the column in a frame
+    column_names:      a name under each column
+    words_under_tiles: {(row, column): (word, colour)}
+    selected_column:   the column in a frame
     """
-    under = under or {}
-    grid = TileGrid(ax, rows, columns, under)
+    words_under_tiles = words_under_tiles or {}
+    grid = TileGrid(ax, rows, column_names, words_under_tiles)
     for row, (_, images) in enumerate(rows):
         for start in grid.band_starts:
-            draw_band(ax, images[start : start + grid.band_columns], grid, row, start)
+            draw_tile_band(ax, images[start : start + grid.band_columns], grid, row, start)
     if not any(image is not None and image.ndim == 2 for _, images in rows for image in images):
-        keep_photo_colours(ax)
-    for (row, column), (word, colour) in under.items():
+        exempt_from_dark_theme(ax)
+    for (row, column), (word, colour) in words_under_tiles.items():
         left, top = grid.find_corner(row, column)
-        middle = top + grid.height + WORD / 2
+        middle = top + grid.height + WORD_HEIGHT / 2
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": colour}
         ax.text(left + grid.half_width, middle, word, **style)
-    for column, name in enumerate(columns):
+    for column, name in enumerate(column_names):
         left, top = grid.find_corner(0, column)
         style = {"ha": "center", "va": "top", "fontsize": 10, "color": INK}
         ax.text(left + grid.half_width, top + grid.rows_height + 0.04, name, **style)
@@ -507,8 +593,8 @@ def draw_image_rows(
     )
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
-    if marked is not None and marked < grid.columns:
-        left, top = grid.find_corner(0, marked)
+    if selected_column is not None and selected_column < grid.columns:
+        left, top = grid.find_corner(0, selected_column)
         size = (2 * grid.half_width + 0.08, grid.rows_height + 0.08)
         style = {"fill": False, "ec": ACCENT, "lw": 2.5, "zorder": 3}
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
@@ -529,20 +615,22 @@ class TileGrid:
         column_names: Sequence[str],
         under: Mapping[tuple[int, int], tuple[str, str]],
     ) -> None:
-        self.shape: tuple[int, ...] = (TILE, TILE, 1)
+        self.shape: tuple[int, ...] = (MIN_TILE_PIXELS, MIN_TILE_PIXELS, 1)
         images = [image for _, row in rows for image in row if image is not None]
         if images:
-            self.shape = make_tile(images[0]).shape
+            self.shape = render_tile_pixels(images[0]).shape
         self.columns = max(1, *(len(row) for _, row in rows))
-        gap = round(GAP * self.shape[1] / TILE)
+        gap = round(TILE_GAP * self.shape[1] / MIN_TILE_PIXELS)
         self.pitch = self.shape[1] + gap
         self.height = self.shape[0] / self.pitch
         self.half_width = 0.5 * self.shape[1] / self.pitch
-        self._row_step = self.height + (WORD if under else gap / self.pitch)
+        self._row_step = self.height + (WORD_HEIGHT if under else gap / self.pitch)
         has_last_words = any(row == len(rows) - 1 for row, _ in under)
-        self.rows_height = (len(rows) - 1) * self._row_step + self.height + WORD * has_last_words
+        self.rows_height = (
+            (len(rows) - 1) * self._row_step + self.height + WORD_HEIGHT * has_last_words
+        )
         lines = max((name.count("\n") + 1.5 for name in column_names), default=0.5)
-        self.band_height = self.rows_height + WORD * lines
+        self.band_height = self.rows_height + WORD_HEIGHT * lines
         self.least_columns = FEW_TILES - is_narrow()
         self.band_columns = self._choose_band_columns(ax)
         self.band_starts = range(0, self.columns, self.band_columns)
@@ -571,30 +659,30 @@ class TileGrid:
         return place, band * self.band_height + row * self._row_step
 
 
-def draw_band(
-    ax: Axes, images: Sequence[np.ndarray | None], grid: TileGrid, row: int, start: int
+def draw_tile_band(
+    ax: Axes, images: Sequence[np.ndarray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
-    """A row of tiles in one band, from column `start` on, as one image; between tiles one sees the paper."""
+    """A row of tiles in one band, from column `first_column` on, as one image; between tiles one sees the paper."""
     page = np.zeros((grid.shape[0], grid.band_columns * grid.pitch, 4))
     for place, image in enumerate(images):
         left = place * grid.pitch
         tile = page[:, left : left + grid.shape[1]]
         if image is None or np.isnan(image).any():
-            tile[:] = EMPTY
+            tile[:] = EMPTY_TILE_COLOUR
         else:
-            tile[..., :3] = make_tile(image)
+            tile[..., :3] = render_tile_pixels(image)
             tile[..., 3] = 1
-    top = grid.find_corner(row, start)[1]
+    top = grid.find_corner(row, first_column)[1]
     extent = (0, grid.band_columns, top + grid.height, top)
     ax.imshow(page, extent=extent, interpolation="nearest")
 
 
-def keep_photo_colours(ax: Axes) -> None:
-    """What these axes show are images: on a dark page they stay as they are, while a heat map is turned dark."""
+def exempt_from_dark_theme(ax: Axes) -> None:
+    """Keep the colours of these axes' images on a dark page, where a heat map would be darkened."""
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
 
-def make_tile(image: np.ndarray) -> np.ndarray:
+def render_tile_pixels(image: np.ndarray) -> np.ndarray:
     """One image of `draw_image_rows` as dots `[h, w, 1 or 3]`, each pixel several dots wide; of features, light for
     much; of a recording a line a channel."""
     if image.ndim == 1:
@@ -602,15 +690,15 @@ def make_tile(image: np.ndarray) -> np.ndarray:
         span = float(np.ptp(image)) or 1.0
         return np.repeat(((image - low) / span)[:, None, None], len(image), 1)
     if image.ndim == 2:
-        return draw_recording(image)
+        return render_recording_pixels(image)
     channels = image if len(image) in (1, 3) else image[:1]
     dots = np.moveaxis(np.clip(channels, 0, 1), 0, -1)
-    times = max(1, math.ceil(TILE / dots.shape[1]))
+    times = max(1, math.ceil(MIN_TILE_PIXELS / dots.shape[1]))
     return dots.repeat(times, 0).repeat(times, 1)
 
 
-def draw_recording(recording: np.ndarray, height: int = 4 * TILE) -> np.ndarray:
-    """A recording `[C, T]` as dots `[height, T, 3]`: a line a channel in a colour of its own, all on one scale."""
+def render_recording_pixels(recording: np.ndarray, height: int = 4 * MIN_TILE_PIXELS) -> np.ndarray:
+    """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all on one scale."""
     dots = np.ones((height, recording.shape[1], 3))
     low = float(recording.min())
     span = float(np.ptp(recording)) or 1.0
@@ -618,7 +706,7 @@ def draw_recording(recording: np.ndarray, height: int = 4 * TILE) -> np.ndarray:
     # A line goes on where it was a step ago.
     before = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
     places = np.arange(height)[:, None]
-    for c, colour in enumerate(class_colours(len(recording))):
+    for c, colour in enumerate(list_class_colours(len(recording))):
         top = np.minimum(rows[c], before[c])
         bottom = np.maximum(rows[c], before[c])
         dots[(top <= places) & (places <= bottom)] = to_rgb(colour)

@@ -1,12 +1,12 @@
 """Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
 
-Up to MOST_COLOURED_CLASSES classes have dots in the class's colour; more become a heat map. `Partition` keeps its
+Up to MAX_COLOURED_CLASSES classes have dots in the class's colour; more become a heat map. `PartitionPicture` keeps its
 figure, so that the axes stay where they are while a slider moves.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,37 +14,41 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
-from .kit import Bars, describe_picture, draw_heat_map
+from ..errors import SAMPLES
+from ..front.vocabulary import describe_people
+from .kit import AccuracyBars, describe_picture, draw_heat_map
+from .marks import attach_hover_text
 from .series import Series, select_finished
 from .style import (
     ACCENT,
     FAINT,
     LOCK,
+    AxisName,
     Picture,
-    class_colours,
-    current_size,
     draw_colour_bar,
     dress,
-    heading,
-    limit_ticks,
-    new_figure,
+    get_default_figure_size,
+    limit_tick_count,
+    list_class_colours,
+    make_figure,
     set_class_ticks,
     set_client_axis,
     set_client_ticks,
+    write_axes_title,
 )
-from .vector import mark
 from .words import (
-    Setting,
+    SettingCaption,
+    TableRows,
     build_table,
     capitalize,
-    client_name,
-    join_words,
-    percent,
-    plain_client_name,
-    plural,
+    format_client_for_sentence,
+    format_client_for_title,
+    format_count_and_noun,
+    format_percent,
+    join_with_and,
 )
 
-MOST_COLOURED_CLASSES = 26
+MAX_COLOURED_CLASSES = 26
 PALE = 0.3  # opacity of clients that take no part
 NOBODY = -1  # the client of a mark that stands for none to look at
 SMALLEST_DOT = 2.5  # area in square points
@@ -56,8 +60,15 @@ DEGREES = ((0.9, "alike"), (0.45, "fairly similar"), (0.25, "different"), (0, "v
 ABOUT = "Who holds what: a dot for each client and class, its area the number of training samples"
 
 
-class Partition:
-    """The picture of a partition; `show` draws another one into the same axes where it has the same shape."""
+class TitledBars(NamedTuple):
+    """Bars of accuracy beside a partition: one Series a method, and what stands over them."""
+
+    series: Sequence[Series]
+    title: str
+
+
+class PartitionPicture:
+    """The picture of a partition; `show` reuses the axes for another one of the same shape."""
 
     _shape: tuple | None = None
     _stored_rows: Sequence[Series] = ()
@@ -66,18 +77,20 @@ class Partition:
         self,
         federation: Federation,
         *,
-        setting: Setting | str,
+        setting: SettingCaption | str,
         client: int | None = None,
         class_index: int | None = None,
-        stored: tuple[Sequence[Series], str] | None = None,
+        stored: TitledBars | None = None,
     ) -> Picture:
-        """Picture of a federation; `client` and `class_index`, where given, are marked.
+        """Draw a federation, and return the picture.
 
-        setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
-        come from
+        setting: in words
+        client, class_index: the client and the class to mark, if any
+        stored:  stored results to show beside it, one Series per method, with the title that says where
+                 they come from
         """
-        counts, remarks = count_all_clients(federation)
-        names = quote_class_names(federation.dataset)
+        counts, remarks = count_samples_of_all_clients(federation)
+        names = list_quoted_class_names(federation.dataset)
         rows, title = stored or ((), "")
         about = ABOUT
         with LOCK:
@@ -92,9 +105,11 @@ class Partition:
                 if rows is not self._stored_rows:
                     self._bars.update(rows, title)
                     # The longest setting fits over these narrow bars.
-                    heading(self._bars.ax, title, size=9.5)
+                    write_axes_title(self._bars.ax, title, font_size=9.5)
                     self._stored_rows = rows
-                means = ", ".join(f"{s.label} {percent(s.mean)}" for s in select_finished(rows))
+                means = ", ".join(
+                    f"{s.label} {format_percent(s.mean)}" for s in select_finished(rows)
+                )
                 about += f"; beside it, {title}: {means}"
         text = describe_partition(federation, client, class_index, setting)
         rows = make_partition_table(federation, setting)
@@ -108,8 +123,8 @@ class Partition:
         rows: Sequence[Series],
         remarks: Sequence[str],
     ) -> None:
-        """The axes: the partition's two, and one for bars where there are rows for it."""
-        self.figure = new_figure()
+        """Build the axes: two for the partition, and one for bars if there are `rows`."""
+        self.figure = make_figure()
         width_share = 0.88
         columns: dict[str, Any] = {"ncols": 1}
         if rows:
@@ -118,13 +133,13 @@ class Partition:
         grid = self.figure.add_gridspec(2, height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
-        inches = (current_size()[0] * width_share, 2.75)
-        self._artists = Artists(upper, lower, clients, classes, names, inches, remarks)
+        inches = (get_default_figure_size()[0] * width_share, 2.75)
+        self._artists = PartitionArtists(upper, lower, clients, classes, names, inches, remarks)
         if rows:
-            self._bars = Bars(self.figure.add_subplot(grid[:, 1]), rows)
+            self._bars = AccuracyBars(self.figure.add_subplot(grid[:, 1]), rows)
 
 
-class Artists:
+class PartitionArtists:
     """The artists of one partition on two axes: sizes above, classes below.
 
     inches:  size of the lower axes, about
@@ -152,12 +167,12 @@ class Artists:
         self._row = lower.axhspan(-0.5, 0.5, **band)
         self._draw_sizes(clients)
         dress(lower, x="client", y="class")
-        if classes <= MOST_COLOURED_CLASSES:
+        if classes <= MAX_COLOURED_CLASSES:
             self._draw_dots(classes)
         else:
             self.dots = draw_heat_map(lower, np.zeros((classes, clients)))
             draw_colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
-        set_class_ticks(lower, names, "y", length=12, few=MOST_COLOURED_CLASSES)
+        set_class_ticks(lower, names, "y", max_letters=12, max_single_ticks=MAX_COLOURED_CLASSES)
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
         set_client_ticks(lower, clients)
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
@@ -172,7 +187,7 @@ class Artists:
                 bar.set(alpha=PALE)
         dress(ax, y="samples", grid="y")
         ax.tick_params(labelbottom=False, bottom=False)
-        limit_ticks(ax, "y", 2, whole=True)
+        limit_tick_count(ax, "y", 2, is_whole=True)
         # An unseen number at the top: the layout is the same whether or not a tick stands there.
         style = {
             "fontsize": ax.yaxis.get_ticklabels()[0].get_fontsize(),
@@ -184,7 +199,7 @@ class Artists:
 
     def _draw_dots(self, classes: int) -> None:
         rows = []
-        for colour in class_colours(classes):
+        for colour in list_class_colours(classes):
             rows.append([to_rgba(colour, PALE if remark else 1) for remark in self.remarks])
         self._colours = np.array(rows)  # [C, M, 4]
         self.dots = self.lower.scatter([0], [0], linewidths=0)
@@ -197,23 +212,23 @@ class Artists:
         client: int | None = None,
         class_index: int | None = None,
         *,
-        setting: Setting | str = "",
+        setting: SettingCaption | str = "",
     ) -> None:
-        """Show these samples `[M, C]`."""
+        """Update the picture to these numbers of samples `[M, C]`."""
         clients, classes = self.shape
-        client_names = [capitalize(client_name(k, setting)) for k in range(clients)]
+        client_names = [capitalize(format_client_for_title(k, setting)) for k in range(clients)]
         if client_names != self._client_names:
             set_client_axis(self.lower, clients, setting)
             self._client_names = client_names
-        if classes <= MOST_COLOURED_CLASSES:
+        if classes <= MAX_COLOURED_CLASSES:
             self._update_dots(counts)
         else:
             self.dots.set_data(counts.T)
             self.dots.set_clim(0, max(int(counts.max()), 1))
         self._update_sizes(counts)
         for span in self._columns:
-            move_mark(span, "x", client, clients)
-        move_mark(self._row, "y", class_index, classes)
+            move_or_hide_selection_mark(span, "x", client, clients)
+        move_or_hide_selection_mark(self._row, "y", class_index, classes)
 
     def _update_dots(self, counts: np.ndarray) -> None:
         labels, owners = np.nonzero(counts.T)
@@ -228,104 +243,130 @@ class Artists:
         for k, c in zip(owners.tolist(), labels.tolist(), strict=True):
             name = self.names[c]
             texts.append(
-                describe_dot(
+                describe_partition_dot(
                     counts[k, c], client_sizes[k], class_sizes[c], name, self._client_names[k]
                 )
             )
             marked_clients.append(NOBODY if self.remarks[k] else k)
-        mark(self.dots, texts, client=marked_clients, class_index=labels.tolist())
+        attach_hover_text(self.dots, texts, client=marked_clients, class_index=labels.tolist())
 
     def _update_sizes(self, counts: np.ndarray) -> None:
         sizes = counts.sum(1)
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
-            held = plural(int((counts[k] > 0).sum()), "class")
-            samples = f"{plural(int(size), 'sample')} of {held}"
+            held = format_count_and_noun(int((counts[k] > 0).sum()), "class")
+            samples = f"{format_count_and_noun(int(size), 'sample')} of {held}"
             if self.remarks[k]:
-                mark(bar, f"{self._client_names[k]}, {self.remarks[k]}\n{samples}")
+                attach_hover_text(bar, f"{self._client_names[k]}, {self.remarks[k]}\n{samples}")
             else:
-                mark(bar, f"{self._client_names[k]}\n{samples}", client=k)
-        self.upper.set_ylim(0, round_axis_end(max(int(sizes.max()), 1)))
+                attach_hover_text(bar, f"{self._client_names[k]}\n{samples}", client=k)
+        self.upper.set_ylim(0, round_up_axis_end(max(int(sizes.max()), 1)))
 
 
-def round_axis_end(most: float) -> float:
-    """A round end of an axis above `most`, which stays while that changes a little."""
-    unit = 10 ** math.floor(math.log10(most))
+def round_up_axis_end(largest_value: float) -> float:
+    """Round up to a round end of an axis, which stays the same when `largest_value` changes a little."""
+    unit = 10 ** math.floor(math.log10(largest_value))
     ends = [step * unit for step in ROUND_ENDS]
-    return next(end for end in ends if end >= 1.06 * most)
+    return next(end for end in ends if end >= 1.06 * largest_value)
 
 
-def describe_dot(count: int, client_size: int, class_size: int, name: str, who: str) -> str:
-    """What the dot of a client and a class says. client_size, class_size: samples of the client, of the class."""
-    of_client = percent(count / client_size)
-    of_class = percent(count / class_size)
-    samples = plural(int(count), "sample")
-    return f"{who}, class {name}\n{samples}\n{of_client} of the client's, {of_class} of the class's"
+def describe_partition_dot(
+    count: int, client_size: int, class_size: int, class_name: str, client_text: str
+) -> str:
+    """Describe the dot of a client and a class. client_size, class_size: samples of the client, of the class."""
+    of_client = format_percent(count / client_size)
+    of_class = format_percent(count / class_size)
+    samples = format_count_and_noun(int(count), "sample")
+    return f"{client_text}, class {class_name}\n{samples}\n{of_client} of the client's, {of_class} of the class's"
 
 
-def move_mark(span: Rectangle, axis: str, place: int | None, count: int) -> None:
-    """Move a mark to column or row `place` of `count`; without one it is not seen."""
-    if place is None or place >= count:
+def move_or_hide_selection_mark(
+    span: Rectangle, axis: AxisName, position: int | None, count: int
+) -> None:
+    """Move a mark to column or row `position` of `count`; it is hidden if `position` is None."""
+    if position is None or position >= count:
         span.set(visible=False)
     else:
-        span.set(visible=True, **{axis: place - 0.5})
+        span.set(visible=True, **{axis: position - 0.5})
 
 
 def describe_partition(
-    federation: Federation, client: int | None, class_index: int | None, setting: Setting | str = ""
+    federation: Federation,
+    client: int | None,
+    class_index: int | None,
+    setting: SettingCaption | str = "",
 ) -> str:
-    """Of the class that is looked at, else of the client, else of all."""
+    """Describe the selected class, else the selected client, else all clients."""
     counts = np.asarray(federation.label_counts)
-    names = quote_class_names(federation.dataset)
+    names = list_quoted_class_names(federation.dataset)
     if class_index is not None and class_index < len(names):
-        return describe_class(counts[:, class_index], names[class_index], setting)
+        return describe_class_holders(counts[:, class_index], names[class_index], setting)
     if client is not None and client < len(counts):
-        return describe_client(counts[client], names, plain_client_name(client, setting))
-    return describe_all_clients(federation, counts, len(names))
+        return describe_client_classes(
+            counts[client], names, format_client_for_sentence(client, setting)
+        )
+    return describe_client_differences(federation, counts, len(names))
 
 
-def describe_class(column: np.ndarray, name: str, setting: Setting | str) -> str:
-    """Who has most samples of a class, and who has none. column: samples `[M]` of it."""
-    most = int(column.argmax())
-    without = plural(int((column == 0).sum()), "client")
-    who = plain_client_name(most, setting)
+def describe_class_holders(
+    samples_per_client: np.ndarray, class_name: str, setting: SettingCaption | str
+) -> str:
+    """Say who has most samples of a class, and who has none. column: samples `[M]` of it."""
+    most = int(samples_per_client.argmax())
+    without = format_count_and_noun(int((samples_per_client == 0).sum()), "client")
+    who = format_client_for_sentence(most, setting)
     return (
-        f"Class {name}: client {who} holds {column[most]} of its {column.sum()} samples; "
+        f"Class {class_name}: client {who} holds {samples_per_client[most]} of its {samples_per_client.sum()} samples; "
         f"{without} never saw it."
     )
 
 
-def describe_client(row: np.ndarray, names: Sequence[str], who: str) -> str:
-    """A client's commonest classes. row: its samples `[C]`"""
-    order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
-    parts = [f"{row[c]} of class {names[c]}" for c in order[:NAMED_CLASSES]]
+def describe_client_classes(
+    samples_per_class: np.ndarray, class_names: Sequence[str], client_text: str
+) -> str:
+    """Describe a client's most frequent classes. row: its samples by class `[C]`"""
+    order = [
+        int(c) for c in np.argsort(-samples_per_class, kind="stable") if samples_per_class[c] > 0
+    ]
+    parts = [f"{samples_per_class[c]} of class {class_names[c]}" for c in order[:NAMED_CLASSES]]
     others = order[NAMED_CLASSES:]
     if others:
-        parts.append(f"{row[others].sum()} of {plural(len(others), 'more class')}")
-    text = f"Client {who} holds {row.sum()} samples: {join_words(parts)}"
-    missing = len(names) - len(order)
+        parts.append(
+            f"{samples_per_class[others].sum()} of {format_count_and_noun(len(others), 'more class')}"
+        )
+    text = f"Client {client_text} holds {samples_per_class.sum()} samples: {join_with_and(parts)}"
+    missing = len(class_names) - len(order)
     if missing:
-        text += f"; it has never seen the other {plural(missing, 'class')}"
+        text += f"; it has never seen the other {format_count_and_noun(missing, 'class')}"
     return f"{text}."
 
 
-def describe_all_clients(federation: Federation, counts: np.ndarray, classes: int) -> str:
-    """How unlike the clients are. counts: samples `[M, C]`"""
+def describe_client_differences(
+    federation: Federation, counts: np.ndarray, class_count: int
+) -> str:
+    """Say how different the clients are. counts: samples `[M, C]`"""
     smallest = int(counts.sum(1).min())
     largest = int(counts.sum(1).max())
     sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
     seen = federation.skew.effective_classes
-    about = f"{seen:.0f}" if classes > FEW_CLASSES else f"{seen:.1f}"
-    text = f"A client sees about {about} of {classes} classes and has {sizes} samples."
+    about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
+    dataset = federation.dataset
+    kinds = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
+    text = (
+        f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
+    )
     if len(counts) > 1:
-        share = seen / classes
+        share = seen / class_count
         degree = next(words for least, words in DEGREES if share >= least)
-        text = f"The clients are {degree}: each sees about {about} of {classes} classes and has {sizes} samples."
+        text = (
+            f"The clients are {degree}: each effectively sees about {about} of {class_count} {kinds} "
+            f"and has {sizes} samples."
+        )
     return text
 
 
-def quote_class_names(dataset: Dataset) -> tuple[str, ...]:
-    """The names of the classes; letters, which name clients, too, stand in quotation marks."""
+def list_quoted_class_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return the classes' names; single letters are quoted, because clients are named by letters too."""
     names = []
     for name in dataset.class_names:
         is_like_client = name.isupper() and len(name) < 3
@@ -333,8 +374,9 @@ def quote_class_names(dataset: Dataset) -> tuple[str, ...]:
     return tuple(names)
 
 
-def count_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
-    """Samples `[M, C]` of all clients, those that take no part at the end, and a remark on each of these."""
+def count_samples_of_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
+    """Count the samples `[M, C]` of all clients, those that take no part last; returns a remark on each
+    of these as well."""
     if federation.whole is None:
         return np.asarray(federation.label_counts), []
     order = [*federation.ids, *federation.absent, *federation.unseen]
@@ -342,22 +384,22 @@ def count_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
     return np.asarray(federation.whole.label_counts)[order], remarks
 
 
-def make_partition_table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]]:
-    """A row for each client: its samples, all and by class."""
+def make_partition_table(federation: Federation, setting: SettingCaption | str) -> TableRows:
+    """Make the table with one row per client: its samples in all and by class."""
     columns = ["client", "samples"]
-    for name in quote_class_names(federation.dataset):
+    for name in list_quoted_class_names(federation.dataset):
         columns.append(f"class {name}")
-    counts, remarks = count_all_clients(federation)
+    counts, remarks = count_samples_of_all_clients(federation)
     present = len(counts) - len(remarks)
     rows = []
     for k, row in enumerate(counts.tolist()):
-        name = plain_client_name(k, setting)
+        name = format_client_for_sentence(k, setting)
         if k >= present:
             name += f", {remarks[k - present]}"
         rows.append((name, sum(row), *row))
     return build_table(columns, rows)
 
 
-def draw_partition(federation: Federation, *, setting: Setting | str) -> Picture:
-    """The picture of one partition, for those who do not redraw it."""
-    return Partition().show(federation, setting=setting)
+def draw_partition(federation: Federation, *, setting: SettingCaption | str) -> Picture:
+    """Draw the picture of one partition once; `Partition` is for repeated drawing."""
+    return PartitionPicture().show(federation, setting=setting)

@@ -20,9 +20,10 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from .kit import describe_picture
-from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
-from .vector import from_oklch, mark, to_oklch
-from .words import Setting
+from .marks import attach_hover_text
+from .style import INK, MARKERS, QUIET, RULE, Picture, drawing, list_class_colours
+from .vector import convert_from_oklch, convert_to_oklch
+from .words import SettingCaption
 
 MARGIN = 0.06  # inches round all squares
 GAP = 0.14  # inches between two squares
@@ -46,7 +47,6 @@ class Square:
     title, foot:  over and under it;   says: in one or two lines, when it is pointed at
     scores:       `[G, G, C]` on a grid of the plane, the first axis upward; the largest one is the class
     points, labels: `[n, 2]` and `[n]`: dots
-    client:       the client that it stands for
     """
 
     title: str
@@ -55,7 +55,15 @@ class Square:
     scores: np.ndarray
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    client: int | None = None
+
+
+class IslandCircle(NamedTuple):
+    """A circle around an island of one class."""
+
+    x: float
+    y: float
+    radius: float
+    class_index: int
 
 
 @dataclass(frozen=True)
@@ -64,17 +72,17 @@ class Plane:
 
     names: Sequence[str]
     edge: float
-    circles: Sequence[tuple[float, float, float, int]]
+    circles: Sequence[IslandCircle]
 
 
 @lru_cache(64)
-def lighten_colour(colour: str) -> str:
-    """The pale colour of a class's region."""
-    _, chroma, hue = to_oklch(to_hex(colour))
-    return from_oklch(PALE, min(CHROMA, chroma), hue)
+def lighten_class_colour(colour: str) -> str:
+    """Lighten a class's colour for its region."""
+    _, chroma, hue = convert_to_oklch(to_hex(colour))
+    return convert_from_oklch(PALE, min(CHROMA, chroma), hue)
 
 
-def find_decision_regions(scores: np.ndarray, edge: float) -> list[Path]:
+def find_decision_regions(scores: np.ndarray, half_width: float) -> list[Path]:
     """Find areas `[C]` to be painted one over the other: where class c or a later one has the
     largest score. That of class 0 is the whole square, so no gap is left where three classes meet.
 
@@ -90,7 +98,9 @@ def find_decision_regions(scores: np.ndarray, edge: float) -> list[Path]:
         whole = Path.make_compound_path(*outlines)
         # Straight lines without the points that lie on them.
         paths.append(whole.cleaned(simplify=True))
-    return [Path(path.vertices * (2 * edge / FINE) - edge, path.codes) for path in paths]
+    return [
+        Path(path.vertices * (2 * half_width / FINE) - half_width, path.codes) for path in paths
+    ]
 
 
 class SquareLayout(NamedTuple):
@@ -100,18 +110,22 @@ class SquareLayout(NamedTuple):
     corners: list[tuple[float, float]]
 
 
-def place_squares(count: int, width: float, height: float) -> SquareLayout:
-    """Place `count` squares in a frame of that many inches, as large as they can be."""
+def place_squares_in_frame(
+    square_count: int, width_inches: float, height_inches: float
+) -> SquareLayout:
+    """Place `square_count` squares in a frame of that many inches, as large as they can be."""
     sides = {}
-    for columns in range(1, count + 1):
-        rows = math.ceil(count / columns)
-        height_of_row = (height - LEGEND) / rows
-        sides[columns] = min(compute_square_side(columns, width), height_of_row - TITLE - FOOT)
+    for columns in range(1, square_count + 1):
+        rows = math.ceil(square_count / columns)
+        height_of_row = (height_inches - LEGEND) / rows
+        sides[columns] = min(
+            compute_square_side(columns, width_inches), height_of_row - TITLE - FOOT
+        )
     columns = max(sides, key=lambda columns: sides[columns])
     side = max(sides[columns], 0.2)
-    top = height - TITLE - side
+    top = height_inches - TITLE - side
     corners = []
-    for number in range(count):
+    for number in range(square_count):
         row, column = divmod(number, columns)
         x = MARGIN + column * (side + GAP)
         y = top - row * (side + TITLE + FOOT)
@@ -119,19 +133,21 @@ def place_squares(count: int, width: float, height: float) -> SquareLayout:
     return SquareLayout(side, corners)
 
 
-def compute_square_side(columns: int, width: float) -> float:
-    """The side of squares that fill the width."""
-    return (width - 2 * MARGIN - (columns - 1) * GAP) / columns
+def compute_square_side(column_count: int, width_inches: float) -> float:
+    """Compute the side, in inches, of squares that fill the width."""
+    return (width_inches - 2 * MARGIN - (column_count - 1) * GAP) / column_count
 
 
-def compute_height(count: int, width: float) -> float:
-    """Inches of height of `count` squares that fill the width, in two rows where one would make them
-    too small."""
+def compute_frame_height(square_count: int, width_inches: float) -> float:
+    """Compute the height, in inches, of squares that fill the width.
+
+    They stand in two rows if one row would make them too small.
+    """
     rows = 1
-    if count >= 4 and compute_square_side(count, width) <= SMALL:
+    if square_count >= 4 and compute_square_side(square_count, width_inches) <= SMALL:
         rows = 2
-    columns = math.ceil(count / rows)
-    side = min(compute_square_side(columns, width), LARGE)
+    columns = math.ceil(square_count / rows)
+    side = min(compute_square_side(columns, width_inches), LARGE)
     return rows * (side + TITLE + FOOT) + LEGEND
 
 
@@ -139,7 +155,7 @@ def draw_decision_regions(
     squares: Sequence[Square],
     plane: Plane,
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     sentence: str,
     table: Sequence[Mapping[str, object]],
 ) -> Picture:
@@ -149,8 +165,8 @@ def draw_decision_regions(
         ax = figure.add_axes((0, 0, 1, 1))
         ax.set_axis_off()
         ax.set(xlim=(0, width), ylim=(0, height))
-        side, corners = place_squares(len(squares), width, height)
-        draw_insides(ax, squares, plane, corners, side)
+        side, corners = place_squares_in_frame(len(squares), width, height)
+        draw_square_contents(ax, squares, plane, corners, side)
         longest = max(len(square.title) for square in squares)
         font_size = float(np.clip(72 * side / (0.66 * longest), 5.5, 10.5))
         for square, (x, y) in zip(squares, corners, strict=True):
@@ -159,42 +175,42 @@ def draw_decision_regions(
             ax.text(x, y - 0.16, square.foot, fontsize=min(font_size, 9), color=QUIET)
         frames = [Path.unit_rectangle()] * len(squares)
         style = {"facecolors": (1, 1, 1, 0), "edgecolors": RULE, "linewidths": 0.8, "zorder": 6}
-        covers = add_shapes(ax, frames, corners, side, **style)
+        covers = add_scaled_shapes(ax, frames, corners, side, **style)
         texts = [square.says for square in squares]
-        mark(covers, texts, client=[square.client for square in squares])
+        attach_hover_text(covers, texts)
         lowest = min(y for _, y in corners)
-        draw_legend(ax, plane.names, lowest - FOOT - 0.16, width)
+        draw_plane_legend(ax, plane.names, lowest - FOOT - 0.16, width)
     return describe_picture(figure, "Decision regions in the plane", setting, sentence, table)
 
 
-def add_shapes(
+def add_scaled_shapes(
     ax: Axes,
     paths: Sequence[Path],
-    places: Sequence[np.ndarray | tuple[float, float]],
+    positions: Sequence[np.ndarray | tuple[float, float]],
     scale: float,
     **style: Any,
 ) -> PathCollection:
     """Add many shapes at once, each made larger by `scale` and moved to its place: patches one by one
     take ten times as long."""
     moved = []
-    for path, place in zip(paths, places, strict=True):
+    for path, place in zip(paths, positions, strict=True):
         moved.append(Path(path.vertices * scale + place, path.codes))
     shapes = PathCollection(moved, clip_on=False, **style)
     ax.add_collection(shapes, autolim=False)
     return shapes
 
 
-def draw_insides(
+def draw_square_contents(
     ax: Axes,
     squares: Sequence[Square],
     plane: Plane,
     corners: Sequence[tuple[float, float]],
-    side: float,
+    side_inches: float,
 ) -> None:
     """Draw the inside of all squares: regions, circles and dots."""
-    colours = class_colours(len(plane.names))
-    scale = side / (2 * plane.edge)
-    middles = [np.add(corner, side / 2) for corner in corners]
+    colours = list_class_colours(len(plane.names))
+    scale = side_inches / (2 * plane.edge)
+    middles = [np.add(corner, side_inches / 2) for corner in corners]
     areas = []
     area_places = []
     area_colours = []
@@ -207,47 +223,52 @@ def draw_insides(
         ):
             areas.append(region)
             area_places.append(middle)
-            area_colours.append(lighten_colour(colour))
+            area_colours.append(lighten_class_colour(colour))
         for x, y, radius, label in plane.circles:
             circles.append(Path.circle((x, y), radius))
             circle_places.append(middle)
             circle_colours.append(colours[label])
     style: dict[str, Any] = {"facecolors": area_colours, "edgecolors": "white", "linewidths": 1}
-    add_shapes(ax, areas, area_places, scale, **style)
+    add_scaled_shapes(ax, areas, area_places, scale, **style)
     style = {"facecolors": "none", "edgecolors": circle_colours, "linewidths": 1.1}
-    add_shapes(ax, circles, circle_places, scale, linestyles=[(0, (2.5, 1.8))], **style)
-    draw_dots(ax, squares, plane, middles, side)
+    add_scaled_shapes(ax, circles, circle_places, scale, linestyles=[(0, (2.5, 1.8))], **style)
+    draw_square_dots(ax, squares, plane, middles, side_inches)
 
 
-def draw_dots(
+def draw_square_dots(
     ax: Axes,
     squares: Sequence[Square],
     plane: Plane,
-    middles: Sequence[np.ndarray],
-    side: float,
+    square_centres: Sequence[np.ndarray],
+    side_inches: float,
 ) -> None:
-    """Draw the dots of all squares, a marker and a colour a class."""
-    scale = side / (2 * plane.edge)
+    """Draw the dots of all squares, with one marker and colour per class."""
+    scale = side_inches / (2 * plane.edge)
     points = np.concatenate([square.points for square in squares])  # in the plane
     places = np.concatenate(
-        [square.points * scale + middle for square, middle in zip(squares, middles, strict=True)]
+        [
+            square.points * scale + middle
+            for square, middle in zip(squares, square_centres, strict=True)
+        ]
     )
     labels = np.concatenate([square.labels for square in squares])
     is_inside = (np.abs(points) < 0.99 * plane.edge).all(1)
-    style = {"ms": float(np.clip(2.4 * side, 3, 5)), "zorder": 3, "clip_on": False, "mew": 0}
-    for label, colour in enumerate(class_colours(len(plane.names))):
+    style = {"ms": float(np.clip(2.4 * side_inches, 3, 5)), "zorder": 3, "clip_on": False, "mew": 0}
+    for label, colour in enumerate(list_class_colours(len(plane.names))):
         x, y = places[(labels == label) & is_inside].T
         ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[label], mfc=colour, **style))
 
 
-def draw_legend(ax: Axes, names: Sequence[str], y: float, width: float) -> None:
-    """Draw a dot for each class, and where there is room, what background and circles are."""
+def draw_plane_legend(ax: Axes, class_names: Sequence[str], y: float, width_inches: float) -> None:
+    """Draw a dot for each class, and if there is room, what background and circles are."""
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
-    for label, (name, colour) in enumerate(zip(names, class_colours(len(names)), strict=True)):
+    for label, (name, colour) in enumerate(
+        zip(class_names, list_class_colours(len(class_names)), strict=True)
+    ):
         dot = Line2D([x + 0.06], [y + 0.045], marker=MARKERS[label], mfc=colour, **style)
         ax.add_artist(dot)
         ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
-    if x + LETTER * len(AROUND) < width:
+    if x + LETTER * len(AROUND) < width_inches:
         ax.text(x + 0.06, y, AROUND, fontsize=9, color=QUIET)

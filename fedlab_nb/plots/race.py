@@ -1,8 +1,8 @@
 """The race: what each method has to show once so many bytes have been spent. One-shot methods jump, others climb."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from .accuracy import LOCAL
 from .identity import shorten_title
 from .kit import describe_picture
-from .series import Series, join_settings, select_finished
+from .marks import attach_hover_text
+from .series import CurvePoint, Series, join_settings, select_finished
 from .style import (
     ACCENT,
     FAINT,
@@ -25,61 +26,67 @@ from .style import (
     set_bytes_axis,
     set_percent_axis,
 )
-from .vector import mark
-from .words import build_table, data_size, percent, plural, shorten
+from .words import (
+    TableRows,
+    build_table,
+    format_count_and_noun,
+    format_data_size,
+    format_percent,
+    shorten_labels,
+)
 
 STEPS = 288  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
 TOLERANCE = 1 + 1e-9  # a budget of a point's own bytes pays for it
 
 
-class Race:
+class RacePicture:
     """The picture of one race; `show(budget)` draws it for so many bytes into the same axes."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.series = select_finished(series)
-        self.limits = find_byte_limits(series)
+        self.limits = find_byte_range(series)
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._prepare_axes(left, right)
             self._tracks = []
             ends = []
             for row, s in enumerate(self.series):
-                track = Track(left, right, row, s, is_crowded=len(self.series) > 8)
+                track = RaceTrack(left, right, row, s, is_crowded=len(self.series) > 8)
                 self._tracks.append(track)
                 if track.points:
                     ends.append((track.points[-1][1], shorten_title(s.name), s.look.colour))
-            draw_end_labels(left, ends, size=8.5)
+            draw_end_labels(left, ends, font_size=8.5)
 
-    def show(self, budget: float) -> Picture:
-        """The picture once `budget` bytes are spent."""
+    def show(self, budget_bytes: float) -> Picture:
+        """Draw the race after `budget_bytes` bytes have been spent, and return the picture."""
         with LOCK:
-            self._now.set_xdata([budget, budget])
+            self._budget_line.set_xdata([budget_bytes, budget_bytes])
             for track in self._tracks:
-                track.update(budget)
-        spent = data_size(budget)
+                track.update(budget_bytes)
+        spent = format_data_size(budget_bytes)
         title = f"Accuracy against bytes spent, up to {spent}, and the stages of each method"
         return describe_picture(
             self.figure,
             title,
             join_settings(self.series),
-            sentence(self.series, budget),
-            table(self.series, budget),
+            describe_leader(self.series, budget_bytes),
+            make_race_table(self.series, budget_bytes),
         )
 
-    def budget(self, step: float) -> float:
-        """The bytes that are spent at a step, between the least and the most at which something happens."""
+    def compute_budget(self, slider_step: float) -> float:
+        """Compute the bytes spent at a step of the slider, 0 to STEPS, on a logarithmic scale."""
         low, high = self.limits
-        return low * (high / low) ** (step / STEPS)
+        return low * (high / low) ** (slider_step / STEPS)
 
     def _prepare_axes(self, left: Axes, right: Axes) -> None:
-        """What all methods share: at the left accuracy against bytes, at the right the names of the stages."""
+        """Set up what all methods share: accuracy against bytes on the left, stages on the right."""
         x = "bytes spent, both ways, all clients"
         dress(left, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
         all_bytes = []
         for s in self.series:
-            all_bytes += [point["bytes"] for point in find_global_points(s)]
-        set_bytes_axis(left, all_bytes or [1e3, 1e6], pad=2)
-        self._now = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
+            all_bytes += [point["bytes"] for point in list_global_model_points(s)]
+        set_bytes_axis(left, all_bytes or [1e3, 1e6], range_factor=2)
+        self._budget_line = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
         set_percent_axis(left, "y", 1.03)
         right.set_axis_off()
         right.set(xlim=(0, 4.1), ylim=(max(len(self.series), 4) - 0.3, -0.9))
@@ -88,26 +95,28 @@ class Race:
             right.text(column + 0.45, -0.62, name, **style)
 
 
-class Track:
-    """One method in the race: at the left a line and a mark at its end, at the right a row of boxes that fill up and
+class RaceTrack:
+    """One method in the race.
+
+    On the left it is a line with a mark at its end; on the right a row of boxes that fill up, and
     the accuracy so far.
 
-    points: (bytes, accuracy) of its global models, in order
+    points: (bytes, accuracy 0–1) of its global models, in order
     """
 
     def __init__(self, left: Axes, right: Axes, row: int, s: Series, *, is_crowded: bool) -> None:
         self.series = s
         self.points = []
-        for point in find_global_points(s):
+        for point in list_global_model_points(s):
             self.points.append((max(point["bytes"], 1), point["accuracy"]))
         size = 8.5 if is_crowded else 10
-        x, y = split_points(self.points)
+        x, y = split_into_x_and_y(self.points)
         left.plot(x, y, color=RULE, lw=1.3, zorder=1)
         self._line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
         end_style = {"color": s.look.colour, "ms": 9, "clip_on": False}
         self._end = left.plot([], [], s.look.marker, **end_style)[0]
         style = {"va": "center", "fontsize": size, "color": INK}
-        right.text(0, row - 0.28, shorten([s.name], 30)[0], fontweight="bold", **style)
+        right.text(0, row - 0.28, shorten_labels([s.name], 30)[0], fontweight="bold", **style)
         boxes = {
             "y": [row + 0.12] * len(STAGES),
             "left": range(len(STAGES)),
@@ -118,107 +127,125 @@ class Track:
         self._boxes = right.barh(**boxes, color=s.look.colour)
         self._text = right.text(4.1, row + 0.12, "–", ha="right", **style)
 
-    def update(self, budget: float) -> None:
-        """Put everything where it is once `budget` bytes are spent."""
-        count = count_paid_points(self.series, budget)
+    def update(self, budget_bytes: float) -> None:
+        """Move the line, the mark and the boxes to where they are after `budget_bytes` bytes."""
+        count = count_points_within_budget(self.series, budget_bytes)
         paid = self.points[:count]
-        self._line.set_data(*split_points(paid))
-        self._end.set_data(*split_points(paid[-1:]))
+        self._line.set_data(*split_into_x_and_y(paid))
+        self._end.set_data(*split_into_x_and_y(paid[-1:]))
         text = "no global model yet"
         if paid:
             spent, accuracy = paid[-1]
-            text = f"{percent(accuracy)} for {data_size(spent)}"
-        mark(self._end, f"{self.series.name}\n{text}", method=self.series.highlight_key)
-        for box, part in zip(self._boxes, find_stage_shares(self.series, budget), strict=True):
+            text = f"{format_percent(accuracy)} for {format_data_size(spent)}"
+        attach_hover_text(
+            self._end, f"{self.series.name}\n{text}", method=self.series.highlight_key
+        )
+        for box, part in zip(
+            self._boxes, compute_stage_completion(self.series, budget_bytes), strict=True
+        ):
             box.set_width(0.9 * part)
-        self._text.set_text(describe_accuracy(find_last_point(self.series, budget), "–"))
+        last_point = find_last_point_within_budget(self.series, budget_bytes)
+        self._text.set_text(format_point_accuracy(last_point, "–"))
 
 
-def split_points(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """x and y of points, as matplotlib takes them."""
+def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Split points into their x and their y values, as matplotlib takes them."""
     return [x for x, _ in points], [y for _, y in points]
 
 
-def find_byte_limits(series: Sequence[Series]) -> tuple[float, float]:
-    """Least and most bytes at which something happens, for the slider."""
+def find_byte_range(series: Sequence[Series]) -> tuple[float, float]:
+    """Find the least and the most bytes at which a method gains a point, for the slider."""
     values = []
     for s in select_finished(series):
-        values += [point["bytes"] for point in find_global_points(s) if point["bytes"] > 0]
+        values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
     if not values:
         return 1e3, 1e6
     return min(values) / 1.1, max(values)
 
 
-def find_global_points(s: Series) -> list[Mapping[str, Any]]:
-    """The first seed's curve, without what clients can do alone: from a global model on."""
-    if not s.curves:
+def list_global_model_points(method_results: Series) -> list[CurvePoint]:
+    """Find the points of the first seed's curve that have a global model."""
+    if not method_results.curves:
         return []
-    return [point for point in s.curves[0] if point["phase"] != LOCAL]
+    return [point for point in method_results.curves[0] if point["phase"] != LOCAL]
 
 
-def is_round_based(s: Series) -> bool:
+def has_many_rounds(method_results: Series) -> bool:
     """Whether the method spends its bytes over many rounds."""
-    if not s.curves or any(point["phase"] == LOCAL for point in s.curves[0]):
+    if not method_results.curves or any(
+        point["phase"] == LOCAL for point in method_results.curves[0]
+    ):
         return False
-    return len({point["bytes"] for point in find_global_points(s)}) > 2
+    return len({point["bytes"] for point in list_global_model_points(method_results)}) > 2
 
 
-def find_last_point(s: Series, budget: float) -> Mapping[str, Any] | None:
-    """The last point that `budget` bytes pay for; None: there is no global model yet."""
-    count = count_paid_points(s, budget)
+def find_last_point_within_budget(method_results: Series, budget_bytes: float) -> CurvePoint | None:
+    """Find the last point that `budget_bytes` bytes pay for; None if there is no global model yet."""
+    count = count_points_within_budget(method_results, budget_bytes)
     if not count:
         return None
-    return find_global_points(s)[count - 1]
+    return list_global_model_points(method_results)[count - 1]
 
 
-def count_paid_points(s: Series, budget: float) -> int:
-    """How many of its points, from the first on, `budget` bytes pay for."""
-    return sum(point["bytes"] <= budget * TOLERANCE for point in find_global_points(s))
+def count_points_within_budget(method_results: Series, budget_bytes: float) -> int:
+    """Count the points, from the first on, that `budget_bytes` bytes pay for."""
+    return sum(
+        point["bytes"] <= budget_bytes * TOLERANCE
+        for point in list_global_model_points(method_results)
+    )
 
 
-def describe_accuracy(point: Mapping[str, Any] | None, none: str = "none") -> str:
-    """The accuracy of a point in words."""
-    return none if point is None else percent(point["accuracy"])
+def format_point_accuracy(point: CurvePoint | None, text_if_none: str = "none") -> str:
+    """Format a point's accuracy in percent, or return `text_if_none`."""
+    return text_if_none if point is None else format_percent(point["accuracy"])
 
 
-def find_stage_shares(s: Series, budget: float) -> tuple[float, float, float]:
-    """How far the stages train, upload and fuse have come, each 0–1."""
-    curve = s.curves[0] if s.curves else []
+class StageShares(NamedTuple):
+    """How much of each stage is done, 0–1."""
+
+    train: float
+    upload: float
+    fuse: float
+
+
+def compute_stage_completion(method_results: Series, budget_bytes: float) -> StageShares:
+    """Compute how much of each stage is done after `budget_bytes` bytes."""
+    curve = method_results.curves[0] if method_results.curves else []
     local_bytes = [point["bytes"] for point in curve if point["phase"] == LOCAL]
     start = local_bytes[0] if local_bytes else 0
-    ends = [point["bytes"] for point in find_global_points(s)] or [start]
-    if is_round_based(s):
-        share = min(1.0, budget / ends[-1])
-        return share, share, share
-    upload = float(np.interp(budget, [start, ends[0]], [0, 1]))
-    fuse = float(np.interp(budget, [ends[0], ends[-1]], [0, 1]))
-    return float(budget >= start), upload, fuse
+    ends = [point["bytes"] for point in list_global_model_points(method_results)] or [start]
+    if has_many_rounds(method_results):
+        share = min(1.0, budget_bytes / ends[-1])
+        return StageShares(share, share, share)
+    upload = float(np.interp(budget_bytes, [start, ends[0]], [0, 1]))
+    fuse = float(np.interp(budget_bytes, [ends[0], ends[-1]], [0, 1]))
+    return StageShares(float(budget_bytes >= start), upload, fuse)
 
 
-def sentence(series: Sequence[Series], budget: float) -> str:
-    """Which method leads once so much is spent."""
-    spent = f"With {data_size(budget)} spent by all clients together"
-    reached = []
+def describe_leader(series: Sequence[Series], budget_bytes: float) -> str:
+    """Say which method leads after `budget_bytes` bytes."""
+    spent = f"With {format_data_size(budget_bytes)} spent by all clients together"
+    standings = []
     for s in series:
-        point = find_last_point(s, budget)
+        point = find_last_point_within_budget(s, budget_bytes)
         if point is not None:
-            reached.append((point["accuracy"], s.name))
-    if not reached:
+            standings.append((point["accuracy"], s.name))
+    if not standings:
         return f"{spent}, no method has a global model yet."
-    accuracy, leader = max(reached)
-    methods = plural(len(series), "method")
+    accuracy, leader = max(standings)
+    methods = format_count_and_noun(len(series), "method")
     return (
-        f"{spent}, {leader} leads with {percent(accuracy)}; {len(reached)} of {methods} have a "
+        f"{spent}, {leader} leads with {format_percent(accuracy)}; {len(standings)} of {methods} have a "
         "global model. One seed's curves."
     )
 
 
-def table(series: Sequence[Series], budget: float) -> list[dict[str, Any]]:
-    """A row a method: accuracy so far and at the end, bytes at the end."""
+def make_race_table(series: Sequence[Series], budget_bytes: float) -> TableRows:
+    """Make the table with one row per method: accuracy so far and at the end, bytes at the end."""
     rows = []
     for s in series:
-        now = describe_accuracy(find_last_point(s, budget))
-        last = find_last_point(s, math.inf)
-        total = 0 if last is None else round(last["bytes"])
-        rows.append((s.name, now, describe_accuracy(last), total))
+        accuracy = format_point_accuracy(find_last_point_within_budget(s, budget_bytes))
+        last_point = find_last_point_within_budget(s, math.inf)
+        total = 0 if last_point is None else round(last_point["bytes"])
+        rows.append((s.name, accuracy, format_point_accuracy(last_point), total))
     return build_table("method | accuracy so far | at the end | bytes at the end", rows)

@@ -3,40 +3,63 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from ..studies.statistics import Band, band
-from .style import Look, look
-from .words import Setting, data_size, describe_seeds, format_share
+from ..studies.statistics import Band, compute_band
+from .style import Look, get_method_look
+from .words import SettingCaption, describe_seeds, format_data_size, format_percent_band
+
+
+class CurvePoint(TypedDict):
+    """One point of a run's curve.
+
+    phase:    "local training" or a phase of the method
+    progress: share of the run that is done, 0–1
+    accuracy: on the test set, 0–1
+    bytes:    sent so far by all clients, both directions
+    """
+
+    phase: str
+    progress: float
+    accuracy: float
+    bytes: float
 
 
 @dataclass(frozen=True)
 class Series:
-    """One row of a comparison.
+    """The results of one method under one setting: one row or line of a picture.
 
-    label:      the method's title;   detail: what tells it from others of that title, such as "run 2, α = 1"
-    setting:    what it was run on, in words
-    accuracies: {seed: share of the test set}, 0–1;   bound: a reference, not a competitor (local only, centralised)
-    up, down:   bytes of all clients, mean over seeds;   phases: {phase: (up, down)} likewise
-    curves:     one list of dicts(phase, progress, accuracy, bytes) a seed, the unfinished one included
-    per_class, per_client: {seed: accuracies, None where a class has no test sample}
-    calibration: {seed: what has `nll`, `ece`, `counts`, `right` and `confidence` of a reliability diagram}
-    features, labels: of the fixed test points, for the first seed; None where there are none
-    features_of: whose network these are of, where each client has its own: "client G"
-    answers:    `[N]`, what the method takes these points for
-    method:     whose look it has, if it is not the label's;   pinned: drawn hatched or hollow, as something from before
+    label:        the method's title
+    detail:       what tells it from others with the same title, such as "run 2, α = 1"
+    setting:      what it was run on, in words
+    accuracies:   {seed: share of the test set that is right, 0–1}
+    up, down:     bytes of all clients, mean over the seeds
+    phases:       {phase: (bytes up, bytes down)}, mean over the seeds
+    curves:       the points of each seed in turn, an unfinished seed included
+    per_class:    {seed: accuracy on each class, None for a class without a test sample}
+    per_client:   {seed: accuracy on each client's classes}
+    calibration:  {seed: reliability diagram with `nll`, `ece`, `counts`, `right`, `confidence`}
+    features:     features of the fixed test points for the first seed, None if there are none
+    labels:       the classes of these points
+    features_of:  whose network gave the features if each client has its own, such as "client G"
+    answers:      `[N]`, the classes that the method gives these points
+    stored:       the band of its stored results, None if none are stored
+    stored_about: what the stored results are, or why there are none, in words
+    method:       the method whose look it has, if not that of `label`
+    pinned:       drawn hatched or hollow, because it belongs to an earlier run
+    bound:        a reference, not a competitor (local only, centralised)
     """
 
     label: str
     detail: str = ""
-    setting: Setting | str = ""
+    setting: SettingCaption | str = ""
     accuracies: Mapping[int, float] = field(default_factory=dict)
     up: float = 0.0
     down: float = 0.0
     phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    curves: Sequence[Sequence[Mapping[str, Any]]] = ()
+    curves: Sequence[Sequence[CurvePoint]] = ()
     per_class: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
     per_client: Mapping[int, Sequence[float]] = field(default_factory=dict)
     calibration: Mapping[int, Any] = field(default_factory=dict)
@@ -44,6 +67,8 @@ class Series:
     labels: np.ndarray | None = None
     features_of: str = ""
     answers: np.ndarray | None = None
+    stored: Band | None = None
+    stored_about: str = ""
     method: str = ""
     pinned: bool = False
     bound: bool = False
@@ -54,7 +79,7 @@ class Series:
         return f"{self.label} ({self.detail})" if self.detail else self.label
 
     @property
-    def lines(self) -> str:
+    def two_line_label(self) -> str:
         """Label and detail on two lines, for axes."""
         return f"{self.label}\n{self.detail}" if self.detail else self.label
 
@@ -65,26 +90,26 @@ class Series:
     @property
     def band(self) -> Band:
         """The mean accuracy with its 95 % band of Student's t."""
-        return band(self.accuracies)
+        return compute_band(self.accuracies)
 
     @property
-    def ends(self) -> tuple[float, ...]:
-        """Both ends of the band, within 0 and 1; none where there are too few seeds for one."""
+    def band_ends(self) -> tuple[float, ...]:
+        """Both ends of the band, within 0 and 1; none if there are too few seeds for one."""
         if not self.accuracies or not self.band.is_shown:
             return ()
         return (max(0.0, self.band.low), min(1.0, self.band.high))
 
     @property
-    def number(self) -> str:
+    def accuracy_text(self) -> str:
         """'84 ± 2', in percent; of few seeds '84'."""
-        return format_share(self.band)
+        return format_percent_band(self.band)
 
     @property
-    def seeds(self) -> str:
+    def seeds_text(self) -> str:
         return describe_seeds(self.accuracies)
 
     @property
-    def total(self) -> float:
+    def total_bytes(self) -> float:
         """Bytes, both directions, all clients."""
         return self.up + self.down
 
@@ -98,10 +123,16 @@ class Series:
             wide = f" ± {100 * self.band.half_width:.1f} points (95 % band)"
         seeds = ", ".join(f"{seed}: {100 * value:.1f} %" for seed, value in self.accuracies.items())
         lines = [self.name, f"{100 * self.mean:.1f} %{wide}", f"seeds {seeds}"]
-        if self.total:
+        if self.total_bytes:
             lines.append(
-                f"{data_size(self.total)}: {data_size(self.up)} up, {data_size(self.down)} down"
+                f"{format_data_size(self.total_bytes)}: {format_data_size(self.up)} up, "
+                f"{format_data_size(self.down)} down"
             )
+        if self.stored is not None:
+            share = format_percent_band(self.stored)
+            lines.append(f"{self.stored_about}: {share} %")
+        elif self.stored_about:
+            lines.append(self.stored_about)
         return "\n".join(lines)
 
     @property
@@ -112,14 +143,14 @@ class Series:
     @property
     def look(self) -> Look:
         """Colour, marker and line of its method."""
-        return look(self.method or self.label)
+        return get_method_look(self.method or self.label)
 
 
 def select_finished(series: Sequence[Series]) -> list[Series]:
-    """Those with at least one result."""
+    """Select the series with at least one result."""
     return [s for s in series if s.accuracies]
 
 
 def join_settings(series: Sequence[Series]) -> str:
-    """The settings that occur, each once, for alt texts."""
+    """Join the settings that occur, each once, for alt texts."""
     return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

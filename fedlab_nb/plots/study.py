@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError, choose
 from ..studies.results import Results
-from ..studies.statistics import Band, band, difference
-from .kit import describe_picture, draw_heat_map, draw_lines, draw_points
+from ..studies.statistics import Band, compute_band, difference
+from .kit import describe_picture, draw_cost_points, draw_heat_map, draw_lines_with_bands
 from .series import Series
 from .style import (
     PERCENT,
@@ -22,19 +22,25 @@ from .style import (
     EndLabel,
     Look,
     Picture,
+    choose_distinct_looks,
     draw_colour_bar,
     draw_end_labels,
     draw_level_line,
     drawing,
     dress,
+    get_method_look,
     is_narrow,
-    look,
-    looks,
     set_log_axis,
     set_percent_axis,
     set_row_axis,
 )
-from .words import Setting, build_table, data_size, format_share, percent
+from .words import (
+    SettingCaption,
+    build_table,
+    format_data_size,
+    format_percent,
+    format_percent_band,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -73,31 +79,35 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
         return draw_accuracy_heat_map(results, across, down, **options)
     allowed = [*results.shared_axes, "bytes", "differences"]
     choose("axis to draw against", against, allowed)
-    return draw_axis_lines(results, against, **options)
+    return draw_accuracy_along_axis(results, against, **options)
 
 
-def draw_axis_lines(results: Results, axis: str, *, setting: Setting | str = "") -> Picture:
+def draw_accuracy_along_axis(
+    results: Results, axis: str, *, setting: SettingCaption | str = ""
+) -> Picture:
     """Draw lines over an axis of numbers: at each of its values the mean over all points of the
     other axes."""
     values = make_results_frame(results)[axis].unique().tolist()
     if not all(isinstance(value, int | float) for value in values):
         raise UsageError(
-            f"The axis {axis} has values that are no numbers ({values[0]!r}); "
-            "use the table or the differences."
+            f"The axis {axis} has values that are no numbers ({values[0]!r}); use the "
+            "table or the differences."
         )
     means: dict[str, dict[Any, Mapping[int, float]]] = {}
     for value in values:
-        for method, accuracies in average_by_seed(results.select(**{axis: value})).items():
+        for method, accuracies in average_accuracy_by_method_and_seed(
+            results.select(**{axis: value})
+        ).items():
             means.setdefault(method, {})[value] = accuracies
-    return draw_accuracy_lines(means, axis, setting=setting)
+    return draw_accuracy_lines_with_bands(means, axis, setting=setting)
 
 
-def draw_accuracy_lines(
+def draw_accuracy_lines_with_bands(
     accuracies: Mapping[str, Bands],
     axis: str,
     label: str = "",
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     chance: float | None = None,
     methods: Mapping[str, str | Look] | None = None,
     sentence: str = "",
@@ -119,10 +129,10 @@ def draw_accuracy_lines(
     ticks = sorted(values)
     own_looks = {}
     for line, method in (methods or {}).items():
-        own_looks[line] = look(method) if isinstance(method, str) else method
+        own_looks[line] = get_method_look(method) if isinstance(method, str) else method
     with drawing() as (figure, ax):
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = draw_lines(ax, bands, own_looks)
+        names = draw_lines_with_bands(ax, bands, own_looks)
         if ticks[0] > 0 and ticks[-1] >= 10 * ticks[0]:
             set_log_axis(ax, ticks=ticks[::2] if is_narrow() else ticks)
         else:
@@ -137,11 +147,11 @@ def draw_accuracy_lines(
     for line, line_bands in bands.items():
         row = {"method": line}
         for value, result in line_bands.items():
-            row[f"{axis} = {value:g}"] = format_band(result)
+            row[f"{axis} = {value:g}"] = format_percent_with_band(result)
         table.append(row)
         first = line_bands[min(line_bands)].mean
         last = line_bands[max(line_bands)].mean
-        ends.append(f"{line} {percent(first)} to {percent(last)}")
+        ends.append(f"{line} {format_percent(first)} to {format_percent(last)}")
     if not sentence:
         sentence = f"From {axis} = {ticks[0]:g} to {ticks[-1]:g}: {'; '.join(ends)}."
     title = f"Lines of test accuracy against {axis}, with 95 % bands"
@@ -149,38 +159,40 @@ def draw_accuracy_lines(
 
 
 def compute_bands(accuracies: Mapping[str, Bands]) -> dict[str, dict[float, Band]]:
-    """{line: {value of the axis: band}}, the values in order."""
+    """Compute {line: {value of the axis: band}}, the values in order."""
     bands: dict[str, dict[float, Band]] = {}
     for line, by_value in accuracies.items():
         bands[line] = {}
         for value, result in sorted(by_value.items()):
-            bands[line][value] = result if isinstance(result, Band) else band(result)
+            bands[line][value] = result if isinstance(result, Band) else compute_band(result)
     return bands
 
 
-def draw_accuracy_against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
-    """Draw a point a method: mean accuracy against mean bytes of all clients, both ways, over the
+def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | str = "") -> Picture:
+    """Draw one point per method: mean accuracy against mean bytes of all clients, both ways, over the
     whole study."""
     by_method = make_results_frame(results).groupby("method")
     bytes_up = by_method["bytes_up"].mean()
     bytes_down = by_method["bytes_down"].mean()
     rows = []
-    for method, accuracies in average_by_seed(results).items():
+    for method, accuracies in average_accuracy_by_method_and_seed(results).items():
         rows.append(
             Series(method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method])
         )
-    front = find_pareto_front({s.name: Point(s.total, s.mean) for s in rows})
+    front = find_pareto_front({s.name: Point(s.total_bytes, s.mean) for s in rows})
     with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-        draw_points(ax, rows)
+        draw_cost_points(ax, rows)
         by_name = {s.name: s for s in rows}
-        front_bytes = [max(by_name[name].total, 1.0) for name in front]
+        front_bytes = [max(by_name[name].total_bytes, 1.0) for name in front]
         front_means = [by_name[name].mean for name in front]
         ax.plot(front_bytes, front_means, color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
     cells = []
     for s in sorted(rows, key=lambda s: -s.mean):
         is_on_front = "yes" if s.name in front else "no"
-        cells.append((s.name, format_band(s.band), data_size(s.total), is_on_front))
+        cells.append(
+            (s.name, format_percent_with_band(s.band), format_data_size(s.total_bytes), is_on_front)
+        )
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
     table = build_table("method | accuracy | bytes | Pareto", cells)
     return describe_picture(figure, "Accuracy against bytes", setting, sentence, table)
@@ -202,41 +214,48 @@ def find_pareto_front(points: Mapping[str, Point]) -> list[str]:
 
 
 def draw_accuracy_heat_map(
-    results: Results, across: str, down: str, *, method: str = "", setting: Setting | str = ""
+    results: Results,
+    column_axis: str,
+    row_axis: str,
+    *,
+    method: str = "",
+    setting: SettingCaption | str = "",
 ) -> Picture:
     """Draw the mean accuracy of one method (the first, unless named) over two axes."""
-    for axis in (across, down):
+    for axis in (column_axis, row_axis):
         choose("axis of this study", axis, results.shared_axes)
     cells = make_results_frame(results)
     names = cells["method"].unique().tolist()
-    name = choose("method of this study", find_label(results, method or names[0]), names)
-    means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
+    name = choose("method of this study", find_method_label(results, method or names[0]), names)
+    means = cells[cells["method"] == name].pivot_table("accuracy", row_axis, column_axis)
     means = means.rename(columns=format_axis_value)
     with drawing() as (figure, ax):
-        image = draw_heat_map(ax, means.to_numpy(), text=percent, size=9)
+        image = draw_heat_map(ax, means.to_numpy(), format_cell=format_percent, font_size=9)
         ax.set_xticks(range(means.shape[1]), means.columns)
         ax.set_yticks(range(means.shape[0]), map(format_axis_value, means.index))
-        dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
+        dress(
+            ax, title=name, x=LABELS.get(column_axis, column_axis), y=LABELS.get(row_axis, row_axis)
+        )
         draw_colour_bar(image, ax, "test accuracy", format=PERCENT)
-    texts = means.map(percent, na_action="ignore").fillna("")
-    table = texts.add_prefix(f"{across} = ").reset_index().to_dict("records")
+    texts = means.map(format_percent, na_action="ignore").fillna("")
+    table = texts.add_prefix(f"{column_axis} = ").reset_index().to_dict("records")
     row, column = means.stack().idxmax()
     sentence = (
-        f"{name} is best at {across} = {column}, {down} = {format_axis_value(row)} "
-        f"({percent(means.loc[row, column])})."
+        f"{name} is best at {column_axis} = {column}, {row_axis} = {format_axis_value(row)} "
+        f"({format_percent(means.loc[row, column])})."
     )
-    title = f"Heat-map of {name}'s accuracy over {across} and {down}"
+    title = f"Heat-map of {name}'s accuracy over {column_axis} and {row_axis}"
     return describe_picture(figure, title, setting, sentence, table)
 
 
 def draw_differences(
-    results: Results, *, reference: str = "", setting: Setting | str = ""
+    results: Results, *, reference: str = "", setting: SettingCaption | str = ""
 ) -> Picture:
     """Draw every method minus `reference` (the first, unless named) as a row: means over all points,
     paired by seed, with their band; a row whose band leaves out zero is clear."""
-    means = average_by_seed(results)
+    means = average_accuracy_by_method_and_seed(results)
     first = next(iter(means))
-    name = choose("method of this study", find_label(results, reference or first), means)
+    name = choose("method of this study", find_method_label(results, reference or first), means)
     gaps = {}
     for other, accuracies in means.items():
         has_common_seed = not set(accuracies).isdisjoint(means[name])
@@ -244,10 +263,9 @@ def draw_differences(
             gaps[other] = difference(accuracies, means[name])
     if not gaps:
         raise UsageError(
-            f"The study has no method other than {name}, so there is no difference to draw; "
-            "add a method."
+            f"The study has no method other than {name}, so there is no difference to draw; add a method."
         )
-    method_looks = looks(gaps)
+    method_looks = choose_distinct_looks(gaps)
     ranked = sorted(gaps, key=lambda other: -gaps[other].mean)
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
@@ -257,12 +275,14 @@ def draw_differences(
             ax.plot([100 * gap.low, 100 * gap.high], [row, row], color=colour, lw=3, alpha=0.4)
             ax.plot(100 * gap.mean, row, method_looks[other].marker, color=colour, ms=7)
         draw_level_line(ax, 0, axis="x")
-        set_row_axis(ax, ranked, least=3)
+        set_row_axis(ax, ranked, min_rows=3)
     cells = []
     clear = []
     for other in ranked:
         gap = gaps[other]
-        cells.append((other, f"{format_share(gap, 1, few_seeds=True)} points", gap.verdict, gap.n))
+        cells.append(
+            (other, f"{format_percent_band(gap, 1, few_seeds=True)} points", gap.verdict, gap.n)
+        )
         if gap.verdict == "clear":
             clear.append(f"{other} {100 * gap.mean:+.0f}")
     if clear:
@@ -286,15 +306,15 @@ def make_results_frame(results: Results) -> DataFrame:
     return DataFrame(rows)
 
 
-def find_label(results: Results, name: str) -> str:
-    """What pictures call a method that is named as in `results.differences`."""
+def find_method_label(results: Results, row_name: str) -> str:
+    """Return the label of a method in pictures, by its name in `results.differences`."""
     for row in results.rows:
-        if results.name_row(row) == name:
+        if results.format_method_with_axis_values(row) == row_name:
             return results.label(row)
-    return name
+    return row_name
 
 
-def average_by_seed(results: Results) -> dict[str, dict[int, float]]:
+def average_accuracy_by_method_and_seed(results: Results) -> dict[str, dict[int, float]]:
     """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent,
     points are not."""
     means = make_results_frame(results).groupby(["method", "seed"], sort=False)["accuracy"].mean()
@@ -302,13 +322,13 @@ def average_by_seed(results: Results) -> dict[str, dict[int, float]]:
     return {method: means[method].to_dict() for method in methods}
 
 
-def format_band(result: Band) -> str:
-    """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{format_share(result, 1, few_seeds=True)} %"
+def format_percent_with_band(accuracy: Band) -> str:
+    """Format an accuracy with its band: 0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
+    return f"{format_percent_band(accuracy, 1, few_seeds=True)} %"
 
 
 def format_axis_value(value: Any) -> str:
-    """A value of an axis: 1.0 -> '1'."""
+    """Format a value of an axis: 1.0 -> '1'."""
     if isinstance(value, float):
         return f"{value:g}"
     return str(value)

@@ -8,11 +8,11 @@ Helpers for axes stand at the end: scales, ticks, rows of bars, marks, lines of 
 
 set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)     shares as percents
 set_log_axis(ax, "x", ticks=alphas)               α, bytes
-limit_ticks(ax, "x", 8, whole=True)               rounds, counts;   form=format_bytes: bytes
+limit_tick_count(ax, "x", 8, is_whole=True)       rounds, counts;   format_value=format_bytes: bytes
 set_row_axis(ax, names)                           horizontal bars, named at the left, the first on top
 set_client_ticks(ax, M), set_class_ticks(ax, names)   columns or rows of a table of clients and classes
 set_client_axis(ax, M, setting)                   ticks A, B, C, 'D✦', …, and a label that says who D is
-mark_place(ax, client, M)                         the client that is looked at; with "y" a row
+highlight_row_or_column(ax, client, M)         the client that is looked at; with "y" a row
 draw_level_line(ax, chance, "guessing")           a thin line at a level
 draw_seed_lines(ax, {seed: [(x, y)]}, colour)     every seed faintly, their mean clearly
 draw_end_labels(ax, [(y, text, colour)])          the name of each line at its right end
@@ -31,7 +31,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -48,19 +48,24 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from PIL import Image
 
+from ..errors import UsageError
 from ..files import write_file
-from ..studies.text_tables import format_html
-from .identity import Look, look, looks  # noqa: F401
+from ..studies.text_tables import format_html_table
+from ..value_types import WithBlock
+from .identity import Look, choose_distinct_looks, get_method_look  # noqa: F401
+from .marks import attach_tick_hover_texts
 from .words import (
     SYMBOL,
-    Setting,
-    client_letter,
-    data_size,
-    find_characters,
-    format_letters,
+    SettingCaption,
+    capitalize,
+    find_character_names,
+    format_client_for_title,
+    format_client_letter,
+    format_client_letters,
+    format_data_size,
+    format_percent,
     make_client_axis_label,
-    percent,
-    shorten,
+    shorten_labels,
 )
 
 RC = matplotlib.rcParams
@@ -103,7 +108,7 @@ class DrawingLock:
 
 
 LOCK = DrawingLock()
-SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `use_size`
+SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `use_figure_size`
 NARROW = 5.4  # inches of width, up to which a frame is narrow
 UPRIGHT = 7.5  # inches
 DPI = 190
@@ -119,6 +124,7 @@ RULE = "#d5d9de"
 FAINT = "#eceff2"
 ACCENT = "#0072B2"
 SECOND = "#D55E00"
+LINE_SPACING = 1.2  # height of a line of text, in sizes of its letters
 # Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 PETROFF10 = tuple(map(to_hex, matplotlib.color_sequences["petroff10"]))
@@ -143,6 +149,8 @@ class Picture:
     tabled: the table is always shown, below the figure; without a figure it is what is shown
     waits: it only says what to do so that there will be one
     scene: the same as data for a browser, which draws it (`front/`) in the place of the figure, which is exported
+    svg: the picture itself, where it was drawn before and has no figure; it has its own ground, and is dark where the
+        `color-scheme` of its <img> is
     """
 
     figure: Figure | None
@@ -153,6 +161,7 @@ class Picture:
     waits: bool = False
     detail: str = ""
     scene: Mapping[str, Any] = field(default_factory=dict)
+    svg: str = ""
 
     def __repr__(self) -> str:
         return self.text
@@ -163,63 +172,108 @@ class Picture:
         return f"{self.sentence} {self.detail}".strip()
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the picture as SVG, or as PNG where the name ends so. UsageError where a file of somebody else's is
-        there already, unless `force`."""
-        image = png(self) if Path(path).suffix.lower() == ".png" else svg(self)
+        """Write the picture as SVG, or as PNG where the name ends so. UsageError if a file of somebody else's is
+        there already, unless `force`, and for a PNG of a picture that is an SVG."""
+        wants_png = Path(path).suffix.lower() == ".png"
+        if wants_png and self.svg:
+            svg_name = Path(path).with_suffix(".svg").name
+            raise UsageError(
+                f"This picture is an SVG and cannot be written to {Path(path).name!r}; save it as "
+                f"{svg_name!r}, which a browser or a drawing program turns into a PNG."
+            )
+        image = render_picture_png(self) if wants_png else render_picture_svg(self)
         return write_file(path, image, force=force)
 
     @property
     def image_metadata(self) -> dict[str, Any]:
         """What a notebook keeps beside the PNG: its alt text, and (in JupyterLab's words) that it is drawn on white, so
-        that a dark page turns its colours (theme.css). Photos keep theirs.
+        that a dark page turns its colours (DARK_STILLS). Photos keep theirs.
         """
         metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
-        if self.figure is not None and not has_photos(self.figure):
+        if self.figure is not None and not shows_photos(self.figure):
             metadata["needs_background"] = "light"
         return metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.svg:
+            return {"text/plain": self.text, "text/html": make_svg_image_html(self)}, {}
         if self.figure is not None and not self.tabled:
-            data = {"image/png": png(self), "text/plain": self.text}
+            data = {"image/png": render_picture_png(self), "text/plain": self.text}
             return data, self.image_metadata
         if not self.table:
             return {"text/plain": self.text}, {}
         page = f"{format_table_html(self.table)}<p>{escape(self.text)}</p>"
         if self.figure is not None:
-            image = b64encode(png(self)).decode()
+            image = b64encode(render_picture_png(self)).decode()
             page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
         return {"text/plain": self.text, "text/html": page}, {}
 
 
-def has_photos(figure: Figure) -> bool:
-    """Whether a figure shows images, whose colours are not to be turned (`kit.keep_photo_colours`)."""
+PAPER_BRIGHTNESS = 0.88  # of a card of paper on a dark page
+# A PNG is drawn on white. On a dark page its colours are turned, and its ground is that of the page. JupyterLab marks
+# an output that is a PNG (`Picture.image_metadata`), a picture in HTML has a class. Photos keep their colours: such a
+# picture is a card of light grey paper. Of a panel it stands before the style that is saved with it.
+DARK_STILLS = (
+    '[data-jp-theme-light="false"] .jp-RenderedImage img.jp-needs-light-background,'
+    '[data-jp-theme-light="false"] img.fl-still,.vscode-dark img.fl-still'
+    "{filter:invert(1) hue-rotate(180deg);background:none !important;mix-blend-mode:screen}"
+    '[data-jp-theme-light="false"] .jp-OutputArea-child:has(+ .jp-OutputArea-child .fl-saved) '
+    "img:not(.jp-needs-light-background),"
+    '[data-jp-theme-light="false"] img.fl-photos,.vscode-dark img.fl-photos'
+    f"{{filter:brightness({PAPER_BRIGHTNESS});border-radius:10px}}"
+)
+
+# An image is as dark as the page that it stands on, which JupyterLab and VS Code say in their own ways.
+DARK_IMAGE = (
+    '<style>[data-jp-theme-light="true"] img.fl-drawn-svg,.vscode-light img.fl-drawn-svg'
+    "{color-scheme:light}"
+    '[data-jp-theme-light="false"] img.fl-drawn-svg,.vscode-dark img.fl-drawn-svg'
+    "{color-scheme:dark}</style>"
+)
+
+
+def make_svg_image_html(picture: Picture) -> str:
+    """Make HTML that shows a picture's SVG as an image, which runs nothing, and the text below.
+
+    In a narrow place it scrolls: its letters would be too small to read.
+    """
+    source = b64encode(picture.svg.encode()).decode()
+    return (
+        f'{DARK_IMAGE}<div style="overflow-x:auto"><img alt="{escape(picture.alt)}" '
+        f'class="fl-drawn-svg" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
+        f"<p>{escape(picture.text)}</p>"
+    )
+
+
+def shows_photos(figure: Figure) -> bool:
+    """Return whether a figure shows images, whose colours must not be inverted (`kit.exempt_from_dark_theme`)."""
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
-def format_table_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as an HTML table."""
+def format_table_html(table_rows: Sequence[Mapping[str, Any]]) -> str:
+    """Format table rows as an HTML table."""
     columns: dict[str, None] = {}  # each once, in their order
-    for row in rows:
+    for row in table_rows:
         columns |= dict.fromkeys(row)
     lines = [list(columns)]
-    for row in rows:
-        lines.append([format_cell(row.get(column, "")) for column in columns])
-    return format_html(lines)
+    for row in table_rows:
+        lines.append([format_table_cell(row.get(column, "")) for column in columns])
+    return format_html_table(lines)
 
 
-def format_cell(value: Any) -> str:
-    """A number with spaces between its thousands; other values as they are."""
+def format_table_cell(value: Any) -> str:
+    """Format a number with spaces between its thousands; other values as they are."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", " ")
     return str(value)
 
 
-def png(picture: Picture | Figure) -> bytes:
-    """The picture as PNG bytes (8-bit colours)."""
+def render_picture_png(picture: Picture | Figure) -> bytes:
+    """Render a picture as PNG bytes (8-bit colours)."""
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
-        lay_out(figure)
+        compute_layout_once(figure)
         canvas.draw()
         image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert(
             "RGB"
@@ -229,14 +283,16 @@ def png(picture: Picture | Figure) -> bytes:
         return out.getvalue()
 
 
-def svg(picture: Picture) -> bytes:
-    """The picture as SVG, its letters as text, for slides and papers."""
+def render_picture_svg(picture: Picture) -> bytes:
+    """Render a picture as SVG, its letters as text, for slides and papers."""
+    if picture.svg:
+        return picture.svg.encode()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
-        lay_out(picture.figure)
-        return write_svg(picture.figure, "white").encode()
+        compute_layout_once(picture.figure)
+        return render_svg(picture.figure, "white").encode()
 
 
-def write_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
+def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
     out = io.StringIO()
     dpi = figure.dpi
@@ -253,49 +309,50 @@ def write_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
 
 
 @contextmanager
-def use_size(size: tuple[float, float]) -> Iterator[None]:
-    """New figures that have no size of their own get this one, in inches: that of the frame that they are shown in."""
-    token = _size.set(size)
+def use_figure_size(size_inches: tuple[float, float]) -> WithBlock:
+    """Give new figures without an explicit size this one, in inches: the size of their frame."""
+    token = _size.set(size_inches)
     try:
         yield
     finally:
         _size.reset(token)
 
 
-def current_size() -> tuple[float, float]:
-    """Width and height in inches of new figures."""
+def get_default_figure_size() -> tuple[float, float]:
+    """Return the width and height, in inches, of figures that are created without a size."""
     return _size.get()
 
 
 def is_narrow() -> bool:
-    """Whether new figures are too narrow for two axes side by side: those of a telephone, and of a window on end."""
+    """Whether new figures are too narrow for two axes side by side, as on a telephone."""
     width, height = _size.get()
     return width < NARROW or (width < UPRIGHT and width < height)
 
 
-def settle_layout(figure: Figure) -> None:
-    """Compute where the axes lie as the figure stands, for what depends on their size."""
+def compute_layout_now(figure: Figure) -> None:
+    """Compute the positions of the axes now, for code that depends on their size."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         engine.execute(figure)
 
 
-def lay_out(figure: Figure) -> None:
-    """Compute the figure's layout, if that was not done before: it costs most of a frame."""
+def compute_layout_once(figure: Figure) -> None:
+    """Compute the figure's layout unless that has been done: it is the slowest part of a frame."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         if figure.axes:
             engine.execute(figure)  # what a drawing begins with; the rest would be thrown away
         figure.set_layout_engine("none")
-    fit_titles(figure)
+    shrink_long_titles(figure)
 
 
-def fit_titles(figure: Figure) -> None:
-    """Make the letters smaller of a title that would reach over the figure's edge or into the title
-    beside it, and of an x axis' name that would reach over the edge: layouts do not look at the
-    width of these. A title that is still too long begins further left.
+def shrink_long_titles(figure: Figure) -> None:
+    """Shrink titles and x labels that do not fit, as a layout ignores their width.
+
+    A title may reach neither over the figure's edge nor into the title beside it; an x label not
+    over the edge. A title that is still too long begins further left.
     """
     usual = figure.__dict__.setdefault("fedlab_words", {})  # {axes: its title and its usual size}
     titles = [usual[ax] for ax in figure.axes if ax in usual]
@@ -313,7 +370,7 @@ def fit_titles(figure: Figure) -> None:
     for name, _ in names:
         box = name.get_window_extent(renderer)
         middle = (box.x0 + box.x1) / 2
-        shrink_text(name, box.width, 2 * min(middle, edge - middle))
+        shrink_text_to_width(name, box.width, 2 * min(middle, edge - middle))
 
 
 def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: Any) -> None:
@@ -333,7 +390,7 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
             if low < box.y1 and high > box.y0:
                 end = min(end, left)
         end -= gap
-        shrink_text(title, box.width, end - box.x0)
+        shrink_text_to_width(title, box.width, end - box.x0)
         moved = 0.0
         if title.get_fontsize() <= LEAST:
             right = title.get_window_extent(renderer).x1
@@ -342,45 +399,53 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
         fitted.append((box.x0 - moved, box.y0, box.y1))
 
 
-def shrink_text(text: Text, width: float, room: float) -> None:
-    """Let a text of this width fit into `room`, with letters that can still be read."""
-    if width > room > 0:
-        fitting = 0.98 * text.get_fontsize() * room / width  # widths come in whole pixels
+def shrink_text_to_width(text: Text, text_pixels: float, available_pixels: float) -> None:
+    """Shrink a text of this width to fit into `available_pixels` (pixels), down to the smallest legible size."""
+    if text_pixels > available_pixels > 0:
+        fitting = (
+            0.98 * text.get_fontsize() * available_pixels / text_pixels
+        )  # widths come in whole pixels
         text.set_fontsize(max(LEAST, fitting))
 
 
 def exclude_data_from_layout(figure: Figure) -> None:
-    """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts whose gid begins
-    with OUTSIDE count.
+    """Make the layout ignore everything inside the axes.
+
+    It sees titles, labels, ticks, and texts whose gid begins with OUTSIDE.
     """
     for ax in figure.axes:
         for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
             artist.set_in_layout((artist.get_gid() or "").startswith(OUTSIDE))
 
 
-def new_figure(size: tuple[float, float] | None = None, *, fixed: bool = False) -> Figure:
-    """An empty white figure whose layout is computed at its first drawing; `fixed`: its axes stay where they are put,
-    which is quicker. `size`: in inches, default `current_size()`.
+def make_figure(
+    size_inches: tuple[float, float] | None = None, *, has_fixed_axes: bool = False
+) -> Figure:
+    """Make an empty white figure.
+
+    size_inches:  width and height in inches, by default `get_default_figure_size()`
+    has_fixed_axes: its axes stay where they are put, which is faster; otherwise the layout is computed when
+           the figure is first drawn
     """
-    figure = Figure(figsize=size or current_size(), dpi=DPI, facecolor="white")
+    figure = Figure(figsize=size_inches or get_default_figure_size(), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
-    figure.set_gid(None if size else FOLLOWS)
-    if not fixed:
-        request_layout(figure)
+    figure.set_gid(None if size_inches else FOLLOWS)
+    if not has_fixed_axes:
+        schedule_layout(figure)
     return figure
 
 
-def request_layout(figure: Figure) -> None:
-    """Have the figure's layout computed at its next drawing."""
+def schedule_layout(figure: Figure) -> None:
+    """Let the figure's layout be computed when it is drawn next."""
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
 
 
-def fit_to_frame(figure: Figure) -> None:
-    """Give a figure that is kept and moved the size of today's frame."""
-    if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != current_size():
-        figure.set_size_inches(*current_size())
+def resize_figure_to_frame(figure: Figure) -> None:
+    """Resize a reused figure to the present frame."""
+    if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != get_default_figure_size():
+        figure.set_size_inches(*get_default_figure_size())
         if figure.get_layout_engine() is not None:
-            request_layout(figure)
+            schedule_layout(figure)
 
 
 @contextmanager
@@ -404,32 +469,34 @@ def drawing(
         if "width_ratios" in grid:
             grid["height_ratios"] = grid.pop("width_ratios")
     with LOCK:
-        figure = new_figure(size, fixed=fixed)
+        figure = make_figure(size, has_fixed_axes=fixed)
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
 
 
-def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE) -> Text:
-    """The bold title over the left end of the axes."""
+def write_axes_title(ax: Axes, text: str, pad_points: float = 7, font_size: float = TITLE) -> Text:
+    """Write the bold title over the left end of the axes, and return it."""
     title = ax.set_title(
-        text, loc="left", y=1, fontsize=size, fontweight="bold", color=INK, pad=pad
+        text, loc="left", y=1, fontsize=font_size, fontweight="bold", color=INK, pad=pad_points
     )
     figure: Any = ax.get_figure(root=True)
-    figure.__dict__.setdefault("fedlab_words", {})[ax] = title, size
+    figure.__dict__.setdefault("fedlab_words", {})[ax] = title, font_size
     return title
 
 
 def dress(
-    ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10
+    ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: Grid = "", size: float = 10
 ) -> Axes:
-    """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the
-    data; `size`: of the letters of `x` and `y`.
+    """Style the axes: two thin spines, a left-aligned title, the axis labels `x` and `y`.
+
+    grid: the axis with grid lines behind the data
+    size: font size of the axis labels
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(RULE)
     ax.tick_params(which="both", colors=QUIET, labelcolor=INK, labelsize=9.5, length=3, width=0.8)
     ax.tick_params(which="minor", length=0)
     if title:
-        heading(ax, title)
+        write_axes_title(ax, title)
     ax.set_xlabel(x, fontsize=size, color=QUIET)
     ax.set_ylabel(y, fontsize=size, color=QUIET)
     if grid:
@@ -438,10 +505,10 @@ def dress(
     return ax
 
 
-def legend(owner: Axes | Figure, **options: Any) -> Legend:
-    """A legend without a frame in the quiet look, in a narrow figure with two columns at most."""
-    most_columns = 2 if is_narrow() else 9
-    options["ncols"] = min(options.get("ncols", 1), most_columns)
+def add_legend(owner: Axes | Figure, **options: Any) -> Legend:
+    """Add a legend without a frame, and return it; a narrow figure gets at most two columns."""
+    max_columns = 2 if is_narrow() else 9
+    options["ncols"] = min(options.get("ncols", 1), max_columns)
     drawn = owner.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
     drawn.get_title().set(fontsize=9, color=QUIET)
     return drawn
@@ -450,181 +517,232 @@ def legend(owner: Axes | Figure, **options: Any) -> Legend:
 Colour = str | tuple[float, ...]  # '#0072B2', or red, green, blue and opacity, each 0-1
 
 
-def class_colours(classes: int) -> list[Colour]:
-    """A colour for each class: petroff10 up to ten, steps of cividis beyond."""
-    if classes <= len(PETROFF10):
-        return list(PETROFF10[:classes])
-    return [tuple(c) for c in CIVIDIS([i / (classes - 1) for i in range(classes)])]
+def list_class_colours(class_count: int) -> list[Colour]:
+    """Return one colour per class: petroff10 for up to ten classes, steps of cividis for more."""
+    if class_count <= len(PETROFF10):
+        return list(PETROFF10[:class_count])
+    return [tuple(c) for c in CIVIDIS([i / (class_count - 1) for i in range(class_count)])]
 
 
 # ------------------------------------------------------------------------------------------------------------- axes
-PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
+PERCENT = FuncFormatter(lambda v, _: format_percent(v))  # 0.25 -> 25 %
 Form = Callable[[float], str]  # how an axis writes a value
 FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
-Points = Sequence[tuple[float, float]]
+Points = Sequence[tuple[float, float]]  # (x, y) of each
+AxisName = Literal["x", "y"]
+Grid = Literal["", "x", "y", "both"]
 
 
-def format_bytes(count: float) -> str:
-    """Bytes of a tick: 26280 -> '26.3 kB'."""
-    return data_size(count) if count else "0"
+def format_bytes(byte_count: float) -> str:
+    """Format the bytes at a tick: 26280 -> '26.3 kB'."""
+    return format_data_size(byte_count) if byte_count else "0"
 
 
 # ---------------------------------------------------------------------------------------------------- scales and ticks
 def set_percent_axis(
     ax: Axes,
-    axis: str = "y",
-    top: float | None = 1.0,
+    axis: AxisName = "y",
+    highest_share: float | None = 1.0,
     *,
-    low: float = 0.0,
+    lowest_share: float = 0.0,
     ticks: Sequence[float] = (),
 ) -> None:
-    """Shares from `low` to `top`, written as percents, at `ticks` (FIFTHS, HALVES) where given. top None: limits stay
-    free."""
-    if top is not None:
-        ax.set(**{f"{axis}lim": (low, top)})
+    """Write an axis of shares in percent.
+
+    highest_share: upper end of the axis; with None both limits stay free
+    ticks:         shares at the ticks (FIFTHS, HALVES); by default matplotlib's
+    """
+    if highest_share is not None:
+        ax.set(**{f"{axis}lim": (lowest_share, highest_share)})
     if ticks:
         ax.set(**{f"{axis}ticks": ticks})
     getattr(ax, f"{axis}axis").set_major_formatter(PERCENT)
 
 
-def limit_ticks(
-    ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form | None = None
+def limit_tick_count(
+    ax: Axes,
+    axis: AxisName,
+    max_ticks: int,
+    *,
+    is_whole: bool = False,
+    format_value: Form | None = None,
 ) -> None:
-    """At most about `most` ticks. whole: at whole numbers only;   form: writes a value, such as `format_bytes`."""
-    here = getattr(ax, f"{axis}axis")
-    here.set_major_locator(MaxNLocator(most, integer=whole))
-    if form is not None:
-        here.set_major_formatter(lambda v, _: form(v))
+    """Set about `max_ticks` ticks at most.
+
+    is_whole: ticks at whole numbers only
+    format_value:  formats a tick's value, such as `format_bytes`
+    """
+    ticked_axis = getattr(ax, f"{axis}axis")
+    ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=is_whole))
+    if format_value is not None:
+        ticked_axis.set_major_formatter(lambda v, _: format_value(v))
 
 
 def set_log_axis(
     ax: Axes,
-    axis: str = "x",
+    axis: AxisName = "x",
     *,
     ticks: Sequence[float] = (),
-    most: int = 6,
-    form: Form = "{:g}".format,
+    max_ticks: int = 6,
+    format_value: Form = "{:g}".format,
 ) -> None:
-    """A logarithmic axis without small ticks: at `ticks`, else at `most` powers of ten. form: how one is written."""
+    """Make an axis logarithmic, without minor ticks.
+
+    ticks:     where the ticks are; by default at `max_ticks` powers of ten
+    format_value:      formats a tick's value
+    """
     ax.set(**{f"{axis}scale": "log"})
-    here = getattr(ax, f"{axis}axis")
-    here.set_major_locator(FixedLocator(ticks) if ticks else LogLocator(10, numticks=most))
-    here.set_major_formatter(lambda v, _: form(v))
-    here.set_minor_locator(NullLocator())
+    log_axis = getattr(ax, f"{axis}axis")
+    if ticks:
+        log_axis.set_major_locator(FixedLocator(ticks))
+    else:
+        log_axis.set_major_locator(LogLocator(10, numticks=max_ticks))
+    log_axis.set_major_formatter(lambda v, _: format_value(v))
+    log_axis.set_minor_locator(NullLocator())
 
 
-def set_bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
-    """A logarithmic axis of bytes that covers `values`, with readable ticks."""
-    positive = [v for v in values if v > 0] or [1.0]
-    low, high = min(positive) / pad, max(positive) * pad
+def set_bytes_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float = 1.6) -> None:
+    """Make the x axis a logarithmic axis of bytes that covers `byte_counts`, two decades at least.
+
+    range_factor: factor by which it reaches beyond the least and the greatest value
+    """
+    positive = [v for v in byte_counts if v > 0] or [1.0]
+    low = min(positive) / range_factor
+    high = max(positive) * range_factor
     if high / low < 100:
         middle = math.sqrt(high * low)
-        low, high = min(low, middle / 10), max(high, middle * 10)
+        low = min(low, middle / 10)
+        high = max(high, middle * 10)
     ax.set_xlim(low, high)
-    set_log_axis(ax, form=format_bytes)
+    set_log_axis(ax, format_value=format_bytes)
 
 
 def hide_spines(ax: Axes, *sides: str) -> None:
-    """Take away the spines of `sides`; of all four where none is named."""
+    """Hide the spines of `sides`, or all four if none is named."""
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)
 
 
 def set_row_axis(
-    ax: Axes, names: Sequence[str], *, least: int = 0, size: float | None = None
+    ax: Axes, row_names: Sequence[str], *, min_rows: int = 0, font_size: float | None = None
 ) -> None:
-    """Rows 0, 1, … from the top down, named at the left, for bars that lie. least: rows for which there is room, so
-    that few bars stay thin;   size: of the letters, which follows from the number of rows"""
-    ax.set_yticks(range(len(names)), names, fontsize=size or row_font_size(len(names)))
-    ax.set_ylim(max(len(names), least) - 0.5, -0.5)
+    """Set up the y axis for horizontal bars: rows 0, 1, … from the top down, named on the left.
+
+    min_rows: number of rows for which there is room, so that few bars stay thin
+    font_size:     font size of the names, by default chosen by the number of rows
+    """
+    ax.set_yticks(
+        range(len(row_names)), row_names, fontsize=font_size or choose_row_font_size(len(row_names))
+    )
+    ax.set_ylim(max(len(row_names), min_rows) - 0.5, -0.5)
     hide_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
 
-def row_font_size(rows: int) -> float:
-    """Size of the letters that name so many rows."""
-    if rows <= 9:
+def choose_row_font_size(row_count: int) -> float:
+    """Choose the font size for the names of this many rows."""
+    if row_count <= 9:
         return 10
-    if rows <= 14:
+    if row_count <= 14:
         return 8.5
     return 7
 
 
-def set_client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
-    """A tick on the x axis for each client while there are `few`, else at round numbers."""
-    ax.set_xticks(range(clients))
-    if clients > few:
+def set_client_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
+    """Set one x tick per client, or ticks at round numbers if there are more than `max_single_ticks`."""
+    ax.set_xticks(range(client_count))
+    if client_count > max_single_ticks:
         ax.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(lambda v, _: format_client_tick(v, clients))
+    ax.xaxis.set_major_formatter(lambda v, _: format_client_tick(v, client_count))
 
 
-def format_client_tick(value: float, clients: int) -> str:
-    """The letter of the client at a tick; '' where there is none."""
-    return format_letters(round(value)) if 0 <= round(value) < clients else ""
+def format_client_tick(tick_position: float, client_count: int) -> str:
+    """Return the letter of the client at a tick, or '' if there is no client."""
+    return (
+        format_client_letters(round(tick_position))
+        if 0 <= round(tick_position) < client_count
+        else ""
+    )
 
 
 def set_class_ticks(
     ax: Axes,
-    names: Sequence[str],
-    axis: str = "x",
+    class_names: Sequence[str],
+    axis: AxisName = "x",
     *,
-    length: int = 8,
-    few: int = 20,
-    most: int = 10,
-    **text: Any,
+    max_letters: int = 8,
+    max_single_ticks: int = 20,
+    max_ticks: int = 10,
+    **tick_options: Any,
 ) -> None:
-    """The classes' names, cut to `length` letters: all of a `few`, else about `most` of them. text: as for
-    `set_xticks`, such as fontsize."""
-    short = shorten(names, length)
-    if len(names) <= few:
-        getattr(ax, f"set_{axis}ticks")(range(len(names)), short, **text)
+    """Set the classes' names, cut to `max_letters` letters, as ticks.
+
+    max_single_ticks:       up to this many classes get a tick each; of more classes about `max_ticks` do
+    tick_options:      options of `Axes.set_xticks`, such as fontsize
+    """
+    short_names = shorten_labels(class_names, max_letters)
+    class_axis = getattr(ax, f"{axis}axis")
+    if len(class_names) <= max_single_ticks:
+        class_axis.set_ticks(range(len(class_names)), short_names, **tick_options)
+        attach_tick_hover_texts(
+            class_axis, [f"class {name}" if name else "" for name in class_names], "class_index"
+        )
         return
-    here = getattr(ax, f"{axis}axis")
-    here.set_major_locator(MaxNLocator(most, integer=True))
-    here.set_major_formatter(lambda v, _: short[int(v)] if 0 <= v < len(short) else "")
+
+    def format_class(value: float, _: int) -> str:
+        return short_names[int(value)] if 0 <= value < len(short_names) else ""
+
+    class_axis.set_major_locator(MaxNLocator(max_ticks, integer=True))
+    class_axis.set_major_formatter(format_class)
 
 
 # --------------------------------------------------------------------------------------------------------------- marks
-def mark_place(
+def highlight_row_or_column(
     ax: Axes,
-    place: int | None,
+    index: int | None,
     count: int,
-    axis: str = "x",
+    axis: AxisName = "x",
     *,
-    frame: bool = False,
+    has_frame: bool = False,
     colour: str = ACCENT,
     lw: float = 2.2,
 ) -> None:
-    """Mark column `place` of `count` (a row with axis "y"): a faint band behind, or a frame. Nothing where `place` is
-    None or beyond."""
-    if place is None or place >= count:
+    """Mark column `index` of `count` columns, or a row with axis "y", by a faint band or a frame.
+
+    Does nothing if `index` is None or not below `count`.
+    """
+    if index is None or index >= count:
         return
     style: dict[str, Any] = {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}
-    if frame:
+    if has_frame:
         style = {"fill": False, "edgecolor": colour, "lw": lw, "zorder": 5, "clip_on": False}
     draw_span = ax.axvspan if axis == "x" else ax.axhspan
-    draw_span(place - 0.5, place + 0.5, **style)
+    draw_span(index - 0.5, index + 0.5, **style)
 
 
 def draw_level_line(
-    ax: Axes, level: float, text: str = "", axis: str = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
-    left: bool = False, under: bool = False,
+    ax: Axes, level: float, text: str = "", axis: AxisName = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
+    is_text_left: bool = False, is_text_below: bool = False,
 ) -> None:  # fmt: skip
-    """A thin dotted line across the axes at `level`, an upright with axis "x"; `text` stands over a level's right end
-    (`left`: its left one; `under` it)."""
+    """Draw a thin dotted line across the axes at `level`, vertical with axis "x".
+
+    text:  stands above the right end of a horizontal line
+    is_text_left:  the text stands at the left end
+    is_text_below: the text stands below the line
+    """
     draw_line = ax.axhline if axis == "y" else ax.axvline
     draw_line(level, color=colour, lw=lw, ls=ls)
     if not text:
         return
     ax.annotate(
         text,
-        (0.01 if left else 0.99, level),
-        (0, -9.5 if under else 2.5),
+        (0.01 if is_text_left else 0.99, level),
+        (0, -9.5 if is_text_below else 2.5),
         xycoords=ax.get_yaxis_transform(),
         textcoords="offset points",
-        ha="left" if left else "right",
+        ha="left" if is_text_left else "right",
         fontsize=9,
         color=colour,
     )
@@ -638,11 +756,11 @@ class Line(NamedTuple):
     y: list[float]
 
 
-def average_lines(runs: Mapping[int, Points]) -> Line:
+def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
     """Average the lines `{seed: [(x, y), …]}`, straight between their points, as far as all seeds
     have come."""
     lines = []
-    for points in runs.values():
+    for points in points_by_seed.values():
         if points:
             lines.append(Line([x for x, _ in points], [y for _, y in points]))
     if not lines:
@@ -659,44 +777,47 @@ def average_lines(runs: Mapping[int, Points]) -> Line:
 
 def draw_seed_lines(
     ax: Axes,
-    runs: Mapping[int, Points],
+    points_by_seed: Mapping[int, Points],
     colour: str,
     marker: str = "",
     *,
     label: str = "",
-    **style: Any,
+    **mean_style: Any,
 ) -> Line:
     """Draw the lines `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns
     the mean.
 
-    style: of the mean's line, as for `Axes.plot`
+    mean_style: of the mean's line, as for `Axes.plot`
     """
-    if len(runs) > 1:
-        for points in runs.values():
+    if len(points_by_seed) > 1:
+        for points in points_by_seed.values():
             if points:
                 x = [x for x, _ in points]
                 y = [y for _, y in points]
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
-    mean = average_lines(runs)
-    style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **style}
-    ax.plot(mean.x, mean.y, label=label or None, **style)
+    mean = average_lines_over_seeds(points_by_seed)
+    mean_style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **mean_style}
+    ax.plot(mean.x, mean.y, label=label or None, **mean_style)
     return mean
 
 
-def spread_labels(
-    values: Sequence[float], gap: float, top: float = math.inf, low: float = -math.inf
+def spread_label_positions(
+    positions: Sequence[float], min_gap: float, highest: float = math.inf, lowest: float = -math.inf
 ) -> list[float]:
-    """`values` moved so that neighbours are `gap` apart, in their order, between `low` and (while they fit) `top`."""
-    order = sorted(range(len(values)), key=lambda i: -values[i])
-    places = list(values)
-    limit = top
+    """Move positions so that neighbours are `min_gap` apart, in their order.
+
+    They lie between `lowest` and, as long as they fit, `highest`.
+    """
+    order = sorted(range(len(positions)), key=lambda i: -positions[i])
+    places = list(positions)
+    limit = highest
     for i in order:
-        places[i] = min(values[i], limit)
-        limit = places[i] - gap
-    limit = low
+        places[i] = min(positions[i], limit)
+        limit = places[i] - min_gap
+    limit = lowest
     for i in reversed(order):
         places[i] = max(places[i], limit)
-        limit = places[i] + gap
+        limit = places[i] + min_gap
     return places
 
 
@@ -704,32 +825,37 @@ def draw_end_labels(
     ax: Axes,
     labels: Sequence[EndLabel],
     *,
-    size: float = 9.5,
+    font_size: float = 9.5,
     gap: float = 0.052,
     **style: Any,
 ) -> None:
-    """Each line's name at its right end, beside the axes, none on another. Call it when the limits are set.
+    """Draw each line's name at its right end, beside the axes, none on another.
 
-    labels: one a line;   gap: between two names, as a share of the axes' height
+    Call it when the limits are set.
+    gap: between two names, as a share of the axes' height; more if the letters need it
     """
     low, high = ax.get_ylim()
     texts = [text for _, text, _ in labels]
     if is_narrow():
         texts = [text if "\n" in text else textwrap.fill(text, 14) for text in texts]
-        most_lines = max((1 + text.count("\n") for text in texts), default=1)
-        gap = max(gap, 0.034 * most_lines)
-    places = spread_labels([y for y, _, _ in labels], gap * (high - low), high, low)
+    most_lines = max((1 + text.count("\n") for text in texts), default=1)
+    inches = ax.figure.get_size_inches()[1] * ax.get_position().height
+    gap = max(gap, most_lines * font_size * LINE_SPACING / 72 / inches)  # in a low picture, too
+    places = spread_label_positions([y for y, _, _ in labels], gap * (high - low), high, low)
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())
     for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
-        ax.text(1.02, place, text, color=colour, fontsize=size, **style)
+        ax.text(1.02, place, text, color=colour, fontsize=font_size, **style)
 
 
 # ------------------------------------------------------------------------------------------------- colour bars
 def draw_colour_bar(
     image: AxesImage, ax: Axes | Sequence[Axes], label: str = "", **options: Any
 ) -> Colorbar:
-    """A quiet colour bar of `image` beside `ax`; `options` as for `Figure.colorbar` (cax, pad, aspect, format, …)."""
+    """Draw a colour bar of `image` beside `ax`.
+
+    options: as for `Figure.colorbar` (cax, pad, aspect, format, …)
+    """
     bar = image.axes.figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
     bar.outline.set_visible(False)
     bar.locator = MaxNLocator(5)
@@ -739,21 +865,30 @@ def draw_colour_bar(
     return bar
 
 
-def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int = 16) -> None:
-    """Ticks of `clients`, the characters with a ✦, and the x axis' label. It may be called again for another setting:
-    the axes keep their place.
+def set_client_axis(
+    ax: Axes, client_count: int, setting: SettingCaption | str, *, max_single_ticks: int = 16
+) -> None:
+    """Set the ticks of the clients, named characters with a ✦, and the label of the x axis.
+
+    It may be called again for another setting: the axes keep their place.
     """
-    characters = find_characters(setting)
+    characters = find_character_names(setting)
     label = make_client_axis_label(setting)
     marked = {} if is_narrow() else characters  # there the label below names them
-    set_client_ticks(ax, clients, few=few)
+    set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:
         client = round(value)
-        if not 0 <= client < clients:
+        if not 0 <= client < client_count:
             return ""
-        text = client_letter(client, setting)
+        text = format_client_letter(client, setting)
         return text + SYMBOL if client in marked else text
 
     ax.xaxis.set_major_formatter(FuncFormatter(write_tick))
+    if client_count <= max_single_ticks:
+        attach_tick_hover_texts(
+            ax.xaxis,
+            [capitalize(format_client_for_title(k, setting)) for k in range(client_count)],
+            "client",
+        )
     ax.set_xlabel(label, fontsize=10 if label == "client" else 9, color=QUIET)

@@ -23,12 +23,12 @@ PAIR = re.compile(r"light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6}|var\([^)]*\))\)")
 
 
 def write_themed_svg(picture: Picture, path: str | Path, *, force: bool = False) -> Path:
-    """Write the file. UsageError where a file of somebody else's is there already, unless `force`."""
-    return write_file(path, themed_svg(picture), force=force)
+    """Write the file. UsageError if a file of somebody else's is there already, unless `force`."""
+    return write_file(path, make_themed_svg(picture), force=force)
 
 
-def themed_svg(picture: Picture) -> str:
-    """The text of the file: each pair of colours is a variable, which has its dark value on a dark page."""
+def make_themed_svg(picture: Picture) -> str:
+    """Make the text of the file: each pair of colours is a variable, which has its dark value on a dark page."""
     assert picture.figure is not None, "a picture without a figure has nothing to draw"
     colours: dict[tuple[str, str], str] = {}
 
@@ -40,7 +40,7 @@ def themed_svg(picture: Picture) -> str:
         return f"var({name})"
 
     body = PAIR.sub(name_colour, draw_svg(picture.figure))
-    body = SHAPE.sub(lambda shape: DECIMALS.sub(shorten_number, shape[0]), body)
+    body = SHAPE.sub(lambda shape: DECIMALS.sub(round_number_in_match, shape[0]), body)
     head, inner = body.split(">", 1)
     light_values = "".join(f"{name}:{light};" for (light, _), name in colours.items())
     dark_values = "".join(f"{name}:{dark};" for (_, dark), name in colours.items())
@@ -53,6 +53,6 @@ def themed_svg(picture: Picture) -> str:
     return f'{head} role="img">{words}{style}{inner}\n'
 
 
-def shorten_number(match: re.Match) -> str:
-    """A coordinate with one decimal: a tenth of a point is finer than a screen."""
-    return f"{float(match[0]):.1f}".removesuffix(".0")
+def round_number_in_match(number_match: re.Match) -> str:
+    """Round a coordinate to one decimal: a tenth of a point is finer than a screen."""
+    return f"{float(number_match[0]):.1f}".removesuffix(".0")

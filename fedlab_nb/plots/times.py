@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 
 from .kit import describe_picture, draw_stacked_bars
-from .style import ACCENT, INK, Picture, drawing, dress, legend
-from .words import Setting, build_table
+from .style import ACCENT, INK, Picture, add_legend, drawing, dress
+from .words import SettingCaption, build_table
 
 COLOURS = {"local training": "#9aa4ae", "the rest": ACCENT}
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 
 
-def draw_times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | str) -> Picture:
-    """Seconds of each method: its title, those of local training, and the rest; means over seeds."""
+def draw_times(
+    rows: Sequence[tuple[str, float, float]], *, setting: SettingCaption | str
+) -> Picture:
+    """Draw a bar for each method: (title, seconds of local training, seconds of the rest), means over seeds."""
     ordered = sorted(rows, key=lambda row: -row[1] - row[2])
     with drawing() as (figure, ax):
         dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
@@ -20,7 +22,7 @@ def draw_times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | s
         )
         for i, end in enumerate(ends):
             ax.text(end, i, f" {end:.2g}", va="center", fontsize=9, color=INK, gid="outside")
-        legend(figure, loc="outside lower center", ncols=2)
+        add_legend(figure, loc="outside lower center", ncols=2)
     title, *parts = ordered[0]
     table = build_table(
         "method | local training, s | the rest, s",

@@ -1,10 +1,13 @@
-"""What pictures say: numbers in words, settings in words, and what clients are called.
+"""Words in pictures: numbers in words, settings in words, and the names of clients.
 
-percent(0.834)                   '83 %';   format_share, format_points, describe_significance: bands and differences
-make_setting(settings, "seed 0") 'digits, α = 0.1, 10 clients, seed 0', which knows whose clients these are
-client_name(3, setting)          'client D ✦ sixes'; of a file's own clients 'client D (north)'; else 'client D'
-short_name(3, setting)           'D ✦ sixes', 'D (north)', or 'D';   row_name(3, setting): the same, or 'client D'
-describe_known_clients(setting)  ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
+format_percent(0.834)               '83 %'
+format_percent_band, format_difference_in_points, choose_words_by_significance: bands and differences
+make_setting_caption(settings, "seed 0")  'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
+format_client_for_title(3, setting) 'client D ✦ sixes'; of a file's own clients 'client D (north)'; else 'client D'
+format_client_for_list(3, setting)  'D ✦ sixes', 'D (north)', or 'D'
+format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
+format_client_for_sentence(3, setting) 'D (north)', or 'D'
+describe_named_clients(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
 Clients are numbers in programs and letters where people look: both axes from 0 to 9 would be misread.
 
@@ -20,44 +23,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import mean
-from typing import Any
+from typing import Any, Literal
 
-from ..data import Edits, list_present_clients, parse_clients
-from ..data import format_letters as format_letters
-from ..data.registry import find_client_names
+from ..data import Edits, list_present_clients, parse_client_indices
+from ..data import format_client_letters as format_client_letters
+from ..data.registry import find_client_names_in_memory
 from ..declared import ROOT
 from ..studies.statistics import Band, difference
-from ..studies.text_tables import data_size as data_size
+from ..studies.text_tables import format_data_size as format_data_size
+from ..value_types import SettingsByName, SettingValue
 
 
-def percent(share: float) -> str:
-    """0.834 -> '83 %'."""
+def format_percent(share: float) -> str:
+    """Format a share: 0.834 -> '83 %'."""
     return f"{100 * share:.0f} %"
 
 
-def mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
-    """The mean of shares, `{seed: share}` or a list: {0: 0.8, 1: 0.9} -> '85 %'."""
+def format_mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
+    """Format the mean of shares, `{seed: share}` or a list: {0: 0.8, 1: 0.9} -> '85 %'."""
     values = shares.values() if isinstance(shares, Mapping) else shares
-    return percent(mean(values))
+    return format_percent(mean(values))
 
 
 def capitalize(text: str) -> str:
-    """The text with its first letter large; all others stay."""
+    """Return the text with its first letter large; all others stay."""
     return text[:1].upper() + text[1:]
 
 
-def join_words(words: Sequence[str]) -> str:
-    """['a', 'b', 'c'] -> 'a, b and c'."""
+def join_with_and(words: Sequence[str]) -> str:
+    """Join words: ['a', 'b', 'c'] -> 'a, b and c'."""
     *others, last = list(words) or [""]
     if not others:
         return last
     return f"{', '.join(others)} and {last}"
 
 
-def build_table(
-    columns: str | Sequence[str], rows: Iterable[Sequence[Any]]
-) -> list[dict[str, Any]]:
-    """A picture's table: a dict a row.
+TableRows = list[dict[str, Any]]  # {column: cell} for each row
+
+
+def build_table(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> TableRows:
+    """Build a picture's table, one dict per row.
 
     >>> build_table("client | share", [(0, "5 %")])
     [{'client': 0, 'share': '5 %'}]
@@ -66,13 +71,13 @@ def build_table(
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def adapt_sample_words(text: str, kind: str) -> str:
-    """A sentence about images in the words of another kind of samples (`errors.SAMPLES`).
+def replace_image_words(text: str, sample_kind: str) -> str:
+    """Replace 'image' in a sentence by the word for another kind of samples (`errors.SAMPLES`).
 
-    >>> adapt_sample_words("An image of 20 images", "recordings")
+    >>> replace_image_words("An image of 20 images", "recordings")
     'A recording of 20 recordings'
     """
-    word = {"recordings": "recording", "feature rows": "sample"}.get(kind)
+    word = {"recordings": "recording", "feature rows": "sample"}.get(sample_kind)
     if word is None:
         return text
     text = re.sub(r"\b([Aa])n(?= image)", r"\1", text)
@@ -80,24 +85,24 @@ def adapt_sample_words(text: str, kind: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds that are no more than a guess: 'about 8 s', 'about 40 s', 'about 10 min'."""
+    """Format a rough estimate of seconds: 'about 8 s', 'about 40 s', 'about 10 min'."""
     if seconds >= 90:
         return f"about {seconds / 60:.0f} min"
     rounded = round(seconds, -1) if seconds > 20 else round(seconds)
     return f"about {max(1, rounded):.0f} s"
 
 
-def plural(count: int, word: str) -> str:
-    """(1, 'client') -> '1 client', (2, 'client') -> '2 clients', (2, 'class') -> '2 classes'."""
+def format_count_and_noun(count: int, noun: str) -> str:
+    """Format a count with its noun: (1, 'client') -> '1 client', (2, 'class') -> '2 classes'."""
     if count == 1:
-        return f"{count} {word}"
-    ending = "es" if word.endswith("s") else "s"
-    return f"{count} {word}{ending}"
+        return f"{count} {noun}"
+    ending = "es" if noun.endswith("s") else "s"
+    return f"{count} {noun}{ending}"
 
 
-def describe_seeds(values: Mapping[int, Any]) -> str:
-    """'seed 0', 'seeds 0–2', 'seeds 0, 3'."""
-    seeds = sorted(values)
+def describe_seeds(results_by_seed: Mapping[int, Any]) -> str:
+    """Name the seeds of results: 'seed 0', 'seeds 0–2', 'seeds 0, 3'."""
+    seeds = sorted(results_by_seed)
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     if seeds == list(range(seeds[0], seeds[-1] + 1)):
@@ -106,7 +111,7 @@ def describe_seeds(values: Mapping[int, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingCaption:
     """What runs have in common. words: as a picture says it;   values: by name, what says whose clients they are.
 
     Two settings that read alike are equal. A plain text in its place is a setting whose clients nobody knows.
@@ -122,33 +127,33 @@ class Setting:
         return bool(self.words)
 
 
-def get_setting_values(setting: Setting | str) -> Mapping[str, Any]:
+def get_settings_of_caption(caption: SettingCaption | str) -> dict[str, SettingValue]:
     """The values that a setting was made from; none of a plain text."""
-    return setting.values if isinstance(setting, Setting) else {}
+    return caption.values if isinstance(caption, SettingCaption) else {}
 
 
-def make_setting(settings: Mapping[str, Any], *more: str) -> Setting:
+def make_setting_caption(settings: SettingsByName, *extra_words: str) -> SettingCaption:
     """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α.
 
-    more: what is said after it, such as "seed 0"
+    extra_words: what is said after it, such as "seed 0"
     """
     partition = settings.get("partition", "dirichlet")
     edits = Edits.parse(settings.get("moves") or "")
-    clients = plural(settings["clients"] + len(edits.doubles), "client")
+    clients = format_count_and_noun(settings["clients"] + len(edits.doubles), "client")
     if partition == "natural":
         whose = f"its own {clients}{describe_missing_clients(settings)}"
     else:
         skew = describe_skew(partition, settings)
         whose = f"{skew}, {clients}{describe_partition_options(settings)}"
     if edits.sample_edits:
-        whose += f", {plural(len(edits.sample_edits), 'move')} by hand"
+        whose += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
     elif edits.seed is not None:
         whose += f", partition of seed {edits.seed}"
-    words = ", ".join((name_dataset(settings["dataset"]), whose, *more))
-    return Setting(words, dict(settings))
+    words = ", ".join((format_dataset_name(settings["dataset"]), whose, *extra_words))
+    return SettingCaption(words, dict(settings))
 
 
-def describe_skew(partition: str, settings: Mapping[str, Any]) -> str:
+def describe_skew(partition: str, settings: SettingsByName) -> str:
     """'α = 0.1', 'partition classes' or 'partition quantity, α = 0.1'."""
     if partition == "dirichlet":
         return f"α = {settings['alpha']:g}"
@@ -157,11 +162,11 @@ def describe_skew(partition: str, settings: Mapping[str, Any]) -> str:
     return f"partition {partition}"
 
 
-def describe_partition_options(settings: Mapping[str, Any]) -> str:
-    """What else makes the clients' samples others than usual: ', 50 % of the samples, at least 5 per client'."""
+def describe_partition_options(settings: SettingsByName) -> str:
+    """Say what else makes the clients' samples others than usual: ', 50 % of the samples, at least 5 per client'."""
     words = []
     if settings.get("share", 1) != 1:
-        words.append(f"{percent(settings['share'])} of the samples")
+        words.append(f"{format_percent(settings['share'])} of the samples")
     if settings.get("size_sigma", 0):
         words.append(f"lognormal sizes ({settings['size_sigma']})")
     if settings.get("minimum", 0):
@@ -172,8 +177,8 @@ def describe_partition_options(settings: Mapping[str, Any]) -> str:
     return text + describe_missing_clients(settings)
 
 
-def describe_missing_clients(settings: Mapping[str, Any]) -> str:
-    """How many clients are absent or unseen: ', 2 absent'; '' if all take part."""
+def describe_missing_clients(settings: SettingsByName) -> str:
+    """Say how many clients are absent or unseen: ', 2 absent'; '' if all take part."""
     text = ""
     for role in ("absent", "unseen"):
         count = count_listed_clients(settings.get(role) or 0)
@@ -182,33 +187,37 @@ def describe_missing_clients(settings: Mapping[str, Any]) -> str:
     return text
 
 
-def count_listed_clients(value: int | str | Sequence[Any]) -> int:
-    """How many clients a setting such as `absent` means: 3, "3", "0,D" or a list."""
-    if isinstance(value, int):
-        return value
-    if not isinstance(value, str):
-        return len(value)
-    if value.isdecimal():
-        return int(value)
-    return len([part for part in value.split(",") if part.strip()])
+def count_listed_clients(client_list: int | str | Sequence[Any]) -> int:
+    """Count the clients that a setting such as `absent` lists: 3, "3", "0,D" or a list."""
+    if isinstance(client_list, int):
+        return client_list
+    if not isinstance(client_list, str):
+        return len(client_list)
+    if client_list.isdecimal():
+        return int(client_list)
+    return len([part for part in client_list.split(",") if part.strip()])
 
 
-def name_dataset(dataset: str) -> str:
-    """A data set's name; of a path, the file alone."""
-    return str(dataset).replace("\\", "/").rsplit("/", 1)[-1]
+def format_dataset_name(name_or_path: str) -> str:
+    """Format a data set's name; of a path, the file alone."""
+    return str(name_or_path).replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def format_share(
-    share: Band, decimals: int | None = None, sign: str = "", *, few_seeds: bool = False
+def format_percent_band(
+    share: Band,
+    decimals: int | None = None,
+    sign: Literal["", "+"] = "",
+    *,
+    few_seeds: bool = False,
 ) -> str:
-    """A share and its band in per cent, without the unit: '84 ± 2'; of fewer than five seeds '84'.
+    """Format a share with its band in per cent, without the unit: '84 ± 2'; of fewer than five seeds '84'.
 
-    decimals: usually none, and one where it says more of the band, '84.3 ± 0.4', or of a small difference, '0.4 ± 0.0'
-    sign:     "+": with a plus, for a difference
+    decimals:  by default none, or one if it says more of the band ('84.3 ± 0.4') or of a small difference ('0.4 ± 0.0')
+    sign:      "+" writes a plus, for a difference
     few_seeds: whether the band of fewer than five seeds is written, too: in a report, not on a screen
     """
     if decimals is None:
-        decimals = choose_decimals(share)
+        decimals = choose_percent_decimals(share)
     mean = round(100 * share.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     is_known = not math.isnan(share.half_width)
@@ -217,148 +226,194 @@ def format_share(
     return f"{text} ± {100 * share.half_width:.{decimals}f}"
 
 
-def choose_decimals(share: Band) -> int:
-    """Decimals of a share in per cent: one where its band is below a point and says more with it, else none."""
+def choose_percent_decimals(share: Band) -> int:
+    """Choose the decimals of a share in per cent: one if its band is below a point and says more with it, else none."""
     if not share.half_width < 0.01:
         return 0
     is_small_difference = 0.0005 <= abs(share.mean) < 0.01
     return int(share.half_width >= 0.0005 or is_small_difference)
 
 
-def format_points(difference: Band, sign: str = "+", *, few_seeds: bool = False) -> str:
-    """A difference of shares and its band in points: '+3 ± 1 points'; of few seeds '+3 points'. sign "": no plus."""
-    return f"{format_share(difference, sign=sign, few_seeds=few_seeds)} points"
-
-
-def describe_significance(
-    difference: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = ""
+def format_difference_in_points(
+    difference: Band, sign: Literal["", "+"] = "+", *, few_seeds: bool = False
 ) -> str:
-    """Which words the verdict on a difference gets: `noise`, `clear`, or `one_seed` where there is no band (then:
-    `clear`, if `one_seed` is empty). One sentence for every picture's way of saying it.
+    """Format a difference of shares with its band in points: '+3 ± 1 points'; of few seeds '+3 points'.
 
-    describe_significance(difference(a, b), noise="which is within the noise", one_seed="one seed: nobody can tell")
+    sign: "+" writes a plus, "" does not
     """
-    return {"within the noise": noise, "one seed": one_seed or clear}.get(difference.verdict, clear)
+    return f"{format_percent_band(difference, sign=sign, few_seeds=few_seeds)} points"
 
 
-def describe_band(band: Band) -> str:
-    """A band in a table: '1.2 points', or 'one seed', '3 seeds' where there are too few for one."""
+def choose_words_by_significance(
+    difference: Band,
+    *,
+    noise_words: str = "within the noise",
+    clear_words: str = "clear",
+    one_seed_words: str = "",
+) -> str:
+    """Choose the words for the verdict on a difference, for every picture's way of saying it.
+
+    noise_words:    if the band contains zero
+    clear_words:    if it does not
+    one_seed_words: if there is no band; `clear_words` are taken in its place where these are empty
+
+    choose_words_by_significance(difference(a, b), noise_words="which is within the noise")
+    """
+    return {"within the noise": noise_words, "one seed": one_seed_words or clear_words}.get(
+        difference.verdict, clear_words
+    )
+
+
+def describe_half_width(band: Band) -> str:
+    """Describe a band in a table: '1.2 points', or 'one seed', '3 seeds' if there are too few for one."""
     if math.isnan(band.half_width):
         return "one seed"
     if not band.is_shown:
-        return plural(band.n, "seed")
+        return format_count_and_noun(band.n, "seed")
     return f"{100 * band.half_width:.1f} points"
 
 
-def describe_each_seed(shares: Mapping[int, float]) -> str:
-    """Every seed's share in a table: '0: 81.2 %, 1: 79.9 %'."""
-    return ", ".join(f"{seed}: {100 * share:.1f} %" for seed, share in sorted(shares.items()))
+def format_percent_of_each_seed(shares_by_seed: Mapping[int, float]) -> str:
+    """List every seed's share: '0: 81.2 %, 1: 79.9 %'."""
+    return ", ".join(
+        f"{seed}: {100 * share:.1f} %" for seed, share in sorted(shares_by_seed.items())
+    )
 
 
-def describe_gap(guess: float, measured: float, unit: str = "%", near: float = 1) -> str:
-    """How far a guess is off: '48 points too low', of another unit '2.3 digits too high'; below `near` 'very near'."""
+def describe_guess_error(
+    guess: float, measured: float, unit: str = "%", tolerance: float = 1
+) -> str:
+    """Describe the error of a guess: '48 points too low', '2.3 digits too high', or 'very near'."""
     gap = guess - measured
-    if abs(gap) < near:
+    if abs(gap) < tolerance:
         return "very near"
     words = [f"{abs(gap):.3g}", "points" if unit == "%" else unit]
     words.append("too high" if gap > 0 else "too low")
     return " ".join(word for word in words if word)
 
 
-def describe_difference(a: Mapping[int, float], b: Mapping[int, float], **words: str) -> str:
-    """'+12 ± 3 points, clear' of a − b, paired by seed; `words` as for `describe_significance` (clear, noise)."""
-    gap = difference(a, b)
-    return f"{format_points(gap)}, {describe_significance(gap, **words)}"
+def describe_accuracy_difference(
+    accuracies_by_seed: Mapping[int, float],
+    reference_by_seed: Mapping[int, float],
+    *,
+    noise_words: str = "within the noise",
+    clear_words: str = "clear",
+    one_seed_words: str = "",
+) -> str:
+    """Describe the mean difference to a reference, paired by seed: '+12 ± 3 points, clear'.
+
+    noise_words, clear_words, one_seed_words: as for `choose_words_by_significance`
+    """
+    gap = difference(accuracies_by_seed, reference_by_seed)
+    verdict = choose_words_by_significance(
+        gap, noise_words=noise_words, clear_words=clear_words, one_seed_words=one_seed_words
+    )
+    return f"{format_difference_in_points(gap)}, {verdict}"
 
 
-def shorten(labels: Sequence[str], length: int = 22) -> list[str]:
-    """Labels cut to `length` characters, so that one long name cannot squeeze a picture."""
-    return [label if len(label) <= length else label[: length - 1] + "…" for label in labels]
+def shorten_labels(labels: Sequence[str], max_letters: int = 22) -> list[str]:
+    """Cut labels to `max_letters` characters, so that one long name cannot squeeze a picture."""
+    return [
+        label if len(label) <= max_letters else label[: max_letters - 1] + "…" for label in labels
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------- clients
 SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
-LONGEST_NAME = 16  # letters of a client's own name
-LONGEST_LABEL = 60  # letters of all names below an axis
+MAX_NAME_LETTERS = 16  # letters of a client's own name
+MAX_LABEL_LETTERS = 60  # letters of all names below an axis
 
 
 @cache
-def load_characters() -> dict[int, str]:
-    """{client: what it is called} of the characters, in the order of their numbers."""
+def load_character_names() -> dict[int, str]:
+    """Load the characters' names, {client: name}, in the order of the clients."""
     names = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
     return {int(client): name for client, name in names.items()}
 
 
-def find_characters(setting: Setting | str) -> dict[int, str]:
-    """The characters if `setting` is the course's federation; none of another, or of words alone."""
-    values = {"partition": "dirichlet", **get_setting_values(setting)}
+def find_character_names(caption: SettingCaption | str) -> dict[int, str]:
+    """Find the characters, {client: name}; none unless `caption` is the course's federation."""
+    values = {"partition": "dirichlet", **get_settings_of_caption(caption)}
     for name, value in FEDERATION.items():
         if values.get(name) != value:
             return {}
     if describe_partition_options(values) or values.get("moves"):
         return {}
-    return load_characters()
+    return load_character_names()
 
 
-def find_given_names(setting: Setting | str) -> dict[int, str]:
-    """The names that a file gives to its own clients, if `setting` is of such a file, and those that were given by
-    hand, by place; a double is called after its client. Long ones are cut."""
-    values = get_setting_values(setting)
+def find_given_client_names(caption: SettingCaption | str) -> dict[int, str]:
+    """Find the names that a file gives its own clients, and those that a user has given by hand.
+
+    Returns {index of the client in pictures: name, cut if it is long}; a double is named after its
+    client.
+    """
+    values = get_settings_of_caption(caption)
     edits = Edits.parse(values.get("moves") or "")
     names: dict[int, str] = {}
     if values.get("partition") == "natural":
-        names |= enumerate(find_client_names(name_dataset(values["dataset"]), values["clients"]))
+        names |= enumerate(
+            find_client_names_in_memory(format_dataset_name(values["dataset"]), values["clients"])
+        )
     for number, client in enumerate(edits.doubles):
-        names[values["clients"] + number] = f"double of {format_letters(client)}"
+        names[values["clients"] + number] = f"double of {format_client_letters(client)}"
     names |= edits.names
     if not names:
         return {}
-    found = {}
-    for place in range(values["clients"] + len(edits.doubles)):
-        number = client_number(place, setting)
-        if number in names:
-            found[place] = shorten([names[number]], LONGEST_NAME)[0]
-    return found
+    names_by_index = {}
+    for index in range(values["clients"] + len(edits.doubles)):
+        client = find_client_at_position(index, caption)
+        if client in names:
+            names_by_index[index] = shorten_labels([names[client]], MAX_NAME_LETTERS)[0]
+    return names_by_index
 
 
-def client_number(place: int, setting: Setting | str) -> int:
-    """The client at a place: those that are absent or unseen stand behind the others, and everybody keeps the name."""
-    values = get_setting_values(setting)
+def find_client_at_position(position: int, setting: SettingCaption | str) -> int:
+    """Find which client stands at an index of a picture.
+
+    Clients that are absent or unseen stand behind all others, and every client keeps its letter.
+    """
+    values = get_settings_of_caption(setting)
     if not (values.get("absent") or values.get("unseen")):
-        return place
+        return position
     names: Sequence[str] = ()
     if values.get("partition") == "natural":
-        names = find_client_names(name_dataset(values["dataset"]), values["clients"])
+        names = find_client_names_in_memory(
+            format_dataset_name(values["dataset"]), values["clients"]
+        )
     count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubles)
-    absent = parse_clients("absent", values.get("absent") or "", count, names)
-    unseen = parse_clients("unseen", values.get("unseen") or "", count, names)
-    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[place]
+    absent = parse_client_indices("absent", values.get("absent") or "", count, names)
+    unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
+    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]
 
 
-def client_letter(client: int, setting: Setting | str) -> str:
-    """The letter of the client at a place."""
-    return format_letters(client_number(client, setting))
+def format_client_letter(client: int, setting: SettingCaption | str) -> str:
+    """Return the letter of the client at an index of a picture."""
+    return format_client_letters(find_client_at_position(client, setting))
 
 
-def plain_client_name(client: int, setting: Setting | str) -> str:
-    """A client in a sentence or a table: 'D (north)', or 'D'; characters have no other name there."""
-    text = client_letter(client, setting)
-    name = find_given_names(setting).get(client)
+def format_client_for_sentence(client: int, setting: SettingCaption | str) -> str:
+    """Name a client in a sentence or a table: 'D (north)', or 'D'; a character is only its letter."""
+    text = format_client_letter(client, setting)
+    name = find_given_client_names(setting).get(client)
     return f"{text} ({name})" if name else text
 
 
-def describe_shared_setting(
-    settings: Iterable[Setting | str], seeds: Iterable[int]
-) -> Setting | str:
-    """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several.
+def find_common_setting(
+    settings: Iterable[SettingCaption | str], seeds: Iterable[int]
+) -> SettingCaption | str:
+    """Return the one setting, with its seed, by which the clients of all results can be named.
 
-    A file's own clients are the same for every seed.
+    '' if the results belong to several federations. A file's own clients are the same for every
+    seed.
     """
     federations = {}
     for setting in settings:
-        if get_setting_values(setting):
-            federations[make_setting(get_setting_values(setting))] = get_setting_values(setting)
+        if get_settings_of_caption(setting):
+            federations[make_setting_caption(get_settings_of_caption(setting))] = (
+                get_settings_of_caption(setting)
+            )
     numbers = sorted(set(seeds))
     if len(federations) != 1 or not numbers:
         return ""
@@ -367,50 +422,50 @@ def describe_shared_setting(
         return shared
     if len(numbers) > 1:
         return ""
-    return make_setting({**values, "seed": numbers[0]}, f"seed {numbers[0]}")
+    return make_setting_caption({**values, "seed": numbers[0]}, f"seed {numbers[0]}")
 
 
-def short_name(client: int, setting: Setting | str) -> str:
-    """A client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
-    name = find_characters(setting).get(client)
+def format_client_for_list(client: int, setting: SettingCaption | str) -> str:
+    """Name a client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
+    name = find_character_names(setting).get(client)
     if name:
-        return f"{format_letters(client)} {SYMBOL} {name}"
-    return plain_client_name(client, setting)
+        return f"{format_client_letters(client)} {SYMBOL} {name}"
+    return format_client_for_sentence(client, setting)
 
 
-def client_name(client: int, setting: Setting | str) -> str:
-    """A client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
-    return f"client {short_name(client, setting)}"
+def format_client_for_title(client: int, setting: SettingCaption | str) -> str:
+    """Name a client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
+    return f"client {format_client_for_list(client, setting)}"
 
 
-def row_name(client: int, setting: Setting | str) -> str:
-    """A client at the left of its row, where there is little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
-    if client in find_characters(setting) or client in find_given_names(setting):
-        return short_name(client, setting)
-    return client_name(client, setting)
+def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
+    """Name a client left of its row, which has little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
+    if client in find_character_names(setting) or client in find_given_client_names(setting):
+        return format_client_for_list(client, setting)
+    return format_client_for_title(client, setting)
 
 
-def describe_known_clients(setting: Setting | str) -> str:
-    """What an alt text adds: who the clients are that have a name."""
-    known = find_characters(setting)
+def describe_named_clients(setting: SettingCaption | str) -> str:
+    """Say who the clients with a name are, as a sentence of an alt text; '' if none has one."""
+    known = find_character_names(setting)
     if known:
         return f" Marked with {SYMBOL}: {_join_client_names(known, setting)}."
-    names = find_given_names(setting)
+    names = find_given_client_names(setting)
     if names:
         return f" Clients: {_join_client_names(names, setting)}."
     return ""
 
 
-def make_client_axis_label(setting: Setting | str) -> str:
+def make_client_axis_label(setting: SettingCaption | str) -> str:
     """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
-    known = find_characters(setting)
+    known = find_character_names(setting)
     if known:
         return f"client ({SYMBOL} {_join_client_names(known, setting)})"
-    names = _join_client_names(find_given_names(setting), setting)
-    if names and len(names) <= LONGEST_LABEL:
+    names = _join_client_names(find_given_client_names(setting), setting)
+    if names and len(names) <= MAX_LABEL_LETTERS:
         return f"client ({names})"
     return "client"
 
 
-def _join_client_names(names: dict[int, str], setting: Setting | str) -> str:
-    return ", ".join(f"{client_letter(k, setting)} {name}" for k, name in names.items())
+def _join_client_names(names: dict[int, str], setting: SettingCaption | str) -> str:
+    return ", ".join(f"{format_client_letter(k, setting)} {name}" for k, name in names.items())

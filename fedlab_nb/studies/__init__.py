@@ -1,4 +1,4 @@
-"""Experiments: settings, the run itself, grids of runs, statistics, and the store that remembers."""
+"""Experiments: settings, the run itself, grids of runs, statistics, and the store of results."""
 
 from . import engine
 from .engine import study, sweep

@@ -1,9 +1,11 @@
-"""A study on several processes or machines, through Dask: training a federation's clients is a task that its methods'
-tasks wait for.
+"""Studies on several processes or machines, through Dask.
 
-Each result is sent back and put into this machine's store, so that workers need no shared folder. Dask runs a task
-again whose worker was killed. On a GPU one task at a time: workers declare it (`dask worker ... --resources GPU=1`).
+Training the clients of a federation is one task, for which the tasks of its methods wait. Each result is sent back and
+put into this machine's store, so workers need no shared folder. Dask repeats a task whose worker was killed. A GPU gets
+one task at a time, for which its worker must declare it (`dask worker ... --resources GPU=1`).
 """
+
+from __future__ import annotations
 
 import ast
 import inspect
@@ -14,53 +16,64 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..data import add_dataset, find_in_memory
+from ..data import add_dataset, find_dataset_in_memory
 from ..errors import FedlabError, RunError, UsageError, format_error
 from ..installation import format_install_command
 from ..training.backend import configure_torch
-from .code_version import digest_core_code
-from .experiment import Run, load_stored_outcome, restore_outcome, run_plan
+from .code_version import hash_core_code
+from .experiment import Run, iterate_events_of_plan, load_stored_outcome, restore_outcome
 from .grid import Cell, CellResult
 from .settings import Plan
-from .store import Store, StoredEntry, TrainedClients, read_package_versions
+from .store import Store, StoredEntry, TrainedClients, TrainedEntry, read_package_versions
+
+if TYPE_CHECKING:
+    from dask.distributed import Client, Future, Worker
 
 TIMEOUT = 20  # seconds for a scheduler to answer
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-TrainedEntries = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, seconds}
+TrainedEntries = Mapping[str, TrainedEntry]  # by the clients' key
 
 
 class CellEnd(NamedTuple):
-    """How a run on a worker ended: with an entry for the store, or with an error in words."""
+    """The end of a run on a worker: an entry for the store, or an error message."""
 
     entry: StoredEntry | None
     error: str
 
 
-def run_on_workers(
+def run_cells_on_workers(
     cells: Sequence[Cell],
     *,
     workers: int,
-    cache: bool,
+    use_store: bool,
     scheduler: str | None = None,
-    client: Any = None,
+    client: Client | None = None,
 ) -> Iterator[CellResult]:
-    """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
-    a scheduler at that address, or with workers of another version."""
+    """Run all cells; yields them in the order in which they are finished.
+
+    UsageError, before anything is computed, if Dask is not installed, if no scheduler answers at that address, or if
+    workers have another version.
+    """
     with ExitStack() as stack:
         if client is None:
-            client = connect_to_cluster(stack, workers, scheduler, cores=os.cpu_count() or 1)
+            client = connect_to_dask_cluster(
+                stack, workers, scheduler, core_count=os.cpu_count() or 1
+            )
         device = cells[0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
-        check_workers(client, resources)
-        send_data(client, cells)
+        check_worker_versions(client, resources)
+        send_datasets_to_workers(client, cells)
         print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
-        yield from submit_cells(client, cells, resources, cache)
+        yield from run_cells_on_cluster(client, cells, resources, use_store)
 
 
-def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
-    """A client of the scheduler at that address, or of `workers` processes on this machine that share its cores."""
+def connect_to_dask_cluster(
+    exit_stack: ExitStack, worker_count: int, scheduler_address: str | None, core_count: int
+) -> Client:
+    """Connect to the scheduler at that address, or start `worker_count` processes on this machine that share its
+    cores."""
     try:
         import dask
         from dask.distributed import Client, LocalCluster
@@ -68,22 +81,25 @@ def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, co
         raise UsageError(
             f"A study on several workers needs Dask: {format_install_command('cluster')}."
         ) from None
-    if scheduler is not None:
+    if scheduler_address is not None:
         try:
-            return stack.enter_context(Client(scheduler, timeout=TIMEOUT, name="fedlab_nb"))
+            return exit_stack.enter_context(
+                Client(scheduler_address, timeout=TIMEOUT, name="fedlab_nb")
+            )
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__}); "
+                f"No Dask scheduler answers at {scheduler_address!r} ({type(error).__name__}); "
                 "start one with: dask scheduler, and give its address."
             ) from None
-    check_caller_is_inside_main_guard()
-    threads = str(max(1, cores // workers))
-    # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
-    stack.enter_context(
+    check_script_has_main_guard()
+    threads = str(max(1, core_count // worker_count))
+    # Dask tells glibc to return freed memory at once. Training allocates the same memory again and again, and would
+    # lose a third of its time by that.
+    exit_stack.enter_context(
         dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
     )
     cluster = LocalCluster(
-        n_workers=workers,
+        n_workers=worker_count,
         threads_per_worker=1,
         processes=True,
         env=dict.fromkeys(THREAD_VARIABLES, threads),
@@ -92,13 +108,15 @@ def connect_to_cluster(stack: ExitStack, workers: int, scheduler: str | None, co
         resources={"GPU": 1},
         silence_logs=logging.ERROR,
     )
-    stack.enter_context(cluster)
-    return stack.enter_context(Client(cluster))
+    exit_stack.enter_context(cluster)
+    return exit_stack.enter_context(Client(cluster))
 
 
-def check_caller_is_inside_main_guard() -> None:
-    """UsageError if this call comes from the top level of a script, outside `if __name__ == "__main__":`. Each new
-    process imports the script, and would make the very call again."""
+def check_script_has_main_guard() -> None:
+    """Raise UsageError if this call is made at the top level of a script, outside `if __name__ == "__main__":`.
+
+    Each new process imports the script, and would make the same call again.
+    """
     main = sys.modules.get("__main__")
     if getattr(main, "__file__", None) is None:  # a notebook, or python -c: nothing is imported
         return
@@ -119,35 +137,38 @@ def check_caller_is_inside_main_guard() -> None:
         )
 
 
-def is_inside_main_guard(source: str, line: int) -> bool:
-    """Whether a line of a script stands in an `if` that asks for `__name__`.
+def is_inside_main_guard(source_code: str, line_number: int) -> bool:
+    """True if a line of a script is inside an `if` whose condition reads `__name__`.
 
     >>> is_inside_main_guard("import os\\nif __name__ == '__main__':\\n    os.getpid()\\n", 3)
     True
     """
     try:
-        tree = ast.parse(source)
-    except SyntaxError:  # not what is running
+        tree = ast.parse(source_code)
+    except SyntaxError:  # the file has changed since it was started
         return True
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or line):
+        if not isinstance(node, ast.If):
+            continue
+        end_line = node.end_lineno or line_number
+        if node.lineno <= line_number <= end_line:
             names = [part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)]
             if "__name__" in names:
                 return True
     return False
 
 
-def check_workers(client: Any, resources: Mapping[str, int] | None) -> None:
-    """UsageError unless there are workers, of this very version, and with a GPU where one is needed."""
+def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -> None:
+    """Raise UsageError unless there are workers of this same version, and with a GPU if one is needed."""
     try:
         client.wait_for_workers(1, timeout=TIMEOUT)
     except TimeoutError:
         raise UsageError(
             "The Dask scheduler has no worker; start some with: dask worker ADDRESS."
         ) from None
-    version_here = make_version_key()
+    version_here = join_versions_of_package_code_and_torch()
     try:
-        versions = client.run(make_version_key)
+        versions = client.run(join_versions_of_package_code_and_torch)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
             f"A worker cannot run fedlab_nb ({format_error(error)}); install the same version there."
@@ -166,18 +187,18 @@ def check_workers(client: Any, resources: Mapping[str, int] | None) -> None:
             )
 
 
-def send_data(client: Any, cells: Sequence[Cell]) -> None:
-    """Give every worker, also one that starts later, the study's data sets that are in this process's memory alone."""
+def send_datasets_to_workers(client: Client, cells: Sequence[Cell]) -> None:
+    """Give every worker the study's data sets that exist only in this process's memory; later workers get them, too."""
     from dask.distributed import WorkerPlugin
 
     datasets = {}
     for name in sorted({cell.plan.settings.dataset for cell in cells}):
-        dataset = find_in_memory(name)
+        dataset = find_dataset_in_memory(name)
         if dataset is not None:
             datasets[name] = dataset
 
     class Data(WorkerPlugin):
-        def setup(self, worker: Any) -> None:
+        def setup(self, worker: Worker) -> None:
             for name, dataset in datasets.items():
                 add_dataset(name, dataset)
 
@@ -185,42 +206,46 @@ def send_data(client: Any, cells: Sequence[Cell]) -> None:
         client.register_plugin(Data(), name="fedlab_nb data")
 
 
-def submit_cells(
-    client: Any, cells: Sequence[Cell], resources: Mapping[str, int] | None, cache: bool
+def run_cells_on_cluster(
+    client: Client, cells: Sequence[Cell], resources: Mapping[str, int] | None, use_store: bool
 ) -> Iterator[CellResult]:
-    """Give all cells to the workers; yields each when it is finished. What is in this machine's store comes first."""
+    """Run all cells on the workers; yields each when it is finished, after those in this machine's store."""
     from dask.distributed import as_completed
 
-    store = Store("runs") if cache else None
-    waiting: dict[Any, Cell] = {}  # by the future of its result
+    store = Store("runs") if use_store else None
+    waiting: dict[Future, Cell] = {}  # by the future of its result
     options = {"pure": False, "resources": resources, "retries": 0}
     try:
-        trainings: dict[str, Any] = {}  # futures, by the clients' key
+        trainings: dict[str, Future] = {}  # futures, by the clients' key
         for cell in cells:
-            outcome = load_stored_outcome(cell.plan) if cache else None
+            outcome = load_stored_outcome(cell.plan) if use_store else None
             if outcome is not None:
-                yield cell, outcome, ""
+                yield CellResult(cell, outcome, "")
                 continue
-            key = cell.plan.make_clients_key()
+            key = cell.plan.hash_settings_of_local_training()
             if cell.plan.method.trains_locally and key not in trainings:
-                trainings[key] = client.submit(train_clients_of_plan, cell.plan, cache, **options)
-            future = client.submit(run_cell, cell.plan, trainings.get(key), cache, **options)
+                trainings[key] = client.submit(
+                    load_or_train_clients, cell.plan, use_store, **options
+                )
+            future = client.submit(
+                run_plan_on_worker, cell.plan, trainings.get(key), use_store, **options
+            )
             waiting[future] = cell
         for future in as_completed(list(waiting)):
             cell = waiting.pop(future)
-            entry, error = read_result(future)
+            entry, error = get_result_or_error_of_cell(future)
             if entry is None:
-                yield cell, None, error
+                yield CellResult(cell, None, error)
                 continue
-            if store is not None and not store.has(cell.plan.make_run_key()):
-                store.put(cell.plan.make_run_key(), *entry)
-            yield cell, restore_outcome(cell.plan, entry), error
+            if store is not None and not store.has(cell.plan.hash_settings_of_run()):
+                store.store_entry_if_possible(cell.plan.hash_settings_of_run(), *entry)
+            yield CellResult(cell, restore_outcome(cell.plan, entry), error)
     finally:
         client.cancel(list(waiting))
 
 
-def read_result(future: Any) -> CellEnd:
-    """What `run_cell` gave; an error if the worker was killed again and again, or could not be reached."""
+def get_result_or_error_of_cell(future: Future) -> CellEnd:
+    """The result of `run_plan_on_worker`; an error if the worker was killed repeatedly or cannot be reached."""
     try:
         return future.result()
     except Exception as failure:
@@ -228,38 +253,41 @@ def read_result(future: Any) -> CellEnd:
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
-def make_version_key() -> str:
-    """What must be the same everywhere: package, code and torch."""
-    return ", ".join([*read_package_versions().values(), digest_core_code()])
+def join_versions_of_package_code_and_torch() -> str:
+    """The versions of package, code and torch, which must be the same on all machines."""
+    return ", ".join([*read_package_versions().values(), hash_core_code()])
 
 
-def train_clients_of_plan(plan: Plan, cache: bool) -> dict[str, Any]:
-    """{key: entry} of the trained clients of `plan`; nothing if their training fails, since its own run will tell."""
+def load_or_train_clients(plan: Plan, use_store: bool) -> TrainedEntries:
+    """{key: entry} of the trained clients of `plan`.
+
+    It is empty if their training fails; the run that needs them then reports the error.
+    """
     clients = TrainedClients()
-    store = Store("clients") if cache else None
-    key = plan.make_clients_key()
+    store = Store("clients") if use_store else None
+    key = plan.hash_settings_of_local_training()
     if clients.get(key, store) is None:
-        run = Run(plan, clients, cache)
+        run = Run(plan, clients, use_store)
         with (
             suppress(FedlabError),
             configure_torch(plan.settings.device, run.federation.dataset.input_shape),
         ):
-            run.prepare()
-            for _ in run.record_progress(run.ctx.local_training()):
+            run.prepare_context()
+            for _ in run.iterate_and_time_phases(run.ctx.local_training()):
                 pass
     entry = clients.get(key, store)
     return {} if entry is None else {key: entry}
 
 
-def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> CellEnd:
-    """Carry out a run on a worker, from clients that another task has `trained`."""
+def run_plan_on_worker(plan: Plan, trained: TrainedEntries | None, use_store: bool) -> CellEnd:
+    """Run a plan on a worker, with the clients that another task has `trained`."""
     try:
         clients = TrainedClients()
-        key = plan.make_clients_key()
+        key = plan.hash_settings_of_local_training()
         if trained and key in trained:
-            clients.put(key, dict(trained[key]), None)
+            clients.add_entry(key, trained[key], None)
         outcome = None
-        for event in run_plan(plan, clients, cache):
+        for event in iterate_events_of_plan(plan, clients, use_store):
             outcome = event.outcome
         entry = outcome.to_entry()  # type: ignore[union-attr]  # the last event has it
         return CellEnd(entry, "")

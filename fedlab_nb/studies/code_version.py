@@ -1,8 +1,8 @@
-"""Which code a result depends on: a digest of source files, so that a stored result is found again until one of these
-is changed. Comments, docstrings and layout do not count.
+"""Digests of the code that a result depends on. A stored result is found again until that code changes; comments,
+docstrings and layout do not count.
 
-Trained clients depend on the core: data, models, training, the link, and what methods share. A run depends beside it on
-the files of its method, and of the methods that these import.
+Trained clients depend on the core: data, models, training, the link, and the context of methods. A run also depends on
+the files of its method, and on those of the methods that these import.
 """
 
 import functools
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import CodeType
-from typing import Any
+
+HashByName = dict[str, str]
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = __name__.partition(".")[0] + "."
@@ -39,76 +40,78 @@ def read_torch_version() -> str:
 
 
 @functools.cache
-def digest_core_code(root: Path = ROOT) -> str:
+def hash_core_code(root: Path = ROOT) -> str:
     """Digest of the source files that trained clients depend on."""
-    return compute_digest(root, [*CORE, *follow_imports(["context"], root)])
+    return hash_source_files(root, [*CORE, *list_method_paths_with_imports(["context"], root)])
 
 
 @functools.cache
-def digest_method_code(method: type, root: Path = ROOT) -> str:
-    """Digest of the source files that a run of `method` depends on beside its clients.
+def hash_method_code(method_class: type, root: Path = ROOT) -> str:
+    """Digest of the source files that a run of `method_class` depends on, besides those of its clients.
 
-    A class from outside the package may call anything in `methods`, so it depends on all of that.
+    A class from outside the package may call anything in `methods`, so it depends on all files there.
     """
-    is_from_package = method.__module__.startswith(PACKAGE)
-    names = find_method_files(method) if is_from_package else None
-    return compute_digest(root, [*follow_imports(names, root), *EVALUATION])
+    names: list[str] | None = None  # all
+    if method_class.__module__.startswith(PACKAGE):
+        names = find_method_files(method_class)
+    paths = list_method_paths_with_imports(names, root)
+    return hash_source_files(root, [*paths, *EVALUATION])
 
 
-def find_method_files(method: type) -> list[str]:
-    """The files or folders of `methods`, without their ending, in which a class and its bases are
-    defined."""
+def find_method_files(method_class: type) -> list[str]:
+    """Find the files or folders of `methods` in which a class and its bases are defined, without ".py"."""
     names = []
-    for base in method.__mro__:
+    for base in method_class.__mro__:
         if base.__module__.startswith(PACKAGE + "methods."):
             names.append(base.__module__.split(".")[2])
     return names
 
 
-def follow_imports(names: Sequence[str] | None, root: Path) -> list[str]:
-    """The files and folders of `methods` with these names (None: all of them), and all that they
-    import from there, directly or not."""
-    places = {}
+def list_method_paths_with_imports(module_names: Sequence[str] | None, root: Path) -> list[str]:
+    """List the files and folders of `methods` with these names (None: all), and everything there that they import,
+    directly or indirectly."""
+    path_by_name = {}
     for path in (root / "methods").iterdir():
         is_source = path.is_dir() or path.suffix == ".py"
         if is_source and path.stem != "__init__":
-            places[path.stem] = path.relative_to(root).as_posix()
-    waiting = list(places if names is None else names)
-    found: dict[str, str] = {}
+            path_by_name[path.stem] = path.relative_to(root).as_posix()
+    waiting = list(path_by_name if module_names is None else module_names)
+    paths: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name not in places or name in found:
+        if name not in path_by_name or name in paths:
             continue
-        found[name] = places[name]
-        for source in list_sources(root, places[name]):
+        paths[name] = path_by_name[name]
+        for source in list_python_files(root, path_by_name[name]):
             waiting += NEIGHBOUR.findall(source.read_text("utf-8"))
-    return list(found.values())
+    return list(paths.values())
 
 
-def list_sources(root: Path, place: str) -> list[Path]:
-    """The Python files of a folder `place` under `root`, or the one file that it names."""
-    path = root / place
+def list_python_files(root: Path, relative_path: str) -> list[Path]:
+    """List the Python files in the folder `relative_path` under `root`; if it is a file, only that file."""
+    path = root / relative_path
     return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
-def compute_digest(root: Path, places: Iterable[str]) -> str:
+def hash_source_files(root: Path, relative_paths: Iterable[str]) -> str:
     """The first 16 digits of the SHA-256 of all sources in these folders and files."""
     total = hashlib.sha256()
-    for place in sorted(places):
-        for path in list_sources(root, place):
+    for relative_path in sorted(relative_paths):
+        for path in list_python_files(root, relative_path):
             content = path.read_bytes()
+            if path.suffix == ".py":
+                content = extract_code_without_docstrings(content)
             total.update(path.relative_to(root).as_posix().encode())
-            total.update(extract_code_bytes(content) if path.suffix == ".py" else content)
+            total.update(content)
     return total.hexdigest()[:16]
 
 
-def digest_foreign_functions(functions: Mapping[str, Any]) -> dict[str, str]:
-    """{"foreign": digest} of those functions that a person wrote, so that an edited one counts as
-    another one; {} if all of them are the package's.
+def hash_user_functions(functions: Mapping[str, object]) -> HashByName:
+    """{"foreign": digest} of the functions that are not the package's own; {} if there are none.
 
-    functions: by name; values that are no functions are passed over
+    functions: by name; values that are not functions are ignored
 
-    What such functions call in turn is not looked at.
+    A function that has been edited gets another digest. Functions that it calls in turn are not included.
     """
     foreign = {}
     for name, function in functions.items():
@@ -121,15 +124,14 @@ def digest_foreign_functions(functions: Mapping[str, Any]) -> dict[str, str]:
         is_written_by_dataclass = name.startswith("__")
         if not is_written_by_dataclass:
             total.update(name.encode())
-            total.update(extract_code_bytes(foreign[name].__code__))
+            total.update(extract_code_without_docstrings(foreign[name].__code__))
     return {"foreign": total.hexdigest()[:16]}
 
 
-def extract_code_bytes(code: bytes | CodeType) -> bytes:
-    """Instructions, names and constants of a source or of compiled code, those of the functions
-    within it included.
+def extract_code_without_docstrings(code: bytes | CodeType) -> bytes:
+    """Extract instructions, names and constants from source or compiled code, including the functions within it.
 
-    Docstrings, comments and line numbers are no part of it.
+    Docstrings, comments and line numbers are left out.
     """
     if isinstance(code, bytes):
         # optimize=2: without docstrings
@@ -140,12 +142,12 @@ def extract_code_bytes(code: bytes | CodeType) -> bytes:
         if isinstance(constant, CodeType):
             functions.append(constant)
         elif isinstance(constant, frozenset):
-            # A set's own order changes from one process to the next.
+            # Sorted, since the order of a set changes from one process to the next.
             constants.append(repr(sorted(map(repr, constant))))
         else:
             constants.append(repr(constant))
     names = repr((code.co_names, code.co_varnames, constants)).encode()
     content = code.co_code + names
     for function in functions:
-        content += extract_code_bytes(function)
+        content += extract_code_without_docstrings(function)
     return content

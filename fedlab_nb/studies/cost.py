@@ -2,42 +2,54 @@
 
 The bytes are what each method says of itself (`Method.bytes_sent`).
 
-The seconds are those of the stored results: the same method on the same data, with the stored number of clients and α
-that are nearest. The machine that made them was another one, so one training step is measured here, and with it the
-time that the clients' local training takes. A method's own part, stored beside that of the local training, is told
-slower or faster in the same proportion. Where networks, data or numbers of rounds are others than the stored ones, it
-goes with them. All this is rough: within a factor of three. What has no stored results takes a time that is not known.
+The seconds are those of the stored results: of the same method on the same data, with the nearest stored number of
+clients and α. Another machine made them, so one training step is measured here, which gives the time of the clients'
+local training. The stored time of a method's own part is then scaled in the same proportion, and also by the sizes of
+the networks and the data and by the numbers of rounds, if they differ from the stored ones. All this is right within a
+factor of three. The time of a method without stored results is not known.
 """
 
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import log, prod
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch.nn import functional as F
 
-from ..errors import FedlabError, check_names
-from ..methods.traffic import FLOAT, Sizes, Traffic, count_triangle_entries
-from ..models import build, model_state, parameter_count
+from ..errors import FedlabError, check_name_list
+from ..methods.traffic import (
+    FLOAT,
+    FederationSizes,
+    NetworkSizes,
+    TrafficBytes,
+    count_upper_triangle_entries,
+)
+from ..models import build, count_parameters, model_state
+from ..models.network import Architecture
 from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    choose_smallest_stack,
+    choose_minimum_stack_size,
     configure_torch,
     count_cores,
     find_fastest_backend,
 )
 from ..training.optim import make_optimizer
 from ..training.stack import Stack
-from ..training.stacked import cross_entropy_gradient
-from .experiment import are_clients_stored, is_stored
+from ..training.stacked import compute_weighted_cross_entropy_gradient
+from ..value_types import SettingValue
+from .experiment import are_clients_stored, is_run_stored
 from .settings import Plan, Settings, make_plans
-from .stored_results import DIGITS, StoredTable, list_stored_sets, load
+from .stored_results import DIGITS, StoredTable, list_datasets_with_stored_results, load
+from .stored_rows import StoredRow
+
+# The arguments of a call of `fl.job`: names of methods, and settings by name.
+MethodsAndSettings = tuple[str | Sequence[str], Mapping[str, SettingValue]]
 
 BATCH = 32  # samples of a measured step
 MOST_STEPS = 30  # that are measured
@@ -70,62 +82,79 @@ CLIENT_SECONDS = 0.004  # to build, send and test one client's network, however 
 
 @dataclass(frozen=True)
 class Cost:
-    """seconds: on this machine while it has nothing else to do, None where nobody knows yet
-    bytes: up and down, all clients and runs;   exact: whether the bytes are those that the ledger will have"""
+    """What runs will cost.
+
+    seconds: on this machine while it has nothing else to do, None if nobody knows yet
+    bytes: up and down, all clients and runs
+    exact: whether the bytes are those that the ledger will have
+    bytes_per_seed: up and down, all clients and methods, with one seed
+    seeds: how many there are
+    has_upload: whether clients send anything
+    """
 
     seconds: float | None
     bytes: float
     exact: bool
+    bytes_per_seed: float
+    seeds: int
+    has_upload: bool
 
 
-def estimate_cost(*calls: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
+def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
     """What several calls of `fl.job` will cost; None while their arguments are wrong.
 
-    calls: of each its methods and its settings
+    calls: the methods and the settings of each call; `seeds` of the result is the largest of theirs
 
     Stored runs take no time, nor do clients that are stored or trained for an earlier run.
     """
     runs: list[Plan] = []
     total = 0.0
+    per_seed = 0.0
+    most_seeds = 1
     is_exact = True
+    has_upload = False
     try:
         for methods, settings in calls:
             values = dict(settings)
             values.pop("cache", None)
             seeds = int(values.pop("seeds", 1))
-            for plan in make_plans(Settings.make(**values), check_names("methods", methods)):
+            most_seeds = max(most_seeds, seeds)
+            for plan in make_plans(Settings.make(**values), check_name_list("methods", methods)):
                 traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
+                per_seed += traffic.bytes
+                has_upload = has_upload or bool(plan.method.info.sends)
                 is_exact = is_exact and traffic.is_exact
                 for i in range(seeds):
                     seed = plan.settings.seed + i
                     runs.append(replace(plan, settings=replace(plan.settings, seed=seed)))
     except FedlabError:
         return None
-    return Cost(estimate_seconds(runs), total, is_exact)
+    seconds = estimate_seconds_of_runs(runs)
+    return Cost(seconds, total, is_exact, per_seed, most_seeds, has_upload)
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def estimate_traffic(plan: Plan) -> Traffic:
-    """What travels in a run: exact if the method says so, and all clients are alike and send what they should."""
-    traffic = plan.method.bytes_sent(collect_sizes(plan))
+def estimate_traffic(plan: Plan) -> TrafficBytes:
+    """The bytes of a run. They are exact if the method says so, and if all clients are alike and honest."""
+    traffic = plan.method.bytes_sent(estimate_traffic_sizes(plan))
     settings = plan.settings
     is_usual = settings.poison == "none" and not settings.absent
     if is_usual and len(set(plan.architectures)) == 1:
         return traffic
-    return traffic.about
+    return traffic.as_estimate
 
 
-def collect_sizes(plan: Plan) -> Sizes:
-    """What a plan knows of the sizes that bytes depend on."""
+def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
+    """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe()
     clients = len(settings.members)
     networks = [
-        measure_network_sizes(architecture) for architecture in plan.architectures[:clients]
+        compute_network_sizes(architecture) for architecture in plan.architectures[:clients]
     ]
-    up = sum(network["state_bytes"] for network in networks)
-    return Sizes(
+    up = sum(network.state_bytes for network in networks)
+    return FederationSizes(
         clients=clients,
         samples=settings.share * about.n_train,
         public_samples=about.n_public,
@@ -134,13 +163,13 @@ def collect_sizes(plan: Plan) -> Sizes:
         numbers=prod(about.input_shape),
         models_up=up,
         models_down=up if settings.init == "same" else 0,
-        **networks[0],
+        **asdict(networks[0]),
     )
 
 
 @functools.lru_cache(maxsize=256)
-def measure_network_sizes(architecture: tuple) -> dict[str, int]:
-    """The sizes of one network, by the names of `Sizes`."""
+def compute_network_sizes(architecture: Architecture) -> NetworkSizes:
+    """The sizes of one network, which is built for the purpose."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width)
     state = model_state(model)
@@ -149,31 +178,31 @@ def measure_network_sizes(architecture: tuple) -> dict[str, int]:
     outputs = 0
     for name, weight in coded.items():
         has_bias = name.replace("weight", "bias") in state
-        inputs += count_triangle_entries(prod(weight.shape[1:]) + has_bias)
-        outputs += count_triangle_entries(len(weight))
-    return {
-        "state_bytes": FLOAT * sum(tensor.numel() for tensor in state.values()),
-        "parameter_bytes": FLOAT * parameter_count(model),
-        "coded_numbers": sum(tensor.numel() for tensor in coded.values()),
-        "coded_tensors": len(coded),
-        "features": model.classifier.in_features,
-        "input_triangles": inputs,
-        "output_triangles": outputs,
-    }
+        inputs += count_upper_triangle_entries(prod(weight.shape[1:]) + has_bias)
+        outputs += count_upper_triangle_entries(len(weight))
+    return NetworkSizes(
+        state_bytes=FLOAT * sum(tensor.numel() for tensor in state.values()),
+        parameter_bytes=FLOAT * count_parameters(model),
+        coded_numbers=sum(tensor.numel() for tensor in coded.values()),
+        coded_tensors=len(coded),
+        features=model.classifier.in_features,
+        input_triangles=inputs,
+        output_triangles=outputs,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ seconds
-def estimate_seconds(plans: Iterable[Plan]) -> float | None:
-    """What these runs will take; None if a method among them has no stored results.
+def estimate_seconds_of_runs(plans: Iterable[Plan]) -> float | None:
+    """Seconds that these runs will take; None if a method among them has no stored results.
 
     Stored runs take no time, nor do clients that are stored or trained for an earlier run.
     """
     total = 0.0
     trained = set[str]()  # keys of the clients that a run before has trained
     for plan in plans:
-        if is_stored(plan):
+        if is_run_stored(plan):
             continue
-        seconds = estimate_method_seconds(plan)
+        seconds = estimate_server_seconds(plan)
         if seconds is None:
             return None
         total += max(seconds, LEAST_SECONDS)
@@ -181,136 +210,163 @@ def estimate_seconds(plans: Iterable[Plan]) -> float | None:
             total += CLIENT_SECONDS * len(plan.settings.members)
         if not plan.method.trains_locally:
             continue
-        key = plan.make_clients_key()
+        key = plan.hash_settings_of_local_training()
         if key not in trained and not are_clients_stored(plan):
             trained.add(key)
-            total += estimate_training_seconds(plan)
+            total += estimate_local_training_seconds(plan)
     return total
 
 
-def estimate_method_seconds(plan: Plan) -> float | None:
-    """What a method takes here beside the clients' local training; None if it has no stored results."""
-    table = load(plan.settings.dataset if plan.settings.dataset in list_stored_sets() else DIGITS)
-    stored = find_nearest_row(table, plan)
+def estimate_server_seconds(plan: Plan) -> float | None:
+    """Seconds that a method takes here besides the clients' local training; None if not known."""
+    table = load(
+        plan.settings.dataset
+        if plan.settings.dataset in list_datasets_with_stored_results()
+        else DIGITS
+    )
+    stored = find_stored_row_with_nearest_clients_and_alpha(table, plan)
     if stored is None:
         return None
     device = plan.settings.device
-    usual = make_plan_of_row(
-        table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"]
+    usual = make_plan_of_stored_row(
+        table.dataset, plan.method_name, stored["at"]["alpha"], stored["at"]["clients"]
     )
     usual = replace(usual, settings=replace(usual.settings, device=device))
     if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
-        slower = estimate_training_seconds(usual) / fmean(stored["seconds_local"])
+        slower = estimate_local_training_seconds(usual) / fmean(stored["seconds_local"])
     else:
-        slower = compare_speed(table, device)
+        slower = compute_slowdown_relative_to_stored_runs(table, device)
     seconds = median(stored["seconds_method"]) * slower
     if plan.method.trains_locally:  # the server works on single networks
-        seconds *= measure_step_seconds(plan) / measure_step_seconds(usual)
+        seconds *= compute_mean_step_seconds(plan) / compute_mean_step_seconds(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
-        seconds *= estimate_training_seconds(plan, passes=1) / estimate_training_seconds(
-            usual, passes=1
-        )
+        seconds *= estimate_local_training_seconds(
+            plan, passes_over_local_data=1
+        ) / estimate_local_training_seconds(usual, passes_over_local_data=1)
+        seconds *= compute_participation(plan) / compute_participation(usual)
     else:  # it makes nothing of the clients' networks
-        seconds *= count_samples(plan) / count_samples(usual)
+        seconds *= count_training_samples(plan) / count_training_samples(usual)
     if not plan.method.trains_locally:
-        seconds *= count_passes(plan, plan.recipe.epochs) / count_passes(plan, usual.recipe.epochs)
+        seconds *= count_passes_over_local_data(
+            plan, plan.recipe.epochs
+        ) / count_passes_over_local_data(plan, usual.recipe.epochs)
     for knob in REPETITIONS:
-        before = getattr(usual.method, knob, 0)
-        now = getattr(plan.method, knob, 0)
-        if before and now:
-            seconds *= now / before
+        usual_value = getattr(usual.method, knob, 0)
+        planned_value = getattr(plan.method, knob, 0)
+        if usual_value and planned_value:
+            seconds *= planned_value / usual_value
     return seconds
 
 
-def count_passes(plan: Plan, epochs: int) -> float:
-    """How often a client would train on its own data if the recipe had so many epochs; 1 where it trains nothing."""
+def count_passes_over_local_data(plan: Plan, epochs: int) -> float:
+    """How often a client would train on its own data with so many epochs; 1 if it trains nothing."""
     members = len(plan.settings.members)
-    sizes = [count_samples(plan) / members] * members
+    sizes = [count_training_samples(plan) / members] * members
     recipe = replace(plan.recipe, epochs=epochs)
     return plan.method.local_passes(recipe, sizes) or 1.0
 
 
-def find_nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
+def compute_participation(plan: Plan) -> float:
+    """The share of the clients that train in a round, 0-1."""
+    members = len(plan.settings.members)
+    per_round = getattr(plan.method, "per_round", 0) or members
+    return min(per_round, members) / members
+
+
+def find_stored_row_with_nearest_clients_and_alpha(
+    table: StoredTable, plan: Plan
+) -> StoredRow | None:
     """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
     members = len(plan.settings.members)
 
-    def distance(place: tuple[str, float, int]) -> float:
-        _, alpha, clients = place
+    def distance(key: tuple[str, float, int]) -> float:
+        _, alpha, clients = key
         clients_apart = abs(log(clients / members))
         return clients_apart + 0.1 * abs(log(alpha / plan.settings.alpha))
 
-    places = [place for place in table.rows if place[0] == plan.name]
-    return table.rows[min(places, key=distance)] if places else None
+    keys = [key for key in table.rows if key[0] == plan.method_name]
+    return table.rows[min(keys, key=distance)] if keys else None
 
 
 @functools.lru_cache(maxsize=256)
-def make_plan_of_row(dataset: str, method: str, alpha: float, clients: int) -> Plan:
+def make_plan_of_stored_row(dataset: str, method: str, alpha: float, clients: int) -> Plan:
     """The plan of a stored row."""
     settings = Settings.make(dataset=dataset, alpha=alpha, clients=clients, device="cpu")
     return make_plans(settings, [method])[0]
 
 
 @functools.lru_cache(maxsize=8)
-def compare_speed(table: StoredTable, device: str) -> float:
-    """How much longer something takes here than on the machine that made the stored results: the time of the clients'
-    local training here by the one there."""
+def compute_slowdown_relative_to_stored_runs(table: StoredTable, device: str) -> float:
+    """How many times longer work takes here than on the machine that made the stored results.
+
+    It is the time of the clients' local training here, divided by the time there.
+    """
     alpha = next(alpha for method, alpha, _ in table.rows if method == "fedavg")
     clients = table.find_nearest_clients(STACK)
     stored = table.rows["fedavg", alpha, clients]
-    plan = make_plan_of_row(table.dataset, "fedavg", alpha, clients)
-    seconds_here = estimate_training_seconds(
+    plan = make_plan_of_stored_row(table.dataset, "fedavg", alpha, clients)
+    seconds_here = estimate_local_training_seconds(
         replace(plan, settings=replace(plan.settings, device=device))
     )
     return seconds_here / fmean(stored["seconds_local"])
 
 
-def measure_step_seconds(plan: Plan) -> float:
-    """What a training step of one client's network takes, the mean over clients."""
+def compute_mean_step_seconds(plan: Plan) -> float:
+    """Seconds of a training step of one client's network, the mean over clients."""
     device = plan.settings.device
-    return fmean(measure_step(architecture, device).seconds for architecture in plan.architectures)
+    return fmean(
+        measure_step_seconds_once(architecture, device).seconds
+        for architecture in plan.architectures
+    )
 
 
-def count_samples(plan: Plan) -> float:
+def count_training_samples(plan: Plan) -> float:
     """How many samples all clients train on."""
     settings = plan.settings
-    return settings.share * settings.describe().n_train * (1 - plan.holdout)
+    return settings.share * settings.describe().n_train * (1 - plan.held_out_share)
 
 
-def estimate_training_seconds(plan: Plan, passes: float | None = None) -> float:
-    """What all clients take for so many passes over their own samples, by default those of the recipe."""
+def estimate_local_training_seconds(
+    plan: Plan, passes_over_local_data: float | None = None
+) -> float:
+    """Seconds that all clients take for `passes_over_local_data` over their own samples, by
+    default the recipe's."""
     settings = plan.settings
     about = settings.describe()
-    samples = count_samples(plan)
+    samples = count_training_samples(plan)
     members = len(settings.members)
-    steps = [measure_step(architecture, settings.device) for architecture in plan.architectures]
+    steps = [
+        measure_step_seconds_once(architecture, settings.device)
+        for architecture in plan.architectures
+    ]
     # Of all clients; the last one of each is half full.
     batches = samples / plan.recipe.batch_size + members / 2
-    batch_seconds = measure_step_seconds(plan) * plan.recipe.batch_size / BATCH
-    if passes is None:
-        passes = plan.recipe.epochs
+    batch_seconds = compute_mean_step_seconds(plan) * plan.recipe.batch_size / BATCH
+    if passes_over_local_data is None:
+        passes_over_local_data = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):
         # A stack takes as many steps as its largest client, each a little longer with every client more.
         peak = 1.0  # samples of the largest client by those of the mean one
         if settings.partition == "dirichlet":
             peak += 0.8 / (1 + settings.alpha)
         stacks = max(1, members // steps[0].least_stack)
-        more = fmean((step.stacked - step.seconds) / step.seconds for step in steps)
-        per_client = max(0.0, more / (STACK - 1))  # of a step's time; none on a card
+        relative_extra = fmean((step.stacked - step.seconds) / step.seconds for step in steps)
+        per_client = max(0.0, relative_extra / (STACK - 1))  # of a step's time; none on a card
         longest = (peak * batches / members + 0.5) * (1 + stacks) / 2
         batches = longest * max(0.0, 1 - per_client) + batches * per_client
         batches /= min(count_cores(), stacks)
     elif prod(about.input_shape) > SMALL_INPUT:
         batches /= min(count_cores(), members)  # each client on a core of its own
-    return OVERHEAD * passes * batches * batch_seconds
+    return OVERHEAD * passes_over_local_data * batches * batch_seconds
 
 
-class Step(NamedTuple):
+class StepSeconds(NamedTuple):
     """What training steps take.
 
     seconds: of one step of a network
     stacked: of one step that STACK clients take as one stack, 0 if they do not
-    least_stack: clients of a stack, at least, where there are several stacks
+    least_stack: clients of a stack, at least, if there are several stacks
     """
 
     seconds: float
@@ -319,7 +375,7 @@ class Step(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def measure_step(architecture: tuple, device: str) -> Step:
+def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSeconds:
     """A training step of a network, and of a stack of such, measured once a session."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
@@ -334,32 +390,36 @@ def measure_step(architecture: tuple, device: str) -> Step:
     def train_together() -> None:
         logits = stack.forward(x).flatten(0, 1)
         weights = torch.full((STACK * BATCH,), 1 / BATCH, device=device)
-        slope = cross_entropy_gradient(logits, y, weights)
+        slope = compute_weighted_cross_entropy_gradient(logits, y, weights)
         stack_optimizer.step(torch.autograd.grad((logits * slope).sum(), parameters))
 
     with configure_torch(device, shape):
-        seconds = measure_seconds(train_alone, device)
+        seconds = measure_fastest_seconds_per_call(train_alone, device)
         stacked = 0.0
         if find_fastest_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copy_model(model) for _ in range(STACK)])
-            parameters = list(stack.activate(STACK).values())
-            stack_optimizer = make_optimizer(stack.parameters.values(), Recipe(), rows=STACK)
-            stacked = measure_seconds(train_together, device)
-    least_stack = choose_smallest_stack(model) if device == "cpu" else STACK**9
-    return Step(seconds, stacked, least_stack)
+            parameters = list(stack.activate_first_models(STACK).values())
+            stack_optimizer = make_optimizer(
+                stack.parameters.values(), Recipe(), stacked_model_count=STACK
+            )
+            stacked = measure_fastest_seconds_per_call(train_together, device)
+    least_stack = choose_minimum_stack_size(model) if device == "cpu" else STACK**9
+    return StepSeconds(seconds, stacked, least_stack)
 
 
-def measure_seconds(step: Callable[[], None], device: str) -> float:
-    """Seconds of a step, as an idle machine takes them: those of the fastest quarter of a few after the first, which
-    may set up a card for seconds."""
-    taken: list[float] = []
+def measure_fastest_seconds_per_call(function_to_time: Callable[[], None], device: str) -> float:
+    """Seconds of a step on an idle machine: the fastest quarter of a few steps.
+
+    The first step is left out, because it may set up a card for seconds.
+    """
+    seconds: list[float] = []
     has_card = device != "cpu"
     # On a processor its own time, whatever else the machine does.
     clock = time.perf_counter if has_card else time.thread_time
-    while len(taken) < MOST_STEPS and (len(taken) < 3 or sum(taken[1:]) < MEASURING_SECONDS):
+    while len(seconds) < MOST_STEPS and (len(seconds) < 3 or sum(seconds[1:]) < MEASURING_SECONDS):
         start = clock()
-        step()
+        function_to_time()
         if has_card:
             torch.cuda.synchronize(device)
-        taken.append(clock() - start)
-    return sorted(taken[1:])[len(taken) // 4]
+        seconds.append(clock() - start)
+    return sorted(seconds[1:])[len(seconds) // 4]

@@ -4,6 +4,8 @@ A study that was stopped, by Ctrl-C or by force, goes on where it was: a finishe
 fails is a row with its reason, and the rest goes on.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import os
@@ -11,18 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from .. import __version__
-from ..errors import UsageError, check_whole_number, format_error, parse_number
+from ..errors import UsageError, check_whole_number, format_error, parse_if_number
 from ..files import check_replaceable, expand_path
+from ..value_types import SettingsByName, SettingValue
 from .code_version import read_torch_version
-from .experiment import Event, run_plans
+from .experiment import Event, iterate_events_of_plans
 from .grid import Cell, CellResult, Study
 from .outcome import QUALITY, Outcome
-from .results import COLUMNS, FILES, OTHER, Results
+from .results import COLUMNS, FILES, OTHER, Results, ResultsRow
+
+if TYPE_CHECKING:
+    from dask.distributed import Client
 
 MEASURED = (
     "accuracy",
@@ -47,9 +53,9 @@ def study(
     watch: Callable[[Event], None] = lambda event: None,
     workers: int = 1,
     scheduler: str | None = None,
-    client: Any = None,
+    client: Client | None = None,
     columns: Sequence[str] = (),
-    **settings: Any,
+    **settings: SettingValue,
 ) -> Results:
     """Run every cell of a grid, and return the `Results`.
 
@@ -68,9 +74,9 @@ def study(
     grid = make_study(methods, seeds, settings)
     cells = grid.cells()
     if out is not None:
-        check_results_folder(out, FILES, force=force)
-    workers = check_whole_number("workers", parse_number(workers), 1, 1024)
-    rows: dict[int, dict[str, Any]] = {}  # by the id of their cell
+        make_and_check_results_folder(out, FILES, force=force)
+    workers = check_whole_number("workers", parse_if_number(workers), 1, 1024)
+    rows: dict[int, ResultsRow] = {}  # by the id of their cell
 
     def make_results() -> Results:
         return Results([rows[id(cell)] for cell in cells if id(cell) in rows], grid.axes)
@@ -87,7 +93,7 @@ def study(
             scheduler=scheduler,
             client=client,
         ):
-            rows[id(cell)] = make_row(cell, outcome, error)
+            rows[id(cell)] = make_results_row_of_cell(cell, outcome, error)
             if out is not None and time.monotonic() - last_saved > SAVE_INTERVAL:
                 make_results().save(out, parquet=False, columns=columns, force=force)
                 last_saved = time.monotonic()
@@ -102,14 +108,14 @@ def sweep(
     methods: Sequence[str],
     alphas: Sequence[float] | None = None,
     clients: Sequence[int] | None = None,
-    **settings: Any,
+    **settings: SettingValue,
 ) -> Results:
     """Run every method at every (alpha, clients, seed). This is the short form of a study, with its other arguments.
 
     You may leave out `alphas` and `clients`. They are then as in a run, and data that name their own clients keep these
     clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell.
     """
-    axes: dict[str, Any] = {}
+    axes: SettingsByName = {}
     if alphas is not None:
         axes["alpha"] = list(alphas)
     if clients is not None:
@@ -120,9 +126,9 @@ def sweep(
 def make_study(
     methods: str | Sequence[str] | Study | Path,
     seeds: int | Sequence[int],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, SettingValue],
 ) -> Study:
-    """The study that `study` was called with."""
+    """The declared study that the arguments of `study` mean."""
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
@@ -143,45 +149,53 @@ def run_cells(
     together: bool = False,
     workers: int = 1,
     scheduler: str | None = None,
-    client: Any = None,
+    client: Client | None = None,
 ) -> Iterator[CellResult]:
-    """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then).
-    `together`: see `run_plans`; runs that are to be made again to the digit go without.
+    """Run all cells, one after the other in this process, or on workers; yields each result.
+
+    watch: is called with every event; never called if there are workers
+    together: see `iterate_events_of_plans`; leave it out if a run must give the same digits again
+    workers, scheduler, client: as in `study`
     """
     if workers > 1 or scheduler is not None or client is not None:
-        from .cluster import run_on_workers
+        from .cluster import run_cells_on_workers
 
-        results = run_on_workers(
-            cells, workers=workers, cache=cache, scheduler=scheduler, client=client
+        results = run_cells_on_workers(
+            cells, workers=workers, use_store=cache, scheduler=scheduler, client=client
         )
     else:
-        results = run_cells_here(cells, cache, watch, together)
+        results = run_cells_in_this_process(cells, cache, watch, together)
     if progress is None:
         progress = sys.stderr.isatty()
     yield from tqdm(results, total=len(cells), unit="cell", disable=not progress, leave=False)
 
 
-def run_cells_here(
-    cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None], together: bool
+def run_cells_in_this_process(
+    cells: Sequence[Cell],
+    use_store: bool,
+    watch: Callable[[Event], None],
+    should_train_together: bool,
 ) -> Iterator[CellResult]:
     """All cells in this process."""
     remaining = iter(cells)
-    for event in run_plans([cell.plan for cell in cells], cache, together):
+    for event in iterate_events_of_plans(
+        [cell.plan for cell in cells], use_store, should_train_together
+    ):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield next(remaining), event.outcome, format_error(event.error)
+            yield CellResult(next(remaining), event.outcome, format_error(event.error))
 
 
-def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
+def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) -> ResultsRow:
     """The tidy row of a cell: what came out, its axes, its whole setting, and what it was made with."""
     plan = cell.plan
     settings = {name: v for name, v in vars(plan.settings).items() if name != "overrides"}
     # COLUMNS come first, in their order.
-    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row: ResultsRow = dict.fromkeys(COLUMNS)
     for name in COLUMNS:
         if name in settings:
             row[name] = settings[name]
-    row["method"] = plan.name
+    row["method"] = plan.method_name
     if outcome is not None:
         for name in (*MEASURED, *QUALITY):
             row[name] = getattr(outcome, name)
@@ -192,7 +206,7 @@ def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
             row["accuracy_unseen"] = outcome.accuracy_unseen
     row |= settings
     row |= cell.values
-    row["model"] = plan.model
+    row["model"] = plan.client_model
     row["recipe"] = json.dumps(dataclasses.asdict(plan.recipe), sort_keys=True)
     options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
     row["options"] = json.dumps(options, sort_keys=True)
@@ -202,13 +216,15 @@ def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     return row
 
 
-def check_results_folder(
-    folder: str | Path, names: Sequence[str] = (), *, force: bool = False
+def make_and_check_results_folder(
+    folder: str | Path, file_names: Sequence[str] = (), *, force: bool = False
 ) -> None:
-    """UsageError if nothing can be written into `folder`, which is made, or if it has files of somebody else's with
-    these `names` (unless `force`)."""
+    """Make `folder`. UsageError if nothing can be written into it.
+
+    UsageError also if it has files of somebody else's with these `file_names`, unless `force`.
+    """
     folder = expand_path(folder)
-    check_replaceable([folder / name for name in names], force=force)
+    check_replaceable([folder / name for name in file_names], force=force)
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

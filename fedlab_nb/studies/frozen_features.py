@@ -14,24 +14,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from .. import data
 from ..data import Dataset, Description, Federation, tables
+from ..data.array_types import FeatureArray
 from ..data.arrays import scale_samples
-from ..data.dataset import hash_parts
+from ..data.dataset import hash_to_content_id
 from ..data.schema import InputSchema
-from ..models import lite0, parameter_count
+from ..models import count_parameters, lite0
+from ..value_types import SettingValue
 from .store import Store
+
+FeaturesByPart = dict[str, FeatureArray]  # {x_train, x_test, x_public: features}
 
 PARTS = ("x_train", "x_test", "x_public")
 
 
-def compute_features(dataset: Dataset) -> dict[str, np.ndarray]:
+def load_or_compute_features_by_part(dataset: Dataset) -> FeaturesByPart:
     """What the body makes of the images, float32 `[N, 112]`, by part; computed once, then from the store."""
     store = Store("features")
-    key = hash_parts(dataset.digest, "lite0")
+    key = hash_to_content_id(dataset.digest, "lite0")
     stored = store.get(key)
     if stored is not None:
         _, features = stored
@@ -42,24 +45,24 @@ def compute_features(dataset: Dataset) -> dict[str, np.ndarray]:
             images = getattr(dataset, part)
             if images is not None:
                 features[part] = body(images).numpy()
-        store.put(key, {}, features)
+        store.store_entry_if_possible(key, {}, features)
     return {part: features[part] for part in PARTS if getattr(dataset, part) is not None}
 
 
-def make_body_schema(dataset: Dataset) -> InputSchema:
+def make_schema_of_frozen_features(dataset: Dataset) -> InputSchema:
     """How the body's numbers of a new image are standardised: by those of the training images of `dataset`."""
-    _, schema, _ = scale_samples(compute_features(dataset))
+    _, schema, _ = scale_samples(load_or_compute_features_by_part(dataset))
     return schema
 
 
-def replace_images(dataset: Dataset) -> Dataset:
+def replace_images_by_features(dataset: Dataset) -> Dataset:
     """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised. Its schema stays
     that of the images."""
-    key = hash_parts(dataset.digest, "lite0")
-    standardised, _, _ = scale_samples(compute_features(dataset))
+    key = hash_to_content_id(dataset.digest, "lite0")
+    standardised, _, _ = scale_samples(load_or_compute_features_by_part(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
-    weights = parameter_count(lite0.load_lite0())
-    up, down = tables.count_sums_bytes(lite0.FEATURES)
+    weights = count_parameters(lite0.load_lite0())
+    up, down = tables.count_bytes_to_standardise_columns(lite0.FEATURES)
     note = (
         f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; its {weights} weights "
         f"({2 * weights} bytes in 16 bits) are in this package, so that they are not sent. These numbers are "
@@ -69,20 +72,21 @@ def replace_images(dataset: Dataset) -> Dataset:
     return replace(dataset, **changes, digest=key, note=f"{dataset.note} {note}".strip())
 
 
-def make_federation(
-    dataset: str, public: str | float, has_body: bool, **options: Any
+def make_federation_with_public_data(
+    dataset: str, public: str | float, reads_features: bool, **options: SettingValue
 ) -> Federation:
     """The data set with its `public` samples, divided by `federate`.
 
-    has_body: whether networks read what the frozen body makes of the images;   options: those of `federate`
+    reads_features: whether networks read what the frozen body makes of the images
+    options: those of `federate`
     """
     federation = data.federate(data.add_public_part(data.load(dataset), public), **options)
-    if not has_body:
+    if not reads_features:
         return federation
-    return replace(federation, dataset=replace_images(federation.dataset))
+    return replace(federation, dataset=replace_images_by_features(federation.dataset))
 
 
-def describe_features(about: Description) -> Description:
+def describe_dataset_as_features(description: Description) -> Description:
     """The description of a data set whose images become features; nothing is loaded."""
-    digest = None if about.digest is None else hash_parts(about.digest, "lite0")
-    return replace(about, input_shape=(lite0.FEATURES,), digest=digest)
+    digest = None if description.digest is None else hash_to_content_id(description.digest, "lite0")
+    return replace(description, input_shape=(lite0.FEATURES,), digest=digest)

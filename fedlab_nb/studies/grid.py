@@ -24,13 +24,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from ..data import to_plain_settings
+from ..data import replace_objects_by_names_in_settings
 from ..declared import parse_toml
-from ..errors import UsageError, check_names, check_whole_number, choose, parse_number
+from ..errors import UsageError, check_name_list, check_whole_number, choose, parse_if_number
 from ..files import expand_path
 from ..methods import METHODS
+from ..value_types import SettingsByName, SettingValue
 from .outcome import Outcome
 from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, list_setting_names, make_plans
 
@@ -40,17 +41,22 @@ MOST_CELLS = 1_000_000
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study. `values`: what its axes are set to, by name; `plan`: the run itself."""
+    """One run of a study: the plan of the run, and the values of the study's axes by name."""
 
     plan: Plan
-    values: Mapping[str, Any]
+    values: Mapping[str, SettingValue]
 
     @property
     def seed(self) -> int:
         return self.plan.settings.seed
 
 
-CellResult = tuple[Cell, Outcome | None, str]  # a cell, and its outcome or why it failed
+class CellResult(NamedTuple):
+    """A cell that was run, with its outcome, or with a sentence that says why it failed."""
+
+    cell: Cell
+    outcome: Outcome | None
+    error: str
 
 
 @dataclass(frozen=True)
@@ -60,38 +66,44 @@ class Study:
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
-    shared: Mapping[str, tuple[Any, ...]]
-    own: Mapping[str, Mapping[str, tuple[Any, ...]]]
+    shared: Mapping[str, tuple[SettingValue, ...]]
+    own: Mapping[str, Mapping[str, tuple[SettingValue, ...]]]
 
     @classmethod
     def declare(
-        cls, methods: str | Sequence[str], *, seeds: int | Sequence[int] = 1, **settings: Any
+        cls,
+        methods: str | Sequence[str],
+        *,
+        seeds: int | Sequence[int] = 1,
+        **settings: SettingValue,
     ) -> Study:
         """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
         empty axis, and for a grid of more than a million cells."""
-        names = check_names("methods", methods)
+        names = check_name_list("methods", methods)
         if names == ["all"]:
             names = list(METHODS)
         if not names:
             raise UsageError("A study needs at least one method; fedlab-nb list names them.")
-        settings = to_plain_settings(settings)
+        settings = replace_objects_by_names_in_settings(settings)
         for name in names:
             choose("method", name, METHODS)
-        first_seed = check_whole_number("seed", parse_number(settings.pop("seed", 0)), 0)
+        first_seed = check_whole_number("seed", parse_if_number(settings.pop("seed", 0)), 0)
         fields = {}
         for name in names:
             fields[name] = {FEATURES, *(knob.name for knob in METHODS[name].fields())}
-        shared: dict[str, tuple[Any, ...]] = {}
-        fields_of_method: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
+        shared: dict[str, tuple[SettingValue, ...]] = {}
+        fields_of_method: dict[str, dict[str, tuple[SettingValue, ...]]] = {
+            name: {} for name in names
+        }
         for name, value in settings.items():
-            values = parse_axis(name, value)
+            values = parse_axis_value_list(name, value)
             method, dot, field = name.partition(".")
             if name in SHARED:
                 shared[name] = values
             elif dot and field in fields.get(method, ()):
                 fields_of_method[method][field] = values
             else:
-                for owner in find_owners(name, fields):
+                for owner in find_methods_with_knob(name, fields):
                     fields_of_method[owner][name] = values
         study = cls(tuple(names), parse_seeds(seeds, int(first_seed)), shared, fields_of_method)
         if len(study) > MOST_CELLS:
@@ -102,7 +114,7 @@ class Study:
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
-        """The study that a TOML file declares; UsageError where it cannot be read."""
+        """The study that a TOML file declares; UsageError if it cannot be read."""
         try:
             content = parse_toml(expand_path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -114,10 +126,9 @@ class Study:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
         if "methods" not in content:
             raise UsageError(
-                f"The study {path} names no methods; add a line such as "
-                'methods = ["fedavg", "fens"].'
+                f'The study {path} names no methods; add a line such as methods = ["fedavg", "fens"].'
             )
-        settings: dict[str, Any] = {}
+        settings: SettingsByName = {}
         for name, value in content.items():
             if not isinstance(value, Mapping):
                 settings[name] = value
@@ -127,7 +138,7 @@ class Study:
                 settings[f"{prefix}{field}"] = field_value
         return cls.declare(settings.pop("methods"), **settings)
 
-    def list_variants(self, method: str) -> list[dict[str, Any]]:
+    def list_knob_values_of_variants(self, method: str) -> list[SettingsByName]:
         """The method's own fields, at each point of their axes, by qualified name."""
         names = [f"{method}.{field}" for field in self.own[method]]
         points = itertools.product(*self.own[method].values())
@@ -158,52 +169,73 @@ class Study:
             base = Settings.make(**point)
             for seed in self.seeds:
                 for method in self.methods:
-                    for variant in self.list_variants(method):
+                    for variant in self.list_knob_values_of_variants(method):
                         cells.append(make_cell(base, seed, method, point, variant))
         return cells
 
 
 def make_cell(
-    base: Settings, seed: int, method: str, point: Mapping[str, Any], variant: Mapping[str, Any]
+    base_settings: Settings,
+    seed: int,
+    method: str,
+    shared_axis_values: Mapping[str, SettingValue],
+    method_axis_values: Mapping[str, SettingValue],
 ) -> Cell:
-    """One run. `point`: the values of the shared axes, which are in `base`; `variant`: those of the method's own."""
-    overrides = {**dict(base.overrides), **variant}
-    settings = dataclasses.replace(base, seed=seed, overrides=tuple(sorted(overrides.items())))
+    """One run of a study.
+
+    base_settings: in which the shared axes have their values
+    shared_axis_values, method_axis_values: the values of the shared axes, and of the method's own,
+        by name
+    """
+    overrides = {**dict(base_settings.overrides), **method_axis_values}
+    settings = dataclasses.replace(
+        base_settings, seed=seed, overrides=tuple(sorted(overrides.items()))
+    )
     (plan,) = make_plans(settings, [method])
-    return Cell(plan, {**point, **variant})
+    return Cell(plan, {**shared_axis_values, **method_axis_values})
 
 
-def find_owners(name: str, fields: Mapping[str, Iterable[str]]) -> list[str]:
-    """The methods that have a field of this name; UsageError where none has. `fields`: those of each method."""
-    owners = [method for method, own_fields in fields.items() if name in own_fields]
+def find_methods_with_knob(
+    knob_name: str, knobs_by_method: Mapping[str, Iterable[str]]
+) -> list[str]:
+    """The methods that have a field of this name; UsageError if none has. `knobs_by_method`:
+    those of each method."""
+    owners = [method for method, own_fields in knobs_by_method.items() if knob_name in own_fields]
     if not owners:
         shared_names = [*SHARED, "seed", "seeds"]
-        for method, own_fields in fields.items():
+        for method, own_fields in knobs_by_method.items():
             shared_names += [f"{method}.{field}" for field in own_fields]
-        choose("setting of a study", name, sorted(shared_names))
+        choose("setting of a study", knob_name, sorted(shared_names))
     return owners
 
 
-def parse_axis(name: str, value: Any) -> tuple[Any, ...]:
-    """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
-    given_values = value if isinstance(value, list | tuple | range) else (value,)
-    values = tuple(parse_number(v) if isinstance(v, str) else v for v in given_values)
+def parse_axis_value_list(
+    axis_name: str, value_or_values: SettingValue | Sequence[SettingValue]
+) -> tuple[SettingValue, ...]:
+    """The values of an axis, from a list of values or from a single one; UsageError for an empty list."""
+    given_values = (
+        value_or_values if isinstance(value_or_values, list | tuple | range) else (value_or_values,)
+    )
+    values = tuple(parse_if_number(v) if isinstance(v, str) else v for v in given_values)
     if not values:
         raise UsageError(
-            f"The axis {name} of the study is empty; give it at least one value, or leave it out."
+            f"The axis {axis_name} of the study is empty; give it at least one value, or leave it out."
         )
-    distinct = {json.dumps(value, default=str) for value in values}
+    distinct = {json.dumps(value_or_values, default=str) for value_or_values in values}
     if len(distinct) < len(values):
-        texts = ", ".join(str(value) for value in values)
-        raise UsageError(f"The axis {name} of the study has a value twice: {texts}; leave one out.")
+        texts = ", ".join(str(value_or_values) for value_or_values in values)
+        raise UsageError(
+            f"The axis {axis_name} of the study has a value twice: {texts}; leave one out."
+        )
     return values
 
 
-def parse_seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
-    """The seeds of a list, or so many, counted from `first`."""
+def parse_seeds(seeds: int | Sequence[int], first_seed: int) -> tuple[int, ...]:
+    """The seeds of a list; of a number, as many seeds, counted from `first_seed`."""
     if isinstance(seeds, list | tuple | range):
         return tuple(
-            check_whole_number("seed", parse_number(seed), 0) for seed in parse_axis("seeds", seeds)
+            check_whole_number("seed", parse_if_number(seed), 0)
+            for seed in parse_axis_value_list("seeds", seeds)
         )
-    count = check_whole_number("seeds", parse_number(seeds), 1, 1000)
-    return tuple(range(first, first + count))
+    count = check_whole_number("seeds", parse_if_number(seeds), 1, 1000)
+    return tuple(range(first_seed, first_seed + count))

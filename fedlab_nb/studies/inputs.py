@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..data import Dataset, load
 from ..data.folders import PICTURES
+from ..data.input_types import RawSamples
 from ..data.registry import HOMES
 from ..data.schema import InputSchema
 from ..errors import UsageError
 from ..files import expand_path
 from ..models import lite0
-from .frozen_features import make_body_schema
+from ..tensor_types import Samples
+from ..value_types import JsonObject, JsonValue
+from .frozen_features import make_schema_of_frozen_features
 from .settings import Plan
 
 
@@ -32,8 +33,8 @@ class Inputs:
     """What a saved model knows of its raw rows.
 
     class_names: in the order of the labels
-    schema: of raw rows, or None where the data set has none
-    body: of the numbers that the frozen network makes of images, or None where there is no such network
+    schema: of raw rows, or None if the data set has none
+    body: of the numbers that the frozen network makes of images, or None if there is no such network
     is_bundled: whether the data set is one of the package's, whose arrays are taken as `fl.load` gives them
     """
 
@@ -42,9 +43,13 @@ class Inputs:
     body: InputSchema | None = None
     is_bundled: bool = False
 
-    def encode(self, rows: Any) -> Tensor:
-        """float32 `[N, ...]`, what the model reads, of raw rows as `InputSchema.encode` takes them. UsageError where
-        rows cannot be read, or where the data set does not say how."""
+    def encode(self, rows: RawSamples) -> Samples:
+        """The samples that the model reads, float32 `[N, ...]`, from raw rows.
+
+        rows: as `InputSchema.encode` takes them
+
+        UsageError if rows cannot be read, or if the data set does not say how to read them.
+        """
         if self.schema is None:
             raise UsageError(
                 "This model's data set does not say how raw rows become what the model reads; give a tensor that is "
@@ -57,7 +62,7 @@ class Inputs:
             return x
         return torch.from_numpy(self.body.standardise(lite0.load_lite0()(x).numpy()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """As JSON has it. `from_json` gives an equal one."""
         return {
             "class_names": list(self.class_names),
@@ -67,23 +72,26 @@ class Inputs:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Inputs:
+    def from_json(cls, values: Mapping[str, JsonValue]) -> Inputs:
         """What `to_json` wrote. UsageError for a schema of a newer version."""
         return cls(
             class_names=tuple(values["class_names"]),
-            schema=read_schema(values["schema"]),
-            body=read_schema(values["body"]),
+            schema=parse_schema_if_given(values["schema"]),
+            body=parse_schema_if_given(values["body"]),
             is_bundled=bool(values["is_bundled"]),
         )
 
 
-def read_schema(values: Mapping[str, Any] | None) -> InputSchema | None:
-    """A schema from JSON; None where there is none."""
+def parse_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
+    """A schema from JSON; None if there is none."""
     return None if values is None else InputSchema.from_json(values)
 
 
-def find_picture_files(rows: Any) -> Any:
-    """`rows`; of a path with its home folder, of a folder the pictures in it, by name. UsageError where it has none."""
+def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
+    """The pictures in a folder, if `rows` is the path of one; any other path in full; else `rows`.
+
+    UsageError for a folder without pictures.
+    """
     if not isinstance(rows, str | PathLike):
         return rows
     path = expand_path(rows)
@@ -96,9 +104,12 @@ def find_picture_files(rows: Any) -> Any:
     return pictures
 
 
-def find_inputs(plan: Plan, dataset: Dataset | None = None) -> Inputs:
-    """The inputs of a run. `dataset`: the one that it was run on, where that is at hand; else it is loaded, and
-    UsageError is raised if its name belongs to other data by now."""
+def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
+    """The inputs of a run.
+
+    dataset: the data set that it was run on; None: it is loaded, and UsageError is raised if its
+        name belongs to other data by now
+    """
     settings = plan.settings
     if dataset is None:
         if plan.digest not in (None, settings.describe().digest):
@@ -109,7 +120,7 @@ def find_inputs(plan: Plan, dataset: Dataset | None = None) -> Inputs:
         dataset = load(settings.dataset)
     body = None
     if settings.reads_features:
-        body = make_body_schema(load(settings.dataset))
+        body = make_schema_of_frozen_features(load(settings.dataset))
     return Inputs(
         class_names=dataset.class_names,
         schema=dataset.schema,

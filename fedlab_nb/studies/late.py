@@ -1,38 +1,41 @@
-"""A client that comes late: what the result becomes with it, who has to send something again, and how many bytes.
+"""The cost of adding a client late: the result with it, the clients that must send again, and the bytes.
 
     late = fl.late("afl", "J", clients=10)
     late.alone, late.bytes, late.before.accuracy, late.after.accuracy
 
-Where every client uploads once, the server adds one upload more to a sum, or does its part again with the uploads that
-it has kept, and the result is the one of a run with everybody. It is so where the ledgers of the runs without that
-client and with it say the same of all others, at most one message in each phase. In all other methods everybody takes
-part once more: FENS trains its aggregator anew, FuseFL every block, and methods of many rounds go through them.
+If every client uploads only once, the late client is enough: the server adds its upload to a sum, or repeats the
+server's part with the uploads that it has kept, and the result is that of a run with all clients. A method is of this
+kind if all other clients have the same messages in the ledgers of the runs without and with the late client, and at
+most one in each phase. In all other methods every client takes part again: FENS trains its aggregator anew, FuseFL
+trains every block, and iterative methods repeat their rounds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from ..data import format_clients, parse_clients
+from ..comm.link import Direction
+from ..data import format_client_list, parse_client_indices
 from ..errors import UsageError
+from ..value_types import SettingValue
 from .experiment import run
 from .outcome import Outcome
 from .settings import Settings
 
-ONCE = ("initial model", "local models")  # phases that the others need not repeat
+ONCE = ("initial model", "local models")  # phases that the other clients need not repeat
 
 
 @dataclass(frozen=True)
 class Late:
-    """What it takes to add a client to a finished result.
+    """The cost of adding a client to a finished result.
 
     before: the result without the client
-    after: the result with everybody
-    alone: whether the late client is the only one that sends or receives something
-    bytes: what is sent then, up and down: its own bytes, or also those of everybody's phases, but the initial and the
-        local models of the others
+    after: the result with all clients
+    alone: whether only the late client has to send or receive something
+    bytes: what has to be sent, up and down: the late client's bytes, and, unless it is `alone`, those of all other
+        clients in all phases but ONCE
     """
 
     before: Outcome
@@ -41,39 +44,51 @@ class Late:
     bytes: int
 
 
-def late(method: str, client: int | str = 1, **settings: Any) -> Late:
-    """What it takes to add a client to a finished result of `method`.
+def late(method: str, client: int | str = 1, **settings: SettingValue) -> Late:
+    """Compute the cost of adding a client to a finished result of `method`.
 
-    client: a number, letter or name in a list, such as "3," or "D", or 1 for the last one
-    settings: of the run with everybody
+    client: a number, letter or name as in a list of clients, such as "3," or "D"; 1 is the last client
+    settings: those of the run with all clients
     """
     after = run(method, **settings)
-    everybody: Settings = after.settings
+    settings_with_all: Settings = after.settings
     names = after.federation().dataset.client_names
-    chosen = parse_clients("client", client, everybody.clients, names)
-    if len(chosen) != 1 or chosen[0] not in everybody.members:
+    chosen = parse_client_indices("client", client, settings_with_all.clients, names)
+    if len(chosen) != 1 or chosen[0] not in settings_with_all.members:
         raise UsageError(f"client is {client!r}, but must be one that takes part.")
     number = chosen[0]
-    absent = format_clients(sorted((*everybody.absent_clients, number)))
+    absent = format_client_list(sorted((*settings_with_all.absent_clients, number)))
     before = run(method, **{**settings, "absent": absent})
-    place = everybody.members.index(number)
-    messages = count_messages(after, place)
-    messages_before = count_messages(before, len(before.label_counts))
-    is_sent_once = all(times == 1 for *_, times in messages)
+    client_index = settings_with_all.members.index(number)
+    messages = count_messages_by_kind_without_client(after, client_index)
+    messages_before = count_messages_by_kind_without_client(before, len(before.label_counts))
+    is_sent_once = all(kind.messages == 1 for kind in messages)
     alone = messages == messages_before and is_sent_once
     total = 0
     for row in after.ledger.rows():
         is_repeated = not alone and row["phase"] not in ONCE
-        if row["client"] == place or is_repeated:
+        if row["client"] == client_index or is_repeated:
             total += int(row["bytes"])
     return Late(before, after, alone, total)
 
 
-def count_messages(outcome: Outcome, place: int) -> Counter:
-    """How many clients, other than that of `place` and the absent ones, have (direction, phase, bytes, messages)."""
-    messages: Counter = Counter()
+class MessageKind(NamedTuple):
+    """The messages of one client in one direction and phase: their total bytes and their number."""
+
+    direction: Direction
+    phase: str
+    bytes: int
+    messages: int
+
+
+def count_messages_by_kind_without_client(
+    outcome: Outcome, client_index: int
+) -> Counter[MessageKind]:
+    """Count the clients that have each kind of messages, without client `client_index` and the absent ones."""
+    messages: Counter[MessageKind] = Counter()
     for row in outcome.ledger.rows():
         takes_part = int(row["client"]) < len(outcome.label_counts)
-        if takes_part and row["client"] != place:
-            messages[row["direction"], row["phase"], row["bytes"], row["messages"]] += 1
+        if takes_part and row["client"] != client_index:
+            kind = MessageKind(row["direction"], row["phase"], row["bytes"], row["messages"])
+            messages[kind] += 1
     return messages

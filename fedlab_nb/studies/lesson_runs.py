@@ -8,12 +8,18 @@ for (settings, _), methods in alike(outs).items(): ...   # {method: {seed: accur
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import mean
-from typing import Any
 
-from ..methods import label_of
+from ..methods import choose_method_label
+from ..value_types import SettingValue
 from .experiment import compare
 from .outcome import Outcome
 from .results import Outcomes
+from .statistics import ValuesBySeed
+
+OutcomeBySeed = dict[int, Outcome]
+
+SharedConditions = Hashable  # what runs share that can be compared
+Variant = Hashable  # what they are compared by
 
 DATASET = "digits"
 CLIENTS = 10
@@ -24,16 +30,16 @@ MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations
 LOGITS = {"ensemble.rule": "logits"}
 
 
-def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) -> Outcomes:
+def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: SettingValue) -> Outcomes:
     """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say otherwise."""
     usual = {"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS}
     return compare(methods, alpha=alpha, **{**usual, **settings})
 
 
-title = label_of  # a method's name in words: 'fens' -> 'FENS'
+title = choose_method_label  # a method's name in words: 'fens' -> 'FENS'
 
 
-def by_seed(outcomes: Iterable[Outcome], method: str) -> dict[int, Outcome]:
+def by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
     """{seed: outcome} of one method; of several runs of a seed, the first."""
     chosen: dict[int, Outcome] = {}
     for outcome in outcomes:
@@ -42,7 +48,7 @@ def by_seed(outcomes: Iterable[Outcome], method: str) -> dict[int, Outcome]:
     return chosen
 
 
-def accuracies(outcomes: Iterable[Outcome], method: str) -> dict[int, float]:
+def accuracies(outcomes: Iterable[Outcome], method: str) -> ValuesBySeed:
     """{seed: test accuracy 0–1} of one method."""
     return {seed: outcome.accuracy for seed, outcome in by_seed(outcomes, method).items()}
 
@@ -54,19 +60,21 @@ def percent(outcomes: Iterable[Outcome], method: str) -> float:
 
 def alike(
     outcomes: Iterable[Outcome],
-    place: Callable[[Outcome], tuple[Hashable, Hashable] | None] | None = None,
+    place: Callable[[Outcome], tuple[SharedConditions, Variant] | None] | None = None,
     validation: bool = False,
-) -> dict[Any, dict[Any, dict[int, float]]]:
+) -> dict[SharedConditions, dict[Variant, ValuesBySeed]]:
     """Runs that can be compared: {what they share: {variant: {seed: accuracy}}}.
 
     place: gives an outcome's (what it shares with others, variant), or None to leave it out. By default
     `(outcome.conditions, outcome.method)`: methods beside each other, all that was set but their options being the same
     validation: accuracies on validation images, where settings are to be chosen; an outcome without any is left out
     """
-    groups: dict[Any, dict[Any, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[SharedConditions, dict[Variant, ValuesBySeed]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for outcome in outcomes:
         if place is None:
-            position: tuple[Hashable, Hashable] | None = (outcome.conditions, outcome.method)
+            position: tuple[SharedConditions, Variant] | None = (outcome.conditions, outcome.method)
         else:
             position = place(outcome)
         accuracy = outcome.accuracy_validation if validation else outcome.accuracy

@@ -1,4 +1,4 @@
-"""What one run of one method gives: numbers, curves, bytes, and enough arrays for every picture."""
+"""The outcome of one run of one method: numbers, curves, bytes, and the arrays that pictures need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -17,23 +17,25 @@ import torch
 from ..comm import Ledger
 from ..data import Federation
 from ..data.card import UNEQUAL
+from ..data.dataset import SampleShape
 from ..errors import UsageError
-from ..methods import Report
+from ..methods import GlobalModel, Report
 from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
+from ..value_types import JsonObject, SettingsByName
 from . import saved
-from .inputs import Inputs, find_inputs
+from .inputs import Inputs, make_inputs_of_plan
 from .settings import Plan, Settings
 from .store import StoredEntry
-from .text_tables import data_size
+from .text_tables import format_data_size
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Beside the accuracy, what says how good a model is.
+# Measures of a model's quality besides its accuracy.
 QUALITY = ("nll", "ece", "balanced_accuracy", "auc", "worst_client")
-# What a stored outcome has as JSON and as arrays.
+# The fields of a stored outcome, as JSON and as arrays.
 STORED_VALUES = (
     "accuracy",
     "accuracy_validation",
@@ -46,7 +48,7 @@ STORED_VALUES = (
     "skew",
 )
 STORED_ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
-# The flat record, in this order: settings that come first, then numbers, of which some are rounded.
+# The flat record begins with these settings and then these numbers, some of which are rounded.
 FIRST_SETTINGS = ("dataset", "alpha", "clients", "seed", "preset", "device")
 ROUNDED = (*QUALITY, "seconds_local", "seconds_method", "seconds_total")
 NUMBERS = (
@@ -59,7 +61,7 @@ NUMBERS = (
     "clients_cached",
     "skew",
 )
-# What each value of `Outcome.validation_on` means.
+# {value of `Outcome.validation_on`: its meaning}
 VALIDATION_SETS = {
     "held-out": "the clients' held-out samples",
     "public": "the public images, with their labels; some methods train on these images",
@@ -69,27 +71,29 @@ VALIDATION_SETS = {
 
 @dataclass(eq=False, repr=False)
 class Outcome(saved.Predictor):
-    """Result of one method on one federation.
+    """The result of one method on one federation.
 
-    plan: what was run. It has `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters)
-    accuracy: 0–1 on the global test set
-    accuracy_validation: 0–1 on images for choices, which are no test images
-    validation_on: which images these are: "held-out" parts of the clients, on which nobody trained; the "public" share
-    with its labels, on which some methods distil, and clients of DS-FL and FedKT train; or ""
-    calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1). They are None for scores
-    that are not probabilities; its `auc` (0–1) is there for these, too
-    per_class: accuracies `[C]`. per_client: accuracies `[M]`, on the client's own test samples where the data name
-    these (`Dataset.client_test`), else those of the classes weighted by its label mix. Of clients with models of their
-    own ("local"), a class has the mean over all models, and a client the accuracy of its own one
-    history: dicts with `phase`, `progress` (0–1 over the run), `accuracy` and `bytes` (sent so far, both ways)
-    seconds: wall time of each phase, also "live curve" and "evaluation", measured when the work was done. A stored run
-    (`cached`) and stored clients (`clients_cached`) keep these times
-    test_*: the same fixed test points for every method, 500 at most
-    parameters: numbers in the model that predicts
-    report: what the method keeps for pictures and lessons, of the type that it declares
-    unseen: 0–1 on the samples of each client that took no part, by its name or number
+    plan: the plan of the run, with `settings`, the clients' `recipe` and the method's hyper-parameters
+    accuracy: 0–1, on the global test set
+    accuracy_validation: 0–1, on validation images, which are not test images
+    validation_on: the source of the validation images: "held-out", the clients' held-out parts, on which no client
+        trained; "public", the public share with its labels, on which some methods distil and clients of DS-FL and
+        FedKT train; or "" for none
+    calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1), which are None for
+        scores that are not probabilities, and `auc` (0–1)
+    per_class: accuracies `[C]`. If each client has a model of its own ("local"), they are means over these models
+    per_client: accuracies `[M]`. They are measured on the client's own test samples if the data say which these are
+        (`Dataset.client_test`); otherwise they are the accuracies of the classes, weighted by the client's label mix.
+        A client with a model of its own has that model's accuracy
+    history: the points of the live curve
+    seconds: wall time of each phase, including "live curve" and "evaluation", measured when the work was done; stored
+        runs (`cached`) and stored clients (`clients_cached`) keep these times
+    test_*: the test points for pictures, 500 at most, the same for every method
+    parameters: the number of parameters of the model that predicts
+    report: data that the method keeps for pictures and lessons, of the type that it declares
+    unseen: accuracy (0–1) on the samples of each client that took no part, by the client's name or number
 
-    Printed, it is two lines: what was run with its accuracy, then bytes and seconds.
+    Printed, it is two lines: the run with its accuracy, then bytes and seconds.
     """
 
     plan: Plan
@@ -100,7 +104,7 @@ class Outcome(saved.Predictor):
     per_class: list[float | None]
     per_client: list[float]
     ledger: Ledger
-    history: list[dict[str, Any]]
+    history: list[CurvePoint]
     seconds: dict[str, float]
     parameters: int
     label_counts: np.ndarray
@@ -114,7 +118,7 @@ class Outcome(saved.Predictor):
     clients_cached: bool = False
     _model: Any = None
     _inputs: Inputs | None = None
-    _run_again: Callable[[], Outcome] | None = None  # computes what is not kept
+    _run_again: Callable[[], Outcome] | None = None  # computes the parts that are not stored
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -123,30 +127,31 @@ class Outcome(saved.Predictor):
             conditions.insert(0, f"alpha {settings.alpha:g}")
         stored = ", from the store" if self.cached else ""
         return (
-            f"{self.plan.label} on {settings.dataset} ({', '.join(conditions)}):"
+            f"{self.plan.method_label} on {settings.dataset} ({', '.join(conditions)}):"
             f" accuracy {100 * self.accuracy:.1f} %\n"
-            f"{data_size(self.bytes_up)} up, {data_size(self.bytes_down)} down,"
+            f"{format_data_size(self.bytes_up)} up, {format_data_size(self.bytes_down)} down,"
             f" {self.seconds_total:.2f} seconds{stored}"
         )
 
     # ------------------------------------------------------------------------------------------- what was run
-    method = property(attrgetter("plan.name"))
+    method = property(attrgetter("plan.method_name"))
     settings = property(attrgetter("plan.settings"))
     device = property(attrgetter("plan.settings.device"))  # type: ignore[assignment]
     recipe = property(attrgetter("plan.recipe"))
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> SettingsByName:
         """The values of the method's knobs."""
         return dataclasses.asdict(self.plan.method)
 
     @property
-    def conditions(self) -> tuple[Settings, Recipe]:
-        """Settings and recipe without the method, its options and the seed: equal in outcomes that can be compared."""
-        return dataclasses.replace(self.settings, seed=0, overrides=()), self.recipe
+    def conditions(self) -> Conditions:
+        """Settings and recipe without method, options and seed; outcomes can be compared if these are equal."""
+        settings = dataclasses.replace(self.settings, seed=0, overrides=())
+        return Conditions(settings, self.recipe)
 
     def federation(self) -> Federation:
-        """Make the very federation of this run again. UsageError if other data have its data set's name by now."""
+        """Make this run's federation again. UsageError if the name of its data set now belongs to other data."""
         if self.plan.digest not in (None, self.settings.describe().digest):
             raise UsageError(
                 f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
@@ -154,12 +159,12 @@ class Outcome(saved.Predictor):
             )
         return self.settings.federation()
 
-    def about(self) -> dict[str, Any]:
-        """What was run, in one plain dict: the method, each setting, the clients' recipe and the method's options."""
-        about: dict[str, Any] = {"method": self.method}
+    def about(self) -> JsonObject:
+        """The run as a plain dict: the method, all settings, the clients' recipe and the method's options."""
+        about: JsonObject = {"method": self.method}
         about |= dataclasses.asdict(self.settings)
         del about["overrides"]
-        about["model"] = self.plan.model
+        about["model"] = self.plan.client_model
         about["recipe"] = dataclasses.asdict(self.recipe)
         about["options"] = self.options
         return about
@@ -167,15 +172,15 @@ class Outcome(saved.Predictor):
     # ------------------------------------------------------------------------------------------- work, time and traffic
     @property
     def local_passes(self) -> float:
-        """How often a client trained on its own data, the mean over clients."""
+        """The number of passes that a client made over its own data, as the mean over clients."""
         mean_samples = self.label_counts.sum() / len(self.label_counts)
-        # Clients that took no part are counted, too: a plan's work is that of all of them.
+        # The plan expects the number of samples of all clients, including those that took no part.
         samples_of_all = mean_samples * self.settings.clients
-        return self.plan.local_passes(round(samples_of_all))
+        return self.plan.compute_mean_local_passes(round(samples_of_all))
 
     @property
     def seconds_local(self) -> float:
-        """Wall time of the local training that this result rests on."""
+        """Wall time of the local training from which this result was made."""
         return self.seconds.get("local training", 0.0)
 
     @property
@@ -185,8 +190,7 @@ class Outcome(saved.Predictor):
 
     @property
     def seconds_method(self) -> float:
-        """Wall time of the method's own part, evaluation included. Local training and the points of the live curve do
-        not count."""
+        """Wall time of the method's own part, including evaluation, but not local training or the live curve."""
         return self.seconds_total - self.seconds_local - self.seconds.get("live curve", 0.0)
 
     nll = property(attrgetter("calibration.nll"))
@@ -200,14 +204,19 @@ class Outcome(saved.Predictor):
 
     @property
     def has_unequal_classes(self) -> bool:
-        """Whether the balanced accuracy says more than the accuracy: the largest class has at least
-        `data.card.UNEQUAL` times the training samples of the smallest."""
+        """Whether the largest class has at least `data.card.UNEQUAL` times the training samples of the smallest.
+
+        The balanced accuracy then says more than the accuracy.
+        """
         counts = self.label_counts.sum(0)
         return counts.max() >= UNEQUAL * max(1, counts.min())
 
     def confusion(self) -> DataFrame:
-        """Count the test samples of each class (a row) that got each answer (a column); of local models the answers are
-        the best one's. The samples are those of `test_labels`: 500 at most, the same for every method."""
+        """Count the test samples of each class (row) for which each class (column) was predicted.
+
+        If each client has a model of its own, the predictions are those of the best one. The samples are those of
+        `test_labels`: 500 at most, the same for every method.
+        """
         import pandas
 
         names = list(self.inputs.class_names)
@@ -235,23 +244,25 @@ class Outcome(saved.Predictor):
     # ------------------------------------------------------------------------------------------- the model
     @property
     def inputs(self) -> Inputs:  # type: ignore[override]
-        """How raw rows become what the model reads, and what its classes are called. UsageError if other data have the
-        data set's name by now."""
+        """The preparation of raw rows for the model, and the names of its classes.
+
+        UsageError if the name of the data set now belongs to other data.
+        """
         if self._inputs is None:
-            self._inputs = find_inputs(self.plan)
+            self._inputs = make_inputs_of_plan(self.plan)
         return self._inputs
 
     @property
-    def model(self) -> Any:
-        """The global model. The store has none: a stored run is computed again from its stored clients, once."""
+    def model(self) -> GlobalModel:
+        """The global model. It is not stored; for a stored run it is computed, once, from the stored clients."""
         if self._model is None and self._run_again is not None:
             self._model = self._run_again().model
         return self._model
 
     def without_model(self, features: bool = True) -> Outcome:
-        """A copy that takes less memory: its model is computed again when somebody asks for it.
+        """A copy that takes less memory; its model is computed again when it is needed.
 
-        features: whether the copy has `test_features`; if not, they are computed again, too
+        features: whether the copy keeps `test_features`; if not, they are computed again as well
         """
         light = copy.copy(self)
         light._model = None
@@ -260,28 +271,30 @@ class Outcome(saved.Predictor):
         return light
 
     def __getattr__(self, name: str) -> Any:
-        # Only for attributes that are missing: `test_features`, once `without_model` has dropped them.
+        # Called only for missing attributes: for `test_features`, after `without_model` has dropped them.
         if name != "test_features" or self._run_again is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.test_features = self._run_again().test_features
         return self.test_features
 
     @property
-    def input_shape(self) -> tuple[int, ...]:
+    def input_shape(self) -> SampleShape:
         """The shape of a prepared sample: (C, H, W), (C, T) or (D,)."""
         return self.plan.architectures[0][1]
 
     def save(self, path: str | PathLike, *, force: bool = False) -> Path:
-        """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
-        .onnx: its scores for other programs. UsageError where a file that the package did not write is there already,
-        unless `force`."""
+        """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads.
+
+        A path that ends in .onnx exports the model's scores for other programs. UsageError if a file that the package
+        did not write is there already, unless `force`.
+        """
         return saved.save(self, path, force=force)
 
     # ------------------------------------------------------------------------------------------- as text and files
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The flat record that the command line prints."""
         settings = self.settings
-        record: dict[str, Any] = {"method": self.method}
+        record: JsonObject = {"method": self.method}
         for name in FIRST_SETTINGS:
             record[name] = getattr(settings, name)
         for name in NUMBERS:
@@ -292,8 +305,8 @@ class Outcome(saved.Predictor):
         for name in ("partition", "public", "transform"):
             record[name] = getattr(settings, name)
         record["local_passes"] = round(self.local_passes, 2)
-        record["model"] = self.plan.model
-        record["holdout"] = self.plan.holdout
+        record["model"] = self.plan.client_model
+        record["holdout"] = self.plan.held_out_share
         for name in ("absent", "moves"):
             if getattr(settings, name):
                 record[name] = getattr(settings, name)
@@ -304,11 +317,11 @@ class Outcome(saved.Predictor):
         return record
 
     def to_entry(self) -> StoredEntry:
-        """The entry for the store, from which `from_entry` makes the outcome again.
+        """Make the entry for the store, from which `from_entry` restores the outcome.
 
-        Nothing reads the value "about"; it is for a person who looks into the store.
+        The value "about" is never read; it is for people who look into the store.
         """
-        values: dict[str, Any] = {name: getattr(self, name) for name in STORED_VALUES}
+        values: JsonObject = {name: getattr(self, name) for name in STORED_VALUES}
         if self.unseen:
             values["unseen"] = self.unseen
         values["calibration"] = dataclasses.asdict(self.calibration)
@@ -323,15 +336,15 @@ class Outcome(saved.Predictor):
     @classmethod
     def from_entry(
         cls,
-        values: dict[str, Any],
+        values: JsonObject,
         arrays: dict[str, np.ndarray],
         plan: Plan,
         run_again: Callable[[], Outcome],
     ) -> Outcome:
-        """The outcome from which `to_entry` made these values and arrays.
+        """Restore the outcome from which `to_entry` made these values and arrays.
 
-        plan: that of the outcome, which is no part of an entry
-        run_again: computes the outcome once more, for what an entry does not keep
+        plan: the outcome's plan, which is not part of an entry
+        run_again: computes the outcome again, for the parts that an entry does not keep
         """
         report_arrays = {}
         for name, array in arrays.items():
@@ -352,6 +365,27 @@ class Outcome(saved.Predictor):
         )
 
 
+class CurvePoint(TypedDict):
+    """A point of the live curve.
+
+    progress: share of the run that is done, 0–1
+    accuracy: 0–1, on the test images
+    bytes: sent so far, up and down
+    """
+
+    phase: str
+    progress: float
+    accuracy: float
+    bytes: int
+
+
+class Conditions(NamedTuple):
+    """The settings, without seed and options, and the recipe; outcomes can be compared if these are equal."""
+
+    settings: Settings
+    recipe: Recipe
+
+
 class ValidationSamples(NamedTuple):
     """Samples for choosing settings, none of which is a test sample.
 
@@ -363,14 +397,14 @@ class ValidationSamples(NamedTuple):
     source: str
 
 
-def find_validation_samples(
+def get_validation_samples_if_any(
     ctx: Context, federation: Federation, holds_out: bool
 ) -> ValidationSamples | None:
     """The samples on which a run's validation accuracy is measured; None if there are none.
 
-    These are the clients' held-out parts, unless the run has trained on them, or else the public
-    share with its labels. A method that may learn from held-out samples (`holds_out`) is judged on
-    public ones whenever these have labels, so that all of its variants are judged on the same.
+    These are the clients' held-out parts or, if the run has trained on those, the public share with its
+    labels. A method that may learn from held-out samples (`holds_out`) is always judged on public ones
+    if these have labels, so that all of its variants are judged on the same samples.
     """
     public_labels = federation.dataset.y_public
     has_labelled_public = public_labels is not None and len(ctx.public) > 0

@@ -1,4 +1,4 @@
-"""What a study gives: tidy rows, one a cell, and what can be said of them; and the table of a comparison's outcomes.
+"""The results of a study: tidy rows, one for each cell, and their statistics; and the table of a comparison.
 
 results.summary()                         means over seeds with 95 % bands
 results.differences("fedavg")             every method against one, paired by seed
@@ -15,25 +15,30 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..errors import FedlabError, UsageError, choose
 from ..files import check_replaceable, expand_path, open_replacement, write_file
-from ..methods import METHODS, label_of
+from ..methods import METHODS, choose_method_label
+from ..studies.statistics import ValuesBySeed
+from ..value_types import SettingsByName, SettingValue
 from .outcome import QUALITY
 from .statistics import (
     Band,
-    band,
+    compute_band,
     compute_band_over_images,
     compute_mean_ranks,
-    correct_verdicts_by_holm,
     difference,
+    list_verdicts_with_holm_correction,
 )
-from .text_tables import FORMATS, Grid, Printable, data_size
+from .text_tables import FORMATS, Grid, Printable, TextsAndGrids, format_data_size
 
-# What every row begins with; then come the study's axes and the whole setting.
+if TYPE_CHECKING:
+    from ..plots.style import Picture
+
+# The first columns of every row; then come the study's axes and all settings.
 COLUMNS = (
     "method",
     "dataset",
@@ -46,21 +51,37 @@ COLUMNS = (
     "bytes_down",
     "seconds_total",
 )
-# Columns of a shown table that are said once, above it, where they are the same in all rows.
+# Columns that are written once, above a shown table, if they are the same in all rows.
 CONDITIONS = ("dataset", "partition", "alpha", "clients", "preset", "device")
 ALWAYS = ("method", "seed")
 FILES = ("results.csv", "results.json", "results.parquet")
-OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
+OTHER = "accuracy by "  # prefix of the columns of accuracies under another rule (`Report.others`)
 # {name of a method: {seed: value}}
-BySeed = dict[str, dict[int, float]]
-Point = tuple[Any, ...]  # where a cell stands: its values of the shared axes
-Naming = Callable[[Mapping[str, Any]], str]  # gives a row of results its name
+MethodValuesBySeed = dict[str, ValuesBySeed]
+Point = tuple[SettingValue, ...]  # a cell's values of the shared axes
+ResultsRow = dict[str, SettingValue]  # a cell's axes, settings and measures by column
+ValuesByPoint = dict[Point, MethodValuesBySeed]
+Naming = Callable[[ResultsRow], str]  # gives a row of results its name
+# Rows of the tables of a study. Each has the method, the point (the values of the shared axes), and:
+# the means over seeds with their bands
+SummaryRow = dict[str, SettingValue]
+# the difference from the reference, with its band and verdict
+DifferenceRow = dict[str, SettingValue]
+# the mean rank
+RankRow = dict[str, SettingValue]
+# the value that was chosen on validation images, with its test accuracy
+ChoiceRow = dict[str, SettingValue]
+# The name and the value of the method and of each axis but one.
+OtherAxisValues = tuple[tuple[str, SettingValue], ...]
+RowsBySettingAndAxisValue = dict[OtherAxisValues, dict[SettingValue, list[ResultsRow]]]
 
 
 class Results(Printable):
-    """Rows of a study; each row is a flat dict. `axes`: the names of what varies, without method and seed."""
+    """The rows of a study; each row is a flat dict. `axes`: the settings that vary, besides method and seed."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], axes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, rows: Iterable[Mapping[str, SettingValue]], axes: Sequence[str] = ()
+    ) -> None:
         self.rows = [dict(row) for row in rows]
         self.axes = tuple(axes)
 
@@ -71,11 +92,11 @@ class Results(Printable):
         return iter(self.rows)
 
     @property
-    def failed(self) -> list[dict[str, Any]]:
+    def failed(self) -> list[ResultsRow]:
         """The rows of cells that ended in an error, with its reason under `error`."""
         return [row for row in self.rows if row.get("error")]
 
-    def select(self, **values: Any) -> Results:
+    def select(self, **values: SettingValue) -> Results:
         """The rows whose columns have these values: `select(alpha=0.1, method="fens")`."""
         columns = sorted({name for row in self.rows for name in row})
         for name in values:
@@ -87,14 +108,14 @@ class Results(Printable):
         return Results(rows, self.axes)
 
     # ------------------------------------------------------------------------------------------------ in numbers
-    def points(self, value: str = "accuracy", naming: Naming | None = None) -> dict[Point, BySeed]:
-        """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out.
+    def points(self, value: str = "accuracy", naming: Naming | None = None) -> ValuesByPoint:
+        """`{values of the shared axes: {name of the row: {seed: value}}}`, without failed cells.
 
         value: the column
-        naming: gives a row's name, `name_row` unless it is given
+        naming: a function that names a row; by default `format_method_with_axis_values`
         """
-        naming = naming or self.name_row
-        points: dict[tuple[Any, ...], BySeed] = {}
+        naming = naming or self.format_method_with_axis_values
+        points: dict[Point, MethodValuesBySeed] = {}
         for row in self.rows:
             if row.get("error") or row.get(value) is None:
                 continue
@@ -103,21 +124,25 @@ class Results(Printable):
             methods.setdefault(naming(row), {})[int(row["seed"])] = float(row[value])
         return points
 
-    def iterate_points(self) -> Iterator[tuple[dict[str, Any], BySeed]]:
-        """What `points` gives, with the shared axes by name."""
+    def iterate_values_by_point(
+        self,
+    ) -> Iterator[tuple[SettingsByName, MethodValuesBySeed]]:
+        """Yield the items of `points()`, with the shared axes by name."""
         for position, methods in self.points().items():
             yield dict(zip(self.shared_axes, position, strict=True)), methods
 
     @property
     def shared_axes(self) -> tuple[str, ...]:
-        """The axes of all methods; those of one method have its name before a dot."""
+        """The axes that all methods share; an axis of a single method is called "METHOD.knob"."""
         return tuple(name for name in self.axes if "." not in name)
 
-    def name_row(self, row: Mapping[str, Any], title: str = "") -> str:
-        """The method, with the values of its own axes: `fens (rounds = 10)`. `title`: in the place of the registered
-        name, and of what gives it that title."""
+    def format_method_with_axis_values(self, row: ResultsRow, title: str = "") -> str:
+        """The method, with the values of its own axes: `fens (rounds = 10)`.
+
+        title: replaces the registered name; axes that the title mentions are then left out
+        """
         method = row["method"]
-        in_title: list[str] = []  # axes that the title speaks of
+        in_title: list[str] = []  # axes that the title mentions
         if title:
             for setting in METHODS[method].info.titles:
                 knob, _, _ = setting.partition("=")
@@ -128,24 +153,26 @@ class Results(Printable):
             if owner == method and knob and axis not in in_title:
                 values.append(f"{knob} = {row.get(axis)}")
         name = title or method
-        return f"{name} ({', '.join(values)})" if values else name
+        if not values:
+            return name
+        return f"{name} ({', '.join(values)})"
 
-    def label(self, row: Mapping[str, Any]) -> str:
-        """What tables and pictures call it: as `name_row`, or by the title that its settings give it."""
+    def label(self, row: ResultsRow) -> str:
+        """The name of a row in tables and pictures, with the title that its settings give it."""
         method = row["method"]
         options = json.loads(row.get("options") or "{}")
-        title = label_of(method, {**options, **row}, method)
-        return self.name_row(row, "" if title == method else title)
+        title = choose_method_label(method, {**options, **row}, method)
+        return self.format_method_with_axis_values(row, "" if title == method else title)
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[SummaryRow]:
         """Mean test accuracy with its 95 % band over seeds, mean bytes and QUALITY, of each method at each point."""
         columns = {"validation": self.points("accuracy_validation")}
         for name in ("bytes_up", "bytes_down", *QUALITY):
             columns[name] = self.points(name)
         rows = []
-        for axes, methods in self.iterate_points():
+        for axes, methods in self.iterate_values_by_point():
             for name, accuracies in methods.items():
-                test = band(accuracies)
+                test = compute_band(accuracies)
                 row = {
                     **axes,
                     "method": name,
@@ -159,17 +186,20 @@ class Results(Printable):
                 rows.append(row)
         return rows
 
-    def differences(self, reference: str, *, correct: bool = False) -> list[dict[str, Any]]:
-        """Every method minus `reference` at each point, paired by seed, with band and verdict; `correct`: verdicts that
-        hold for all rows together (`statistics.holm`)."""
+    def differences(self, reference: str, *, correct: bool = False) -> list[DifferenceRow]:
+        """Every method minus `reference` at each point, paired by seed, with band and verdict.
+
+        correct: whether the verdicts must hold for all rows together (Holm's correction)
+        """
         rows = []
         gaps = []
-        for axes, methods in self.iterate_points():
-            of_reference = methods[choose("method of this study", reference, methods)]
+        for axes, methods in self.iterate_values_by_point():
+            reference_accuracies = methods[choose("method of this study", reference, methods)]
             for name, accuracies in methods.items():
-                if name == reference or not set(accuracies) & set(of_reference):
+                common_seeds = set(accuracies) & set(reference_accuracies)
+                if name == reference or not common_seeds:
                     continue
-                gap = difference(accuracies, of_reference)
+                gap = difference(accuracies, reference_accuracies)
                 gaps.append(gap)
                 rows.append(
                     {
@@ -183,29 +213,32 @@ class Results(Printable):
                     }
                 )
         if correct:
-            for row, verdict in zip(rows, correct_verdicts_by_holm(gaps), strict=True):
+            for row, verdict in zip(rows, list_verdicts_with_holm_correction(gaps), strict=True):
                 row["verdict"] = verdict
         return rows
 
-    def ranks(self) -> list[dict[str, Any]]:
-        """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
+    def ranks(self) -> list[RankRow]:
+        """Mean rank of each method at each point, over the seeds that all methods have; 1 is best."""
         rows = []
-        for axes, methods in self.iterate_points():
+        for axes, methods in self.iterate_values_by_point():
             for name, rank in compute_mean_ranks(methods).items():
                 rows.append({**axes, "method": name, "rank": rank})
         return rows
 
-    def choose(self, axis: str) -> list[dict[str, Any]]:
-        """For each method and each point of the other axes: the value of `axis` that is best on validation images (mean
-        over seeds), and the test accuracy of that choice alone."""
+    def choose(self, axis: str) -> list[ChoiceRow]:
+        """For each method and each point of the other axes, choose the best value of `axis`.
+
+        The best value has the highest mean accuracy over seeds on validation images. Only the test
+        accuracy of that value is shown.
+        """
         choose("axis", axis, self.axes)
         chosen = []
-        for other_values, options in self._group_by_value(axis).items():
+        for other_values, options in self._group_rows_by_setting_and_axis_value(axis).items():
             validation = {}
             for value, rows in options.items():
                 validation[value] = fmean(row["accuracy_validation"] for row in rows)
             best = max(validation, key=lambda value: validation[value])
-            test = band([row["accuracy"] for row in options[best]])
+            test = compute_band([row["accuracy"] for row in options[best]])
             chosen.append(
                 {
                     **dict(other_values),
@@ -218,13 +251,13 @@ class Results(Printable):
             )
         return chosen
 
-    def _group_by_value(
-        self, axis: str
-    ) -> dict[tuple[tuple[str, Any], ...], dict[Any, list[dict[str, Any]]]]:
-        """`{(method and the other axes, as (name, value)): {value of axis: rows}}`; UsageError for a row without a
-        validation accuracy."""
+    def _group_rows_by_setting_and_axis_value(self, axis: str) -> RowsBySettingAndAxisValue:
+        """`{((name, value) of the method and of each other axis): {value of axis: rows}}`.
+
+        UsageError for a row without a validation accuracy.
+        """
         names = ["method", *(name for name in self.axes if name != axis)]
-        groups: dict[tuple[tuple[str, Any], ...], dict[Any, list[dict[str, Any]]]] = {}
+        groups: dict[OtherAxisValues, dict[SettingValue, list[ResultsRow]]] = {}
         for row in self.rows:
             if row.get("error") or row.get(axis) is None:
                 continue
@@ -237,41 +270,46 @@ class Results(Printable):
         return groups
 
     # ------------------------------------------------------------------------------------------------ as text
-    def table(self, form: str = "text") -> str:
+    def table(self, form: Literal["text", "markdown", "latex"] = "text") -> str:
         """Means with bands, methods down and points across, as aligned text, Markdown or LaTeX."""
-        return FORMATS[choose("form of a table", form, FORMATS)](self._make_cells())
+        return FORMATS[choose("form of a table", form, FORMATS)](self._make_table_cells())
 
-    def _make_cells(self) -> Grid:
-        """The table's rows, the first one its head."""
+    def _make_table_cells(self) -> Grid:
+        """The table's rows; the first one is its header."""
         points = self.points(naming=self.label)
         columns = {name for row in self.rows for name in row}
         for column in sorted(columns):
             if column.startswith(OTHER):
-                called = partial(self.name_row, title=column.removeprefix(OTHER))
-                for position, methods in self.points(column, called).items():
+                rule = column.removeprefix(OTHER)
+                naming = partial(self.format_method_with_axis_values, title=rule)
+                for position, methods in self.points(column, naming).items():
                     points[position] |= methods
-        head = ["method"]
-        for position in points:
+        header = ["method"]
+        names: dict[str, None] = {}  # used as an ordered set
+        for position, methods in points.items():
             values = zip(self.shared_axes, position, strict=True)
-            head.append(", ".join(f"{axis} = {value}" for axis, value in values) or "accuracy")
-        names = list(dict.fromkeys(name for methods in points.values() for name in methods))
-        cells = [head]
+            header.append(", ".join(f"{axis} = {value}" for axis, value in values) or "accuracy")
+            names |= dict.fromkeys(methods)
+        cells = [header]
         for name in names:
             row = [name]
             for methods in points.values():
-                row.append(format_accuracy(band(methods[name])) if name in methods else "")
+                if name in methods:
+                    row.append(format_accuracy_band(compute_band(methods[name])))
+                else:
+                    row.append("")
             cells.append(row)
         return cells
 
-    def parts(self) -> list[str | Grid]:
-        parts: list[str | Grid] = [self._make_cells() if len(self) else "No cells."]
+    def parts(self) -> TextsAndGrids:
+        parts: list[str | Grid] = [self._make_table_cells() if len(self) else "No cells."]
         if self.failed:
             parts.append(f"{len(self.failed)} of {len(self)} cells failed; see .failed.")
         return parts
 
-    def plot(self, against: str = "alpha", **options: Any) -> Any:
-        """A picture: against "alpha", "clients" or another axis, "bytes", "alpha x clients" or "differences"; see
-        `fedlab_nb.plots.study`."""
+    def plot(self, against: str = "alpha", **options: object) -> Picture:
+        """Draw the accuracies against "alpha", "clients" or another axis, or "bytes"; "alpha x clients" draws a map,
+        "differences" the differences. See `fedlab_nb.plots.study`."""
         import fedlab_nb
 
         return fedlab_nb.plot_study(self, against, **options)
@@ -285,8 +323,12 @@ class Results(Printable):
         columns: Sequence[str] = (),
         force: bool = False,
     ) -> Path:
-        """`results.csv` (`columns`, or all of them with COLUMNS first), `results.json` and, where pyarrow is installed,
-        `results.parquet`. UsageError where files of somebody else's with these names are there, unless `force`."""
+        """Write `results.csv`, `results.json` and, if pyarrow is installed, `results.parquet`.
+
+        columns: those of `results.csv`; by default all, COLUMNS first
+
+        UsageError if files with these names are there that the package did not write, unless `force`.
+        """
         from pandas import DataFrame
 
         path = expand_path(folder)
@@ -312,7 +354,7 @@ class Results(Printable):
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:
-        """The results that `save` wrote; UsageError where there are none."""
+        """The results that `save` wrote; UsageError if there are none."""
         path = expand_path(folder) / "results.json"
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))
@@ -322,7 +364,7 @@ class Results(Printable):
             raise UsageError(f"{path} has no results of a study: {error}.") from None
 
 
-def format_accuracy(accuracy: Band) -> str:
+def format_accuracy_band(accuracy: Band) -> str:
     """0.8342 ± 0.021 -> '83.4 ± 2.1'."""
     mean = f"{100 * accuracy.mean:.1f}"
     if math.isnan(accuracy.half_width):
@@ -331,12 +373,12 @@ def format_accuracy(accuracy: Band) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ of outcomes
-def format_share(share: float) -> str:
+def format_share_as_percent(share: float) -> str:
     """0.8342 -> '83.4 %'."""
     return f"{100 * share:.1f} %"
 
 
-def format_count(count: int) -> str:
+def format_count_with_thin_spaces(count: int) -> str:
     """12345 -> '12 345'."""
     return f"{count:,}".replace(",", " ")
 
@@ -344,22 +386,25 @@ def format_count(count: int) -> str:
 # Columns of a shown table: {name in a row: (head, how a value is written)}.
 ShownColumns = Mapping[str, tuple[str, Callable[[Any], str]]]
 NUMBERS: ShownColumns = {
-    "accuracy": ("accuracy", format_share),
-    "bytes_up": ("up", data_size),
-    "bytes_down": ("down", data_size),
-    "parameters": ("parameters", format_count),
+    "accuracy": ("accuracy", format_share_as_percent),
+    "bytes_up": ("up", format_data_size),
+    "bytes_down": ("down", format_data_size),
+    "parameters": ("parameters", format_count_with_thin_spaces),
     "seconds_total": ("seconds", "{:.2f}".format),
 }
-# Where classes have unequal sizes, this stands first.
-BALANCED: ShownColumns = {"balanced_accuracy": ("balanced accuracy", format_share)}
+# The first of the numbers if classes have unequal sizes.
+BALANCED: ShownColumns = {"balanced_accuracy": ("balanced accuracy", format_share_as_percent)}
 
 
 class Table(Printable, list):
-    """Rows, each a dict with the keys that the command line prints. It shows the commonest of them; `rows[0]` and
-    `pandas.DataFrame(rows)` have all.
+    """Rows, each a dict with the keys that the command line prints.
+
+    The shown table has only the most important of these keys; `rows[0]` and `pandas.DataFrame(rows)` have all.
     """
 
-    is_unequal: bool = False  # whether classes have unequal sizes: balanced accuracy stands first
+    is_unequal: bool = (
+        False  # whether classes have unequal sizes; balanced accuracy then comes first
+    )
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(index)
@@ -369,8 +414,8 @@ class Table(Printable, list):
         rows.is_unequal = self.is_unequal
         return rows
 
-    def parts(self) -> list[str | Grid]:
-        """What all rows share, in words; then the head and the lines."""
+    def parts(self) -> TextsAndGrids:
+        """The values that all rows share, as text; then the table's header and rows."""
         if not self:
             return ["No outcomes."]
         names = {name for row in self for name in row}
@@ -386,7 +431,7 @@ class Table(Printable, list):
         columns |= {name: column for name, column in numbers.items() if name in names}
         cells = [[head for head, _ in columns.values()]]
         for row in self:
-            title = label_of(row.get("method"), row.get("extras"), row.get("method"))
+            title = choose_method_label(row.get("method"), row.get("extras"), row.get("method"))
             titled = {**row, "method": title}
             line = []
             for name, (_, write) in columns.items():
@@ -406,7 +451,7 @@ class Outcomes(Printable, list):
         rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
         return rows
 
-    def parts(self) -> list[str | Grid]:
+    def parts(self) -> TextsAndGrids:
         return self.table().parts()
 
     def mean(self, method: str) -> float:
@@ -418,18 +463,24 @@ class Outcomes(Printable, list):
         return sum(values) / len(values)
 
     def difference(self, method: str, minus: str, *, images: bool = False) -> Band:
-        """Accuracy of `method` less that of `minus`, paired by seed. The test images are the same for every seed;
-        `images`: the band is for other test images as well (`statistics.compute_band_over_images`)."""
-        right: dict[str, dict[int, np.ndarray]] = {}  # by method and seed, 1.0 where it is right
+        """Accuracy of `method` minus that of `minus`, paired by seed.
+
+        The test images are the same for every seed.
+
+        images: whether the band covers other test images, too (`compute_band_over_images`)
+        """
+        scores: dict[
+            str, dict[int, np.ndarray]
+        ] = {}  # by method and seed, 1.0 for a correct answer
         for outcome in self:
-            is_right = outcome.test_predictions == outcome.test_labels
-            right.setdefault(outcome.method, {})[outcome.settings.seed] = is_right.astype(float)
-        of_method = right[choose("method of this comparison", method, right)]
-        of_minus = right[choose("method of this comparison", minus, right)]
-        seeds = sorted(set(of_method) & set(of_minus))
+            is_correct = outcome.test_predictions == outcome.test_labels
+            scores.setdefault(outcome.method, {})[outcome.settings.seed] = is_correct.astype(float)
+        method_scores = scores[choose("method of this comparison", method, scores)]
+        minus_scores = scores[choose("method of this comparison", minus, scores)]
+        seeds = sorted(set(method_scores) & set(minus_scores))
         if not seeds:
             raise UsageError(f"{method} and {minus} have no seed in common.")
-        gaps = np.array([of_method[seed] - of_minus[seed] for seed in seeds])
+        gaps = np.array([method_scores[seed] - minus_scores[seed] for seed in seeds])
         if images:
             return compute_band_over_images(gaps)
-        return band(gaps.mean(1).tolist())
+        return compute_band(gaps.mean(1).tolist())

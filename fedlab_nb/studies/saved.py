@@ -1,23 +1,23 @@
-"""A model as a file: what predicts, the settings that it comes from and how good it was. `Outcome.save` writes it.
+"""Saved models: the model itself, the settings that it comes from, and its result. `Outcome.save` writes such a file.
 
     out.save("model.safetensors")
     model = fl.load_model("model.safetensors")
-    model.predict("new_rows.csv")             # a DataFrame: label, and a probability a class
-    model.predict(x), model.about["alpha"]    # of prepared tensors the classes alone
+    model.predict("new_rows.csv")             # raw rows: a DataFrame of labels and probabilities
+    model.predict(x), model.about["alpha"]    # prepared tensors: only the classes
 
-The file is one of safetensors: tensors by their place in the model ("module.body.0.1.weight"), and a text in JSON that
-says what they are parts of. A class in it is a name in `known_classes()`, of what this process knows: nothing is
-imported or executed, and there is no pickle. Layers of a person's own are known once `add_model` knows their network.
-Tensors keep their type and the order of their axes in memory, so that the loaded model predicts the same to the last
-digit on the same machine and device. Only what predicts is kept: not the report, nor what clients sent beside it. A
-digest of text and tensors tells a damaged file.
+The file has the format of safetensors: tensors by their path in the model ("module.body.0.1.weight"), and a JSON text
+that describes the objects to which they belong. A class is stored as a name and looked up among the classes that this
+process knows (`find_loadable_classes_by_name`): nothing is imported or executed, and there is no pickle. A user's own
+layers can be loaded after `add_model` has added their network. Tensors keep their dtype and the order of their axes in
+memory, so that on the same machine and device the loaded model predicts the same to the last digit. Only the model is
+kept, not the report, nor anything else that clients have sent. A digest of text and tensors detects a damaged file.
 
-`out.save("model.onnx")` writes the other form, for programs that have no PyTorch. It needs the optional dependencies
-`onnx`. The graph has one input `x`, float32 `[samples, ...]`, prepared as the data set's own, and one output, the
-`scores` `[samples, C]` that the model's `logits` gives; their greatest is the class. How many samples it reads at once
-is free. PyTorch's exporter writes it (packages onnx and onnxscript, 11 MB), and its scores of a few random samples are
-compared with the model's. What the model was made from stands in the file's metadata, under "fedlab_nb", with
-what its inputs are made from ("inputs"). `load_model` reads safetensors alone.
+`out.save("model.onnx")` writes the other format, for programs without PyTorch. It needs the optional dependencies
+`onnx` (packages onnx and onnxscript, 11 MB). The graph has one input `x`, float32 `[samples, ...]`, prepared as the
+data set's own, and one output, the `scores` `[samples, C]` of the model's `logits`; the largest score is the class. The
+number of samples is free. PyTorch's exporter writes the graph, and its scores of a few random samples are compared with
+the model's. The file's metadata have, under "fedlab_nb", the origin of the model and the description of its inputs.
+`load_model` reads only safetensors.
 """
 
 from __future__ import annotations
@@ -27,36 +27,43 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from math import prod
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.array_types import FeatureArray
+from ..data.dataset import SampleShape
+from ..data.input_types import ArrayLike, RawSamples
 from ..errors import RunError, UsageError, format_error
 from ..files import check_replaceable, expand_path, open_replacement
 from ..installation import format_install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
-from ..methods.parts.frozen import Frozen
-from ..models import build, is_own_model, parse_architecture
+from ..methods.parts.frozen import FrozenFeatures
+from ..models import build, is_added_model, parse_architecture
+from ..models.network import Architecture
+from ..tensor_types import Samples
 from ..torch_switches import use_default_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
-from .inputs import Inputs, find_picture_files
+from ..value_types import JsonObject, JsonValue, WithBlock
+from .inputs import Inputs, replace_folder_by_its_pictures
 from .settings import Plan, resolve_device
 from .store import StoreWarning, read_package_versions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from torch.onnx import ONNXProgram
 
     from .outcome import Outcome
 
@@ -64,117 +71,148 @@ FORMAT = 1
 # The header's entries: "FORMAT JSON", and the digest.
 NAME = "fedlab_nb model"
 DIGEST = "sha256"
-LABEL = "label"  # the first column of answers
-OWN = "own."  # begins the names of layers that are a person's own
-# Samples that every model reads in one chunk (`training.evaluate`), so that the graph of an exported one has no chunks.
+LABEL = "label"  # the first column of a table of predictions
+OWN = "own."  # prefix of the names of a user's own layers
+# A part of a model: a number, a text, a tensor, a layer, another object, or a list of these.
+SavedValue = Any
+# Every model reads so many samples in one chunk (`training.evaluate`), so an exported graph is not split into chunks.
 MOST_EXPORTED_SAMPLES = 64
-# What every layer has, whatever it is.
+# The attributes that every layer has.
 MODULE_ATTRIBUTES = frozenset(vars(nn.Module()))
-# Where a layer has its tensors and its own layers.
+# The attributes in which a layer keeps its tensors and its sublayers.
 MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class Predictor:
-    """What has a global `model` on a `device`, and answers for samples."""
+    """Base of classes that have a global `model` on a `device` and predict with it."""
 
     model: Any
     device: str
     inputs: Inputs | None
 
     @property
-    def input_shape(self) -> tuple[int, ...]:
-        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+    def input_shape(self) -> SampleShape:
+        """The shape of a prepared sample: (C, H, W), (C, T) or (D,)."""
         raise NotImplementedError
 
-    def _prepare_samples(self, x: Any) -> Tensor:
-        """Prepared samples as the model reads them; flattened ones, and grey images without the axis of their channel,
-        get their shape back. UsageError for other shapes."""
-        if not isinstance(x, Tensor):
-            x = torch.as_tensor(np.asarray(x))
-        is_flat = x.ndim == 2 and x.shape[1] == prod(self.input_shape)
-        if is_flat or (1, *x.shape[1:]) == self.input_shape:
-            x = x.reshape(len(x), *self.input_shape)
-        if tuple(x.shape[1:]) != self.input_shape:
-            wanted = ", ".join(str(length) for length in self.input_shape)
+    def _reshape_prepared_samples(self, samples: ArrayLike) -> Samples:
+        """Bring prepared samples into the shape, dtype and device that the model reads.
+
+        They may be flattened, and grey images may lack the channel axis. UsageError for other shapes.
+        """
+        if not isinstance(samples, Tensor):
+            samples = torch.as_tensor(np.asarray(samples))
+        is_flat = samples.ndim == 2 and samples.shape[1] == prod(self.input_shape)
+        if is_flat or (1, *samples.shape[1:]) == self.input_shape:
+            samples = samples.reshape(len(samples), *self.input_shape)
+        if tuple(samples.shape[1:]) != self.input_shape:
+            shape_text = ", ".join(str(length) for length in self.input_shape)
             raise UsageError(
-                f"The samples have shape {tuple(x.shape)}, but this model reads [N, {wanted}]; prepare them as "
-                "fl.load(...).x_test is, or give raw rows."
+                f"The samples have shape {tuple(samples.shape)}, but this model reads [N, "
+                f"{shape_text}]; prepare them as fl.load(...).x_test is, or give raw rows."
             )
-        return x.to(self.device, torch.float32)
+        return samples.to(self.device, torch.float32)
+
+    @overload
+    def predict(self, rows: Tensor) -> np.ndarray: ...
+
+    @overload
+    def predict(self, rows: RawSamples) -> DataFrame | np.ndarray: ...
 
     @use_default_switches()
     @torch.no_grad()
-    def predict(self, rows: Any) -> Any:
-        """What `rows` are taken for.
+    def predict(self, rows: Tensor | RawSamples) -> DataFrame | np.ndarray:
+        """Predict the classes of `rows`.
 
         rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
-        in the numbers of the training arrays, or pictures (files, or a folder of some). Columns are found by name:
-        their order is free, surplus ones are left aside. Returns a DataFrame with a row for each: `label`, the class's
-        name, and a column for each class with its probability; where the method has no probabilities, its scores, in
-        columns called "NAME (score)".
-        A tensor is taken as prepared (`fl.load(...).x_test`); its classes come back as whole numbers `[N]`. So is an
-        array where the data set has no raw rows, as those of the package.
+        with the raw numbers, or pictures (files, or a folder of them). Columns are found by name: they may be in any
+        order, and additional ones are ignored. The result is a DataFrame with a line for each row: `label`, the name
+        of the class, and a column for each class with its probability; if the method has no probabilities, these
+        columns are its scores, called "NAME (score)".
+        A tensor is taken as prepared (`fl.load(...).x_test`); the result are its classes as whole numbers `[N]`. So is
+        an array if the data set has no raw rows, as those of the package.
 
         Raises UsageError, in one sentence, for a missing column, a cell that cannot be read, an unknown category, other
         shapes or ranges, and for a model that does not know how raw rows become its inputs.
         """
-        if isinstance(rows, Tensor) or (self._takes_prepared_arrays() and is_array(rows)):
-            return self.model.predict(self._prepare_samples(rows)).cpu().numpy()
+        if isinstance(rows, Tensor):
+            return self._predict_prepared_samples(rows)
+        if self._expects_only_prepared_arrays() and is_array_or_list_of_numbers(rows):
+            return self._predict_prepared_samples(rows)
         if self.inputs is None:
             raise UsageError(
-                "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
-                "reads; save it again, or give a tensor that is prepared as the data set's own."
+                "This model was saved by an older fedlab_nb, which did not save how raw rows "
+                "are prepared for it; save it again, or give a tensor that is prepared as the "
+                "data set's own."
             )
-        rows = find_picture_files(rows)
+        rows = replace_folder_by_its_pictures(rows)
         x = self.inputs.encode(rows).to(self.device)
-        return make_answer_table(self.model, x, self.inputs, rows)
+        return make_prediction_table(self.model, x, self.inputs, rows)
 
-    def _takes_prepared_arrays(self) -> bool:
-        """Whether an array can be nothing but samples that are prepared."""
+    def _predict_prepared_samples(self, samples: ArrayLike) -> np.ndarray:
+        """The classes of prepared samples, `[N]`."""
+        return self.model.predict(self._reshape_prepared_samples(samples)).cpu().numpy()
+
+    def _expects_only_prepared_arrays(self) -> bool:
+        """True if every array must be of prepared samples, because the model knows of no raw rows."""
         return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
     @use_default_switches()
     @torch.no_grad()
-    def features(self, x: Any) -> np.ndarray:
-        """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
-        return self.model.features(self._prepare_samples(x)).cpu().numpy()
+    def features(self, samples: ArrayLike) -> FeatureArray:
+        """The feature vectors `[N, D]` that the last linear layer reads (for ensembles: the concatenated logits)."""
+        return self.model.features(self._reshape_prepared_samples(samples)).cpu().numpy()
 
 
-def is_array(rows: Any) -> bool:
-    """Whether `rows` are numbers alone: an array, or lists of numbers."""
+def is_array_or_list_of_numbers(rows: object) -> bool:
+    """True if `rows` is an array of numbers, or lists of numbers."""
     if not isinstance(rows, np.ndarray | list | tuple):
         return False
     return np.asarray(rows).dtype.kind in "biuf"
 
 
-def make_answer_table(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
-    """The answers of `model` for prepared samples `x [N, ...]`, with the names of the classes."""
+def make_prediction_table(
+    model: GlobalModel, prepared_samples: Samples, inputs: Inputs, rows: RawSamples
+) -> DataFrame:
+    """Predict `prepared_samples [N, ...]`: a table with each sample's class and the probabilities or scores.
+
+    rows: the raw rows of the samples; the table gets their index, or the names of their files
+    """
     import pandas
 
-    scores = model.logits(x).double().cpu()
-    has_probabilities = bool(SCORES[model.score_kind])
-    values = scores.softmax(1) if has_probabilities else scores
-    ending = "" if has_probabilities else " (score)"
+    scores = model.logits(prepared_samples).double().cpu()
+    if SCORES[model.score_kind]:
+        values = scores.softmax(1)
+        ending = ""
+    else:
+        values = scores
+        ending = " (score)"
     columns = [f"{name}{ending}" for name in inputs.class_names]
-    answers = pandas.DataFrame(values.numpy(), columns=columns)
-    answers = answers.rename(columns={LABEL: f"{LABEL} (class)"})  # the first column is called so
-    answers.insert(0, LABEL, [inputs.class_names[c] for c in model.predict(x).tolist()])
+    table = pandas.DataFrame(values.numpy(), columns=columns)
+    table = table.rename(
+        columns={LABEL: f"{LABEL} (class)"}
+    )  # a class may have the first column's name
+    predictions = model.predict(prepared_samples).tolist()
+    table.insert(0, LABEL, [inputs.class_names[c] for c in predictions])
     if isinstance(rows, pandas.DataFrame):
-        answers.index = rows.index
-    elif is_list_of_files(rows):
-        answers.index = pandas.Index([str(row) for row in rows], name="file")
-    return answers
+        table.index = rows.index
+    elif is_list_of_paths(rows):
+        table.index = pandas.Index([str(row) for row in rows], name="file")
+    return table
 
 
-def is_list_of_files(rows: Any) -> bool:
-    """Whether `rows` are paths, and nothing else."""
+def is_list_of_paths(rows: object) -> bool:
+    """True if `rows` is a list of paths."""
     return isinstance(rows, list | tuple) and all(isinstance(row, str | PathLike) for row in rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel(Predictor):
-    """A model from a file. `about`: method, settings, recipe, options, what it was made with, and its result.
-    `inputs`: how raw rows become what it reads, and what its classes are called; None in a file of an older version."""
+    """A model from a file.
+
+    about: its method, settings, recipe, options, package versions and result
+    inputs: the preparation of raw rows, and the names of the classes; None for a file of an older version
+    """
 
     model: GlobalModel
     about: Mapping[str, Any]
@@ -182,7 +220,7 @@ class SavedModel(Predictor):
     inputs: Inputs | None = None
 
     @property
-    def input_shape(self) -> tuple[int, ...]:
+    def input_shape(self) -> SampleShape:
         return tuple(self.about["data"]["input_shape"])
 
     def __repr__(self) -> str:
@@ -194,21 +232,21 @@ class SavedModel(Predictor):
 
 # ---------------------------------------------------------------------------------------------------- what a file names
 def walk_subclasses(base: type) -> Iterator[type]:
-    """`base`, and all classes below it that this process knows."""
+    """Yield `base` and all its subclasses in this process."""
     yield base
     subclass: type
     for subclass in base.__subclasses__():
         yield from walk_subclasses(subclass)
 
 
-def find_loadable_classes() -> dict[str, type]:
-    """Name -> class, for all that a file can hold: global models and what they are made of, and PyTorch's layers."""
+def find_loadable_classes_by_name() -> dict[str, type]:
+    """All classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
     classes: list[type] = []
     for cls in walk_subclasses(nn.Module):
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
             classes.append(cls)
     classes += walk_subclasses(GlobalModel)
-    classes += [ClientModels, Experts, Frozen, Scores]
+    classes += [ClientModels, Experts, FrozenFeatures, Scores]
     classes_by_name = {cls.__name__: cls for cls in classes}
     for former, name in FORMER_NAMES.items():
         classes_by_name[former] = classes_by_name[name]
@@ -219,8 +257,8 @@ def find_loadable_classes() -> dict[str, type]:
 FORMER_NAMES = {"Represented": "CommonHeadNetwork"}
 
 
-def find_own_architectures(plan: Plan) -> list[tuple]:
-    """(name, input_shape, classes, width) of those networks of a run that a person has added with `add_model`."""
+def list_user_defined_architectures(plan: Plan) -> list[Architecture]:
+    """List (name, input_shape, classes, width) of a run's networks that were added with `add_model`."""
     architectures = set(plan.architectures)
     options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
     for knob in plan.method.fields():
@@ -228,53 +266,67 @@ def find_own_architectures(plan: Plan) -> list[tuple]:
         if knob.model and text != "auto":
             _, shape, classes, _ = plan.architectures[0]
             architectures.add(parse_architecture(text, shape, classes))
-    own = [architecture for architecture in architectures if is_own_model(architecture[0])]
-    return sorted(own, key=str)
+    added = [architecture for architecture in architectures if is_added_model(architecture[0])]
+    return sorted(added, key=str)
 
 
-def find_own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
-    """Name -> class, for the layers of such networks that are a person's own; they are built once, to see them.
-    UsageError where this process does not know a network."""
+def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> dict[str, type]:
+    """The user's own layer classes in these networks, by name; each network is built once to find them.
+
+    UsageError if a network has not been added in this process.
+    """
     own_layers = {}
     for name, shape, count, width in architectures:
-        if not is_own_model(name):
+        if not is_added_model(name):
             raise UsageError(
-                f"it has the network {name!r}, which is not of this package; call fl.add_model({name!r}, ...) first, "
-                "with the code that it was trained with"
+                f"it has the network {name!r}, which is not part of this package; call "
+                f"fl.add_model({name!r}, ...) first, with the code that it was trained "
+                "with"
             )
         network = build(name, tuple(shape), count, width=width)
-        known = find_loadable_classes()
+        loadable_classes = find_loadable_classes_by_name()
         for layer in network.modules():
             cls = type(layer)
-            if known.get(cls.__name__) is not cls:
+            if loadable_classes.get(cls.__name__) is not cls:
                 own_layers[f"{OWN}{cls.__name__}"] = cls
     return own_layers
 
 
-def find_saved_attributes(cls: type) -> tuple[type, tuple[str, ...]]:
-    """The class that a model of `cls` becomes in a file, and the attributes that it is made from; none of a layer."""
+class SavedAttributes(NamedTuple):
+    """The class under whose name an object is saved, and the names of its saved attributes."""
+
+    cls: type
+    names: tuple[str, ...]
+
+
+def get_class_and_attributes_to_save(cls: type) -> SavedAttributes:
+    """Find the class under whose name an object of `cls` is saved, and the attributes that make it; none for layers."""
     if dataclasses.is_dataclass(cls):
-        return cls, tuple(field.name for field in dataclasses.fields(cls))
+        names = tuple(field.name for field in dataclasses.fields(cls))
+        return SavedAttributes(cls, names)
     for base in cls.__mro__:
         if vars(base).get("parts"):
-            return base, vars(base)["parts"]
-    return cls, ()
+            return SavedAttributes(base, vars(base)["parts"])
+    return SavedAttributes(cls, ())
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
-def pack_value(
-    value: Any,
+def convert_value_to_json_and_collect_tensors(
+    value: SavedValue,
     tensors: dict[str, Tensor],
-    place: str = "",
+    path_in_model: str = "",
     own_layers: Mapping[str, type] = MappingProxyType({}),
-) -> Any:
-    """`value` as JSON has it, its tensors put into `tensors` by their place in the model.
+) -> JsonValue:
+    """Convert `value` to JSON, and put its tensors into `tensors` by their path in the model.
 
-    own_layers: layers that are a person's, by name. UsageError for what cannot be kept.
+    own_layers: the user's own layer classes, by name
+
+    UsageError for a value that cannot be saved.
     """
 
     def pack_part(name: object, part: Any) -> Any:
-        return pack_value(part, tensors, f"{place}.{name}" if place else str(name), own_layers)
+        path = f"{path_in_model}.{name}" if path_in_model else str(name)
+        return convert_value_to_json_and_collect_tensors(part, tensors, path, own_layers)
 
     def pack_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
         return {name: pack_part(name, part) for name, part in parts.items()}
@@ -283,19 +335,20 @@ def pack_value(
         return value
     if isinstance(value, Tensor):
         strides = value.stride()
-        axes = sorted(range(value.dim()), key=lambda axis: -strides[axis])  # as they lie in memory
-        tensors[place] = value.detach().cpu().permute(axes).contiguous().clone()
-        return {"tensor": place, "axes": axes}
+        # The axes in the order of memory, so that the saved tensor is contiguous.
+        axes = sorted(range(value.dim()), key=lambda axis: -strides[axis])
+        tensors[path_in_model] = value.detach().cpu().permute(axes).contiguous().clone()
+        return {"tensor": path_in_model, "axes": axes}
     if isinstance(value, list | tuple):
         items = [pack_part(i, item) for i, item in enumerate(value)]
         return {type(value).__name__: items}
-    cls, attributes = find_saved_attributes(type(value))
-    name = name_class(cls, own_layers, place)
+    cls, attributes = get_class_and_attributes_to_save(type(value))
+    name = choose_name_for_saved_class(cls, own_layers, path_in_model)
     if attributes:
         parts = {attribute: getattr(value, attribute) for attribute in attributes}
         return {"is": name, "of": pack_parts(parts)}
     if not isinstance(value, nn.Module):
-        raise UsageError(f"A {cls.__name__} names no parts, so that it cannot be saved.")
+        raise UsageError(f"A {cls.__name__} declares no parts, so it cannot be saved.")
     other_attributes = {
         key: part for key, part in vars(value).items() if key not in MODULE_ATTRIBUTES
     }
@@ -305,57 +358,70 @@ def pack_value(
     return packed
 
 
-def name_class(cls: type, own_layers: Mapping[str, type], place: str) -> str:
-    """What a class is called in a file; UsageError for one that nobody would find again."""
+def choose_name_for_saved_class(
+    cls: type, own_layers: Mapping[str, type], path_in_model: str
+) -> str:
+    """Choose the name of a class in a file; UsageError if loading would not find the class by it."""
     name = cls.__name__
     if own_layers.get(f"{OWN}{name}") is cls:
         return f"{OWN}{name}"
-    if find_loadable_classes().get(name) is not cls:
+    if find_loadable_classes_by_name().get(name) is not cls:
         raise UsageError(
-            f"A {name} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
-            "of a network that fl.add_model knows; of functions in a layer of your own make layers, such as nn.ReLU()."
+            f"A {name} cannot be saved (in {path_in_model or 'the model'}): it is neither a part "
+            "of fedlab_nb's models nor a layer of a network that was added by fl.add_model; if it "
+            "is a function in a layer of your own, replace it by a layer such as nn.ReLU()."
         )
     return name
 
 
-def unpack_value(
-    value: Any,
+def restore_value_from_json_and_tensors(
+    packed_value: JsonValue,
     tensors: Mapping[str, Tensor],
     own_layers: Mapping[str, type] = MappingProxyType({}),
-) -> Any:
-    """What `pack_value` was given. Any exception for what it has not made."""
-    if not isinstance(value, dict):
-        return value
-    if "tensor" in value:
-        axes = value["axes"]
-        return tensors[value["tensor"]].permute([axes.index(axis) for axis in range(len(axes))])
+) -> SavedValue:
+    """Undo `convert_value_to_json_and_collect_tensors`. Raises any exception for a value that it has not made."""
+    if not isinstance(packed_value, dict):
+        return packed_value
+    if "tensor" in packed_value:
+        axes = packed_value["axes"]
+        original_order = [axes.index(axis) for axis in range(len(axes))]
+        return tensors[packed_value["tensor"]].permute(original_order)
+
+    def unpack(part: JsonValue) -> SavedValue:
+        return restore_value_from_json_and_tensors(part, tensors, own_layers)
 
     def unpack_parts(parts: dict) -> dict[str, Any]:
-        return {name: unpack_value(part, tensors, own_layers) for name, part in parts.items()}
+        return {name: unpack(part) for name, part in parts.items()}
 
-    for kind in (list, tuple):
-        if kind.__name__ in value:
-            return kind(unpack_value(item, tensors, own_layers) for item in value[kind.__name__])
-    if "is" in value:
-        model = find_loadable_classes()[value["is"]](**unpack_parts(value["of"]))
-        return model.eval() if isinstance(model, nn.Module) else model
-    return make_layer(
-        {**find_loadable_classes(), **own_layers}[value["layer"]],
-        attributes=unpack_parts(value["of"]),
-        parameters=unpack_parts(value["_parameters"]),
-        buffers=unpack_parts(value["_buffers"]),
-        children=unpack_parts(value["_modules"]),
+    if "list" in packed_value:
+        return [unpack(item) for item in packed_value["list"]]
+    if "tuple" in packed_value:
+        return tuple(unpack(item) for item in packed_value["tuple"])
+    classes = find_loadable_classes_by_name()
+    if "is" in packed_value:
+        cls = classes[packed_value["is"]]
+        restored = cls(**unpack_parts(packed_value["of"]))
+        if isinstance(restored, nn.Module):
+            restored.eval()
+        return restored
+    layer_classes = {**classes, **own_layers}
+    return restore_layer(
+        layer_classes[packed_value["layer"]],
+        attributes=unpack_parts(packed_value["of"]),
+        parameters=unpack_parts(packed_value["_parameters"]),
+        buffers=unpack_parts(packed_value["_buffers"]),
+        children=unpack_parts(packed_value["_modules"]),
     )
 
 
-def make_layer(
+def restore_layer(
     cls: type[nn.Module],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, SavedValue],
     parameters: Mapping[str, Tensor | None],
     buffers: Mapping[str, Tensor | None],
     children: Mapping[str, nn.Module],
 ) -> nn.Module:
-    """A layer of a class with these contents, in eval mode; its `__init__` is not called."""
+    """Make a layer of class `cls` with these contents, in eval mode, without calling its `__init__`."""
     layer = cls.__new__(cls)
     nn.Module.__init__(layer)
     vars(layer).update(attributes)
@@ -370,9 +436,9 @@ def make_layer(
 
 
 # ------------------------------------------------------------------------------------------------------------- the file
-def compute_digest(text: str, tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of the text, and of names, types, shapes and numbers of the tensors."""
-    total = hashlib.sha256(text.encode())
+def compute_model_digest(model_json: str, tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of the JSON text and of the tensors: their names, dtypes, shapes and numbers."""
+    total = hashlib.sha256(model_json.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -381,8 +447,8 @@ def compute_digest(text: str, tensors: Mapping[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Where a model comes from: what was run, on which data, what came out, and what it was made with."""
+def describe_origin_of_model(outcome: Outcome) -> JsonObject:
+    """Describe the origin of a model: the settings, data, result and package versions of its run."""
     result = outcome.to_json()
     del result["extras"]
     dataset = outcome.settings.describe()
@@ -394,51 +460,60 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     return {**outcome.about(), "data": data, "result": result, "made": read_package_versions()}
 
 
-def check_target_path(path: str | PathLike, *, force: bool = False) -> Path:
-    """`path` with `~` replaced, if a model can be saved there; else UsageError: another ending, or somebody else's file
-    (unless `force`)."""
-    place = expand_path(path)
-    if place.suffix not in (".safetensors", ".onnx"):
+def check_path_for_saving(path: str | PathLike, *, force: bool = False) -> Path:
+    """Check that a model can be saved at `path`; returns the path with `~` replaced.
+
+    UsageError for another ending, or if a file that the package did not write is there (unless `force`).
+    """
+    target = expand_path(path)
+    if target.suffix not in (".safetensors", ".onnx"):
         raise UsageError(
-            f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs."
+            f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx "
+            "for other programs."
         )
-    check_replaceable([place], force=force)
-    return place
+    check_replaceable([target], force=force)
+    return target
 
 
 @use_default_switches()
 def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path:
-    """Write the outcome's model with all that `describe_outcome` says. UsageError for another ending, or where a file
-    of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
+    """Write the outcome's model, with its origin, to a file.
+
+    UsageError for another ending, or if a file that the package did not write is there (unless `force`). RunError if
+    there is no room or no permission.
+    """
     from safetensors.torch import save_file
 
-    path = check_target_path(path, force=force)
+    path = check_path_for_saving(path, force=force)
     tensors: dict[str, Tensor] = {}
     try:
         inputs = outcome.inputs.to_json()
-    except UsageError as error:  # the model is worth more than its columns
+    except UsageError as error:  # better a model that reads only prepared tensors than none
         warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=5)
         inputs = None
-    networks = find_own_architectures(outcome.plan)
-    own_layers = find_own_layers(networks)
+    networks = list_user_defined_architectures(outcome.plan)
+    own_layers = find_user_defined_layer_classes(networks)
     content = {
-        "model": pack_value(outcome.model, tensors, own_layers=own_layers),
-        "about": {**describe_outcome(outcome), "networks": networks},
+        "model": convert_value_to_json_and_collect_tensors(
+            outcome.model, tensors, own_layers=own_layers
+        ),
+        "about": {**describe_origin_of_model(outcome), "networks": networks},
         "inputs": inputs,
     }
     if path.suffix == ".onnx":
-        copy = unpack_value(json.loads(json.dumps(content["model"])), tensors, own_layers)
+        model_as_json = json.loads(json.dumps(content["model"]))
+        copy = restore_value_from_json_and_tensors(model_as_json, tensors, own_layers)
         shape = outcome.settings.describe().input_shape
         about = {**content["about"], "inputs": inputs}
         return save_onnx(copy, shape, about, path, force=force)
     text = json.dumps(content)
-    header = {NAME: f"{FORMAT} {text}", DIGEST: compute_digest(text, tensors)}
+    header = {NAME: f"{FORMAT} {text}", DIGEST: compute_model_digest(text, tensors)}
     try:
         with open_replacement(path, force=force) as part:
             save_file(tensors, part, header)
     except UsageError:
         raise
-    except Exception as error:  # safetensors has its own, for a full disk
+    except Exception as error:  # for a full disk safetensors has an exception class of its own
         raise RunError(
             f"The model could not be written to {path}: {format_error(error)}."
         ) from None
@@ -446,7 +521,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
 
 
 class Scorer(nn.Module):
-    """`logits` of a global model as a module; the model is no part of it, so that its numbers are constants."""
+    """A module that computes a global model's `logits`. The model is not a submodule, so its weights are constants."""
 
     def __init__(self, model: GlobalModel) -> None:
         super().__init__()
@@ -456,9 +531,11 @@ class Scorer(nn.Module):
         return self._scores(x)
 
 
-def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
-    """PyTorch's export of `model`, whose scores of a few random samples were compared with the model's own. Any
-    exception for a model that has no such form."""
+def export_onnx(model: GlobalModel, input_shape: SampleShape) -> ONNXProgram:
+    """Export `model` by PyTorch, and check the exported scores of a few random samples against the model's own.
+
+    Raises any exception for a model that cannot be exported.
+    """
     import onnx.reference
 
     samples = torch.export.Dim("samples", min=1, max=MOST_EXPORTED_SAMPLES)
@@ -469,13 +546,13 @@ def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
         "dynamo": True,
         "verbose": False,
     }
-    with hide_warnings("torch.onnx"):
+    with hide_warnings_of_logger("torch.onnx"):
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             example = torch.zeros(3, *input_shape)
             program: Any = torch.onnx.export(Scorer(model), (example,), **options)
         evaluator = onnx.reference.ReferenceEvaluator(program.model_proto)
-        # Other numbers of samples than the example's: what the exporter cannot follow would be a constant.
+        # Not the example's number of samples, since the exporter may have made a constant of that.
         for count in (2, 5):
             x = torch.rand(count, *input_shape, generator=torch.Generator().manual_seed(0))
             scores: Any
@@ -485,8 +562,8 @@ def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
 
 
 @contextmanager
-def hide_warnings(logger_name: str) -> Iterator[None]:
-    """Within: this logger writes errors, and nothing less."""
+def hide_warnings_of_logger(logger_name: str) -> WithBlock:
+    """Inside the block this logger writes only errors."""
     logger = logging.getLogger(logger_name)
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -497,35 +574,46 @@ def hide_warnings(logger_name: str) -> Iterator[None]:
 
 
 def save_onnx(
-    model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path, *, force: bool = False
+    model: GlobalModel,
+    input_shape: SampleShape,
+    description: JsonObject,
+    path: Path,
+    *,
+    force: bool = False,
 ) -> Path:
-    """Write `model`, which this uses up (what it remembers is of no use afterwards). UsageError without the packages,
-    RunError for a model that has no such form, or where there is no room or permission."""
+    """Export `model` to a file; the model must not be used afterwards, as its caches are spoilt.
+
+    UsageError without the packages. RunError for a model that cannot be exported, or if there is no room or no
+    permission.
+    """
     if not (find_spec("onnx") and find_spec("onnxscript")):
         raise UsageError(
-            f"{path} needs the packages onnx and onnxscript; type {format_install_command('onnx')}, or save it as "
-            ".safetensors."
+            f"{path} needs the packages onnx and onnxscript; type "
+            f"{format_install_command('onnx')}, or save it as .safetensors."
         )
     try:
         program = export_onnx(model, input_shape)
-        program.model.metadata_props["fedlab_nb"] = json.dumps(about)
+        program.model.metadata_props["fedlab_nb"] = json.dumps(description)
         with open_replacement(path, force=force) as part:
             program.save(part)
     except UsageError:
         raise
-    except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
+    except Exception as error:  # the exporter raises many kinds, for a layer or for a full disk
         raise RunError(
-            f"The model could not be written to {path}: {format_error(error)}; save it as .safetensors."
+            f"The model could not be written to {path}: {format_error(error)}; save it as "
+            ".safetensors."
         ) from None
     return path
 
 
 @use_default_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
-    """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
-    foreign, or of a newer version, and for a `device` that is not here.
+    """Load a model that `Outcome.save` wrote. It predicts as the saved one did.
 
-    device: "cpu", "cuda", "cuda:1", or "auto": a GPU where there is one
+    device: "cpu", "cuda", "cuda:1", or "auto": a GPU if there is one
+
+    UsageError for a file that is damaged, of another kind, or of a newer version, and for a `device` that this machine
+    does not have.
     """
     from safetensors import safe_open
 
@@ -538,36 +626,40 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     try:
         with safe_open(path, "pt", device) as file:
             header = file.metadata() or {}
-            # Cloned, so that they are aligned in memory as any others.
+            # Cloned, so that they are aligned in memory like other tensors.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
-    except Exception as error:  # whatever a foreign file provokes
+    except Exception as error:  # other kinds of files raise many kinds of errors
         raise UsageError(
-            f"{path} is damaged, or no safetensors file ({format_error(error)}); save the model again."
+            f"{path} is damaged or is not a safetensors file ({format_error(error)}); save the "
+            "model again."
         ) from None
     form, _, text = header.get(NAME, "").partition(" ")
     if not form.isdecimal():
-        raise UsageError(f"{path} is no model of fedlab_nb; give a file that Outcome.save wrote.")
+        raise UsageError(
+            f"{path} is not a model of fedlab_nb; give a file that Outcome.save wrote."
+        )
     if int(form) > FORMAT:
         raise UsageError(
-            f"{path} was saved by a newer fedlab_nb (form {form}, and this one knows {FORMAT}); update the package."
+            f"{path} was saved by a newer fedlab_nb (format {form}, and this one reads "
+            f"{FORMAT}); update the package."
         )
-    digest = compute_digest(text, {name: tensor.cpu() for name, tensor in tensors.items()})
+    digest = compute_model_digest(text, {name: tensor.cpu() for name, tensor in tensors.items()})
     if digest != header.get(DIGEST):
         raise UsageError(
             f"{path} is damaged: its content is not what was saved; save the model again."
         )
     try:
         content = json.loads(text)
-        own_layers = find_own_layers(content["about"].get("networks", ()))
+        own_layers = find_user_defined_layer_classes(content["about"].get("networks", ()))
         inputs = content.get("inputs")
         if inputs:
             inputs = Inputs.from_json(inputs)
-        model = unpack_value(content["model"], tensors, own_layers)
+        model = restore_value_from_json_and_tensors(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
-        raise UsageError(f"The model in {path} cannot be made: {format_error(error)}.") from None
+        raise UsageError(f"The model in {path} cannot be loaded: {format_error(error)}.") from None
     except Exception as error:
         raise UsageError(
-            f"The model in {path} cannot be made ({format_error(error)}): a layer or a class in it is not known here; "
-            "import the code that defines it first."
+            f"The model in {path} cannot be loaded ({format_error(error)}): a layer or a "
+            "class in it is not known here; import the code that defines it first."
         ) from None

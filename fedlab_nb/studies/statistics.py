@@ -1,12 +1,12 @@
-"""The package's one way to say how sure a number is: Student's t over seeds.
+"""The uncertainty of all numbers in this package: Student's t over seeds.
 
 A band is the 95 % confidence interval of a mean over n seeds, with n - 1 degrees of freedom. Two methods that ran on
-the same seeds saw the same federations, so they are compared by their differences, seed by seed. A difference is
-"clear" if its band leaves out zero, else it is "within the noise"; with one seed nobody can tell.
+the same seeds had the same federations, so they are compared by their differences, seed by seed. A difference is
+"clear" if its band does not contain zero; otherwise it is "within the noise". One seed is not enough to tell.
 
-All seeds share one set of test images. Such a band says what other seeds would show on the same images;
-`compute_band_over_images` says what other seeds and other images would. Of many differences one in twenty is clear by
-chance: `correct_verdicts_by_holm` allows for that.
+All seeds share one set of test images. Such a band covers other seeds on the same images; that of
+`compute_band_over_images` covers other seeds and other images. One in twenty differences is clear by chance alone:
+`list_verdicts_with_holm_correction` corrects for that.
 """
 
 import functools
@@ -14,31 +14,39 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev, variance
+from typing import Literal
 
 import numpy as np
 
+Seed = int
+MethodName = str
+MeanRankByMethod = dict[str, float]  # 1 is best
+ValuesBySeedAndImage = np.ndarray  # [seeds, images]
+
+ValuesBySeed = dict[int, float]
+Verdict = Literal["clear", "within the noise", "one seed"]
 LEVEL = 0.95
-# The band of fewer seeds is so wide that it confuses: no picture and no sentence shows it.
+# With fewer seeds a band is so wide that it only confuses, so pictures and sentences do not show it.
 LEAST_SEEDS_OF_A_BAND = 5
 
 
 @functools.cache
-def compute_t_quantile(degrees: float, level: float = LEVEL) -> float:
-    """How many standard errors a two-sided band of `level` reaches; 4.30 for three seeds, 2.26 for ten.
+def compute_t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
+    """The half width of a two-sided band of `level` in standard errors; 4.30 for three seeds, 2.26 for ten.
 
     >>> round(compute_t_quantile(2), 2), round(compute_t_quantile(9), 2)
     (4.3, 2.26)
     """
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, (1 + level) / 2))
+    return float(stdtrit(degrees_of_freedom, (1 + level) / 2))
 
 
 @dataclass(frozen=True)
 class Band:
-    """Mean of `n` values and half the width of its confidence interval; nan for a single value.
+    """The mean of `n` values and half the width of its confidence interval, which is nan for a single value.
 
-    degrees: of freedom of Student's t for this interval; None: n - 1
+    degrees: the degrees of freedom of Student's t for this interval; None: n - 1
     """
 
     mean: float
@@ -56,18 +64,20 @@ class Band:
 
     @property
     def is_shown(self) -> bool:
-        """Whether pictures and sentences show the half width; tests use it from two values on."""
+        """Whether pictures and sentences show the half width; verdicts use it from two values on."""
         return self.n >= LEAST_SEEDS_OF_A_BAND and not math.isnan(self.half_width)
 
     @property
     def is_noise(self) -> bool:
-        """Whether a difference is within the noise; of one seed nobody knows, so it is neither that nor clear."""
+        """Whether a difference is within the noise; with one seed it is neither that nor clear."""
         return self.verdict == "within the noise"
 
     @property
-    def verdict(self) -> str:
-        """Of a difference: "clear", "within the noise", or "one seed". Two equal differences say nothing of how
-        they vary, so they are not clear."""
+    def verdict(self) -> Verdict:
+        """The verdict on a difference: "clear", "within the noise", or "one seed".
+
+        Two equal differences do not show how much differences vary, so they are not clear.
+        """
         if math.isnan(self.half_width):
             return "one seed"
         if self.n == 2 and self.half_width < 1e-9:
@@ -75,21 +85,21 @@ class Band:
         return "clear" if abs(self.mean) > self.half_width else "within the noise"
 
 
-def band(values: Mapping[int, float] | Sequence[float], level: float = LEVEL) -> Band:
+def compute_band(values: Mapping[Seed, float] | Sequence[float], level: float = LEVEL) -> Band:
     """The mean of `values` (at least one, a list or by seed) with its band.
 
-    >>> band([0.5, 0.6, 0.7]).half_width.__round__(3)
+    >>> compute_band([0.5, 0.6, 0.7]).half_width.__round__(3)
     0.248
     """
     if isinstance(values, Mapping):
         values = list(values.values())
-    return _compute_band(tuple(values), level)
+    return _compute_band_of_tuple(tuple(values), level)
 
 
 # Pictures ask for the same bands again and again, and `stdev` computes with fractions.
 @functools.lru_cache(maxsize=4096)
-def _compute_band(values: tuple[float, ...], level: float) -> Band:
-    """`band` of a tuple."""
+def _compute_band_of_tuple(values: tuple[float, ...], level: float) -> Band:
+    """`compute_band` of a tuple."""
     n = len(values)
     if n < 2:
         return Band(fmean(values), math.nan, n)
@@ -98,64 +108,80 @@ def _compute_band(values: tuple[float, ...], level: float) -> Band:
 
 
 def difference(
-    a: Mapping[int, float], b: Mapping[int, float], *, paired: bool = True, level: float = LEVEL
+    first_values: Mapping[Seed, float],
+    second_values: Mapping[Seed, float],
+    *,
+    paired: bool = True,
+    level: float = LEVEL,
 ) -> Band:
-    """a - b, of values by seed. Paired over the seeds that both have; `paired=False`, or fewer than two common seeds
-    where both have two of their own: Welch's interval of two independent means.
+    """The mean difference of first minus second values, by seed, with its band.
+
+    It is paired over the common seeds if there are at least two. If there are fewer, or with `paired=False`, it is
+    Welch's interval of two independent means; but a single common seed is paired if one side has no other seed.
     """
-    common = sorted(set(a) & set(b))
-    has_two_of_each = len(a) > 1 and len(b) > 1
-    if paired and (len(common) > 1 or (common and not has_two_of_each)):
-        return band([a[seed] - b[seed] for seed in common], level)
-    return compute_welch_band(list(a.values()), list(b.values()), level)
+    common = sorted(set(first_values) & set(second_values))
+    has_two_of_each = len(first_values) > 1 and len(second_values) > 1
+    can_be_paired = len(common) > 1 or (len(common) == 1 and not has_two_of_each)
+    if paired and can_be_paired:
+        return compute_band([first_values[seed] - second_values[seed] for seed in common], level)
+    return compute_welch_band(list(first_values.values()), list(second_values.values()), level)
 
 
-def compute_welch_band(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
-    """Mean of `a` minus mean of `b` for independent samples, with Welch's degrees of freedom."""
-    gap = fmean(a) - fmean(b)
-    n = min(len(a), len(b))
+def compute_welch_band(
+    first_values: Sequence[float], second_values: Sequence[float], level: float = LEVEL
+) -> Band:
+    """Mean of `first_values` minus mean of `second_values` for independent samples, with Welch's
+    degrees of freedom."""
+    gap = fmean(first_values) - fmean(second_values)
+    n = min(len(first_values), len(second_values))
     if n < 2:
         return Band(gap, math.nan, n)
-    variances = (variance(a), variance(b))
-    counts = (len(a), len(b))
-    half_width = compute_welch_width(variances, counts, level)
-    return Band(gap, half_width, n, compute_welch_degrees(variances, counts))
+    variances = (variance(first_values), variance(second_values))
+    counts = (len(first_values), len(second_values))
+    half_width = compute_welch_half_width(variances, counts, level)
+    return Band(gap, half_width, n, compute_welch_degrees_of_freedom(variances, counts))
 
 
-def compute_welch_width(
-    variances: tuple[float, float], counts: tuple[int, int], level: float = LEVEL
+def compute_welch_half_width(
+    variances: tuple[float, float], sample_counts: tuple[int, int], level: float = LEVEL
 ) -> float:
-    """Half the width of Welch's interval of the difference of two means of so many independent values (two at least).
+    """Half the width of Welch's interval of the difference of two means of independent values.
 
-    >>> round(compute_welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
+    variances, sample_counts: those of the two groups of values, at least two in each
+
+    >>> round(compute_welch_half_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
-    squared_error = variances[0] / counts[0] + variances[1] / counts[1]
+    squared_error = variances[0] / sample_counts[0] + variances[1] / sample_counts[1]
     if squared_error == 0:
         return 0.0
-    degrees = compute_welch_degrees(variances, counts)
+    degrees = compute_welch_degrees_of_freedom(variances, sample_counts)
     return compute_t_quantile(degrees, level) * math.sqrt(squared_error)
 
 
-def compute_welch_degrees(variances: tuple[float, float], counts: tuple[int, int]) -> float:
-    """Welch's degrees of freedom; as if the variances were equal where both are 0.
+def compute_welch_degrees_of_freedom(
+    variances: tuple[float, float], sample_counts: tuple[int, int]
+) -> float:
+    """Welch's degrees of freedom; if both variances are 0, those for equal variances.
 
-    >>> round(compute_welch_degrees((3**2, 4**2), (3, 3)), 2)
+    >>> round(compute_welch_degrees_of_freedom((3**2, 4**2), (3, 3)), 2)
     3.71
     """
-    squared_error_a = variances[0] / counts[0]
-    squared_error_b = variances[1] / counts[1]
-    denominator = squared_error_a**2 / (counts[0] - 1) + squared_error_b**2 / (counts[1] - 1)
+    squared_error_a = variances[0] / sample_counts[0]
+    squared_error_b = variances[1] / sample_counts[1]
+    term_a = squared_error_a**2 / (sample_counts[0] - 1)
+    term_b = squared_error_b**2 / (sample_counts[1] - 1)
+    denominator = term_a + term_b
     if denominator == 0:
-        return sum(counts) - 2
+        return sum(sample_counts) - 2
     return (squared_error_a + squared_error_b) ** 2 / denominator
 
 
-def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
+def compute_band_over_images(values: ValuesBySeedAndImage, level: float = LEVEL) -> Band:
     """The mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other images.
 
     Seeds and images are crossed random effects: the variance of the mean is (MS_seeds + MS_images - MS_rest) / (S N)
-    (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. One seed has no band.
+    (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. With one seed there is no band.
     """
     seeds, images = values.shape
     mean = values.mean()
@@ -164,7 +190,7 @@ def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     seed_means = values.mean(1)
     image_means = values.mean(0)
     residuals = values - seed_means[:, None] - image_means + mean
-    # Degrees of freedom and mean squares of seeds, images and the rest.
+    # Degrees of freedom and mean squares (MS) of seeds, images and the rest.
     seed_degrees = seeds - 1
     image_degrees = images - 1
     rest_degrees = seed_degrees * image_degrees
@@ -182,9 +208,13 @@ def compute_band_over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     return Band(float(mean), half_width, seeds, degrees)
 
 
-def correct_verdicts_by_holm(differences: Sequence[Band], level: float = LEVEL) -> list[str]:
-    """Verdicts on several differences at once (Holm 1979): the chance that any of them is clear without a reason is
-    1 - `level` in all. The least p-value has to be below (1 - level)/m, the next below (1 - level)/(m - 1), and so on.
+def list_verdicts_with_holm_correction(
+    differences: Sequence[Band], level: float = LEVEL
+) -> list[Verdict]:
+    """Verdicts on m differences at once (Holm 1979).
+
+    The probability that any of them is wrongly called clear is at most 1 - `level`. The smallest p-value must be at
+    most (1 - level)/m, the next one (1 - level)/(m - 1), and so on, until the first that is larger.
     """
     verdicts = [difference.verdict for difference in differences]
     p_values = {}
@@ -212,9 +242,14 @@ def compute_p_value(difference: Band) -> float:
     return 2 * float(stdtr(degrees, -standard_errors))
 
 
-def compute_mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """Mean rank of each name over the seeds that all of them have, the best (1) first; ties share their ranks' mean."""
+def compute_mean_ranks(
+    values_by_method: Mapping[MethodName, Mapping[Seed, float]],
+) -> MeanRankByMethod:
+    """The mean rank of each method over the seeds that all methods have, the best (1) first.
+
+    Methods that tie share the mean of their ranks.
+    """
     from pandas import DataFrame
 
-    ranks = DataFrame(values).dropna().rank(axis=1, ascending=False)
+    ranks = DataFrame(values_by_method).dropna().rank(axis=1, ascending=False)
     return ranks.mean().sort_values(kind="stable").to_dict()

@@ -22,21 +22,27 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from .. import __version__
 from ..errors import UsageError
 from ..files import store_folder
+from ..value_types import JsonObject, JsonValue
 from .code_version import read_torch_version
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = "fedlab_nb entry 1"
 KINDS = ("runs", "clients", "features")
 DEFAULT_LIMIT = 5_000_000_000  # bytes
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 DAY = 86_400  # seconds
-LIMIT_CHECK_INTERVAL = 100  # calls of `enforce_limit` between two looks at the store
+LIMIT_CHECK_INTERVAL = (
+    100  # calls of `delete_oldest_entries_beyond_limit` between two looks at the store
+)
 _limit_calls = itertools.count()
 
 
@@ -52,7 +58,7 @@ def read_package_versions() -> dict[str, str]:
 class StoredEntry(NamedTuple):
     """What an entry of the store holds: plain values, and arrays by name."""
 
-    values: dict[str, Any]
+    values: JsonObject
     arrays: dict[str, np.ndarray]
 
 
@@ -95,8 +101,11 @@ class Store:
         with np.load(entry / "arrays.npz", allow_pickle=False) as arrays:
             return StoredEntry(head["values"], {name: arrays[name] for name in arrays.files})
 
-    def put(self, key: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
-        """Keep an entry; False, with a StoreWarning, if that was not possible (no room, no permission)."""
+    def store_entry_if_possible(
+        self, key: str, values: Mapping[str, JsonValue], arrays: Mapping[str, np.ndarray]
+    ) -> bool:
+        """Keep an entry; whether that was possible. If not (no room, no permission), a StoreWarning
+        says so."""
         temporary = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -129,18 +138,30 @@ class Store:
 
 
 # ------------------------------------------------------------------------------------------------ keeping it in order
-class TrainedClients:
-    """Trained clients, so that every method of a comparison begins with the same ones: in memory (of a few settings),
-    and in the store.
+class TrainedEntry(TypedDict):
+    """Clients that were trained once.
 
-    An entry is a dict: `states`, the state of each client; `history`, the points of their curve; `seconds`.
+    states: the state of each client's model
+    history: the points of the curve of local training
+    seconds: wall time of their training
+    """
+
+    states: list[dict[str, "torch.Tensor"]]
+    history: list[JsonObject]
+    seconds: float
+
+
+class TrainedClients:
+    """Trained clients, so that every method of a comparison begins with the same ones.
+
+    A few entries are kept in memory, all of them in the store.
     """
 
     def __init__(self, limit: int = 8) -> None:
-        self._memory: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._memory: OrderedDict[str, TrainedEntry] = OrderedDict()
         self._limit = limit
 
-    def get(self, key: str, store: Store | None) -> dict[str, Any] | None:
+    def get(self, key: str, store: Store | None) -> TrainedEntry | None:
         """The entry of `key`, from memory or from the store; None if there is none."""
         if key in self._memory:
             self._memory.move_to_end(key)
@@ -149,11 +170,11 @@ class TrainedClients:
         if stored is None:
             return None
         values, arrays = stored
-        entry = {
-            "states": read_states(values["clients"], arrays),
-            "history": values["history"],
-            "seconds": values["seconds"],
-        }
+        entry = TrainedEntry(
+            states=unpack_client_states(values["clients"], arrays),
+            history=values["history"],
+            seconds=values["seconds"],
+        )
         self._put_in_memory(key, entry)
         return entry
 
@@ -161,7 +182,7 @@ class TrainedClients:
         """Whether there is an entry of `key`."""
         return key in self._memory or store.has(key)
 
-    def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
+    def add_entry(self, key: str, entry: TrainedEntry, store: Store | None) -> None:
         """Keep an entry in memory, and in the store if there is one."""
         self._put_in_memory(key, entry)
         if store is None:
@@ -175,27 +196,29 @@ class TrainedClients:
             "history": entry["history"],
             "seconds": entry["seconds"],
         }
-        store.put(key, values, arrays)
+        store.store_entry_if_possible(key, values, arrays)
 
-    def _put_in_memory(self, key: str, entry: dict[str, Any]) -> None:
+    def _put_in_memory(self, key: str, entry: TrainedEntry) -> None:
         self._memory[key] = entry
         while len(self._memory) > self._limit:
             self._memory.popitem(last=False)
 
 
-def read_states(clients: int, arrays: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """The states of so many clients; `arrays`: by "CLIENT/TENSOR"."""
+def unpack_client_states(
+    client_count: int, arrays_by_client_and_tensor: Mapping[str, np.ndarray]
+) -> list[dict[str, "torch.Tensor"]]:
+    """The states of so many clients; `arrays_by_client_and_tensor`: by "CLIENT/TENSOR"."""
     import torch
 
-    states: list[dict[str, torch.Tensor]] = [{} for _ in range(clients)]
-    for name, array in arrays.items():
+    states: list[dict[str, torch.Tensor]] = [{} for _ in range(client_count)]
+    for name, array in arrays_by_client_and_tensor.items():
         k, _, tensor = name.partition("/")
         states[int(k)][tensor] = torch.from_numpy(array)
     return states
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryFolder:
     """One entry of the store. `used`: when it was written or last read, in seconds since 1970."""
 
     kind: str
@@ -203,21 +226,21 @@ class Entry:
     bytes: int
     used: float
 
-    def read_head(self) -> dict[str, Any]:
+    def read_values(self) -> JsonObject:
         """Its `entry.json`, or nothing where that cannot be read."""
         try:
             return json.loads((self.path / "entry.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
 
-    def is_whole(self) -> bool:
+    def is_readable_and_valid(self) -> bool:
         """Whether it can be read and trusted."""
         with suppress(Exception):  # whatever a foreign file provokes
             return bool(Store(self.kind).read(self.path.name))
         return False
 
 
-def list_entries() -> list[Entry]:
+def list_entries() -> list[EntryFolder]:
     """All entries, the one that was used longest ago first; what else lies in the folder is none."""
     entries = []
     for kind in KINDS:
@@ -229,18 +252,18 @@ def list_entries() -> list[Entry]:
                 files = [file.stat() for file in path.iterdir()]
                 used = max((stat.st_mtime for stat in files), default=path.stat().st_mtime)
                 size = sum(stat.st_size for stat in files)
-                entries.append(Entry(kind, path, size, used))
+                entries.append(EntryFolder(kind, path, size, used))
     return sorted(entries, key=lambda entry: entry.used)
 
 
-def remove_entries(entries: Sequence[Entry]) -> int:
+def delete_entries(entries: Sequence[EntryFolder]) -> int:
     """Remove entries; returns the bytes that became free."""
     for entry in entries:
         shutil.rmtree(entry.path, ignore_errors=True)
     return sum(entry.bytes for entry in entries)
 
 
-class Pruned(NamedTuple):
+class PruneResult(NamedTuple):
     """How many entries were deleted, and how many bytes became free."""
 
     entries: int
@@ -248,68 +271,80 @@ class Pruned(NamedTuple):
 
 
 def prune_entries(
-    *, days: float | None = None, version: bool = False, size: str | float | None = None
-) -> Pruned:
-    """Delete entries that were not used for `days`, that another version of the code or of torch made (`version`),
-    and then the oldest until the rest is no larger than `size` ("500MB", or bytes)."""
+    *,
+    unused_days: float | None = None,
+    should_delete_other_versions: bool = False,
+    size_limit: str | float | None = None,
+) -> PruneResult:
+    """Delete entries of the store; returns how many, and the bytes that became free.
+
+    unused_days: delete what was not used for so many days
+    should_delete_other_versions: whether to delete what another version of the code or of torch made
+    size_limit: then delete the oldest until the rest is no larger than this ("500MB", or bytes)
+    """
     unwanted = []
     remaining = []
     for entry in list_entries():
-        is_old = days is not None and entry.used < time.time() - days * DAY
+        is_old = unused_days is not None and entry.used < time.time() - unused_days * DAY
         is_foreign = (
-            version and not is_old and entry.read_head().get("made") != read_package_versions()
+            should_delete_other_versions
+            and not is_old
+            and entry.read_values().get("made") != read_package_versions()
         )
         if is_old or is_foreign:
             unwanted.append(entry)
         else:
             remaining.append(entry)
-    if size is not None:
-        unwanted += find_oldest_beyond_limit(remaining, parse_size(size))
-    return Pruned(len(unwanted), remove_entries(unwanted))
+    if size_limit is not None:
+        unwanted += find_oldest_entries_beyond_limit(remaining, parse_size_in_bytes(size_limit))
+    return PruneResult(len(unwanted), delete_entries(unwanted))
 
 
-def find_oldest_beyond_limit(entries: Sequence[Entry], limit: float) -> list[Entry]:
-    """The oldest of `entries` (oldest first) that must go so that the rest fits into `limit` bytes."""
+def find_oldest_entries_beyond_limit(
+    entries: Sequence[EntryFolder], limit_in_bytes: float
+) -> list[EntryFolder]:
+    """The oldest of `entries` (oldest first) that must go so that the rest fits into
+    `limit_in_bytes` bytes."""
     total = sum(entry.bytes for entry in entries)
     oldest = []
     for entry in entries:
-        if total <= limit:
+        if total <= limit_in_bytes:
             break
         oldest.append(entry)
         total -= entry.bytes
     return oldest
 
 
-def find_damaged_entries() -> list[Entry]:
+def find_damaged_entries() -> list[EntryFolder]:
     """The entries that cannot be trusted: half-written, damaged or foreign."""
-    return [entry for entry in list_entries() if not entry.is_whole()]
+    return [entry for entry in list_entries() if not entry.is_readable_and_valid()]
 
 
-def delete_oldest_beyond_limit() -> None:
+def delete_oldest_entries_beyond_limit() -> None:
     """Delete the oldest entries if the store is larger than its limit, down to nine tenths of it.
 
     It looks at the first call of a process and at every hundredth.
     """
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
-    limit = read_limit()
+    limit = read_store_limit_in_bytes()
     entries = list_entries()
     if limit and sum(entry.bytes for entry in entries) > limit:
-        remove_entries(find_oldest_beyond_limit(entries, 0.9 * limit))
+        delete_entries(find_oldest_entries_beyond_limit(entries, 0.9 * limit))
 
 
-def read_limit() -> float:
+def read_store_limit_in_bytes() -> float:
     """The store's limit in bytes; 0: none."""
     try:
-        return parse_size(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))
+        return parse_size_in_bytes(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))
     except UsageError as error:
         raise UsageError(f"FEDLAB_NB_STORE_LIMIT is set wrongly: {error}") from None
 
 
-def parse_size(size: str | float) -> float:
+def parse_size_in_bytes(size: str | float) -> float:
     """500 -> 500, "1.5 GB" -> 1.5e9; UsageError for anything else.
 
-    >>> parse_size("1.5 GB"), parse_size("20kB")
+    >>> parse_size_in_bytes("1.5 GB"), parse_size_in_bytes("20kB")
     (1500000000.0, 20000.0)
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())

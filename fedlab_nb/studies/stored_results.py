@@ -1,8 +1,8 @@
-"""The stored table of results: what the first view of a panel shows before anything has been run.
+"""The stored tables of results, which the first view of a panel shows before anything has been run.
 
-Every method on the digits, and on the second classroom set, at the settings that `papers/declared/stored-*.toml` name.
-The command `python -m fedlab_nb.papers.declared stored` makes them. `load()` and `load("glyphs:16g")` read them;
-nothing is trained for that.
+They have every method on the digits and on the second classroom set, at the settings in
+`papers/declared/stored-*.toml`. The command `python -m fedlab_nb.papers.declared stored` makes them; `load()` and
+`load("glyphs:16g")` only read them.
 """
 
 import math
@@ -10,18 +10,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import fmean
-from typing import Any
+from typing import NamedTuple
 
-from ..methods import label_of
-from .stored_rows import Row, find_file, read_stored_rows
+from ..methods import choose_method_label
+from ..value_types import JsonValue, SettingsByName
+from .statistics import ValuesBySeed
+from .stored_rows import StoredRow, make_path_of_stored_rows, read_stored_rows
+
+MeanSecondsByMethod = dict[str, float]
+AccuraciesByAlphaAndSeed = dict[float, ValuesBySeed]
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")
 
 
-def list_stored_sets() -> list[str]:
-    """The data sets of which there is a table."""
-    return [name for name in SETS if find_file("stored", name).exists()]
+def list_datasets_with_stored_results() -> list[str]:
+    """List the data sets for which there is a table."""
+    return [name for name in SETS if make_path_of_stored_rows("stored", name).exists()]
+
+
+class TableAxes(NamedTuple):
+    """The methods, alphas and numbers of clients in a table, in the table's order."""
+
+    methods: list[str]
+    alphas: list[float]
+    clients: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,34 +44,37 @@ class StoredTable:
     about: version, torch, date (ISO), command, note
     rows: {(method, alpha, clients): the row}
 
-    A row has, by seed, accuracy 0–1 on the test set, rounded to 4 digits; bytes_up, bytes_down; parameters;
-    seconds_local, seconds_method: wall time on the machine that made the table, where other work went on; nll and ece,
-    None for scores that are no probabilities.
+    A row has, for each seed, accuracy (0–1 on the test set, rounded to 4 digits), bytes_up, bytes_down, parameters,
+    seconds_local and seconds_method (wall time on the machine that made the table, which was also doing other work),
+    and nll and ece (None for scores that are not probabilities).
     """
 
     dataset: str
-    about: Mapping[str, Any]
-    rows: Mapping[tuple[str, float, int], Row]
+    about: Mapping[str, JsonValue]
+    rows: Mapping[tuple[str, float, int], StoredRow]
 
     @cached_property
-    def axes(self) -> list[list[Any]]:
+    def axes(self) -> TableAxes:
         """Methods, alphas and numbers of clients, in the table's order."""
-        return [list(dict.fromkeys(values)) for values in zip(*self.rows, strict=True)]
+        methods = list(dict.fromkeys(method for method, _, _ in self.rows))
+        alphas = list(dict.fromkeys(alpha for _, alpha, _ in self.rows))
+        clients = list(dict.fromkeys(clients for _, _, clients in self.rows))
+        return TableAxes(methods, alphas, clients)
 
     @property
     def methods(self) -> list[str]:
         """The methods that have stored results."""
-        return self.axes[0]
+        return self.axes.methods
 
     @property
     def alphas(self) -> list[float]:
         """The stored values of α."""
-        return self.axes[1]
+        return self.axes.alphas
 
     @property
     def clients(self) -> list[int]:
         """The stored numbers of clients."""
-        return self.axes[2]
+        return self.axes.clients
 
     @property
     def seeds(self) -> list[int]:
@@ -66,43 +82,44 @@ class StoredTable:
         first_row = next(iter(self.rows.values()))
         return first_row["seeds"]
 
-    def options(self, method: str) -> dict[str, Any]:
-        """What a method's runs were made with, by qualified name: `recipe.epochs`, `fens.rounds`."""
+    def get_options_of_method(self, method: str) -> SettingsByName:
+        """The settings of a method's runs, by qualified name: `recipe.epochs`, `fens.rounds`."""
         return next(row["made"] for (name, _, _), row in self.rows.items() if name == method)
 
     def title(self, method: str) -> str:
-        """What a method's runs in the table are called."""
-        options = self.options(method)
+        """The title of a method's runs in the table."""
+        options = self.get_options_of_method(method)
         plain = {name.removeprefix(f"{method}."): value for name, value in options.items()}
-        return label_of(method, plain)
+        return choose_method_label(method, plain)
 
     @property
     def label(self) -> str:
-        """What a picture says of its source: 'stored results of 2025-01-31, version 0.1.0'."""
+        """The source that a picture names: 'stored results of 2025-01-31, version 0.1.0'."""
         return f"stored results of {self.about['date']}, version {self.about['version']}"
 
-    def values(self, column: str, method: str, alpha: float, clients: int) -> dict[int, Any]:
-        """{seed: a number of the runs} of one stored setting; without the runs that failed; empty if the table lacks
-        it."""
+    def get_values_by_seed(
+        self, column: str, method: str, alpha: float, clients: int
+    ) -> ValuesBySeed:
+        """{seed: a run's value of `column`} for one stored setting, without failed runs; {} if it is not stored."""
         row = self.rows.get((method, float(alpha), clients))
         if row is None:
             return {}
         pairs = zip(row["seeds"], row[column], strict=True)
         return {seed: value for seed, value in pairs if value is not None}
 
-    def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
+    def accuracies(self, method: str, alpha: float, clients: int) -> ValuesBySeed:
         """{seed: accuracy} of one stored setting."""
-        return self.values("accuracy", method, alpha, clients)
+        return self.get_values_by_seed("accuracy", method, alpha, clients)
 
-    def seconds(self) -> dict[str, float]:
+    def compute_mean_seconds_by_method(self) -> MeanSecondsByMethod:
         """{method: mean seconds of a run}, training of the clients included."""
         seconds: dict[str, list[float]] = {}
         for (name, _, _), row in self.rows.items():
             runs = zip(row["seconds_local"], row["seconds_method"], strict=True)
             seconds.setdefault(name, []).extend(local + method for local, method in runs)
-        return {name: fmean(of_method) for name, of_method in seconds.items()}
+        return {name: fmean(method_seconds) for name, method_seconds in seconds.items()}
 
-    def list_accuracies_by_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
+    def list_accuracies_by_alpha(self, method: str, clients: int) -> AccuraciesByAlphaAndSeed:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
         return {alpha: self.accuracies(method, alpha, clients) for alpha in self.alphas}
 
@@ -113,8 +130,8 @@ class StoredTable:
 
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> StoredTable:
-    """The table of a data set that came with the package; FedlabError where there is none."""
-    about, rows = read_stored_rows(find_file("stored", dataset))
+    """The table of a data set that came with the package; FedlabError if there is none."""
+    about, rows = read_stored_rows(make_path_of_stored_rows("stored", dataset))
     by_setting = {}
     for row in rows:
         setting = row["at"]

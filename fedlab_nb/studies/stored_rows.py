@@ -6,26 +6,29 @@ these files; here they are read.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import FedlabError
+from ..value_types import JsonObject, JsonValue
 
 FOLDER = Path(__file__).parent / "stored"
-Row = dict[str, Any]
+StoredRow = dict[str, JsonValue]
 
 
-def find_file(kind: str, dataset: str) -> Path:
+def make_path_of_stored_rows(row_kind: Literal["stored", "tuning"], dataset: str) -> Path:
     """The path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
-    return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
+    return FOLDER / f"{row_kind}-{dataset.replace(':', '')}.json"
 
 
 class StoredRows(NamedTuple):
-    """about: what made the rows (version, torch, date, command, note)."""
+    """Rows of stored results.
 
-    about: dict[str, Any]
-    rows: list[Row]
+    about: what made the rows (version, torch, date, command, note)
+    """
+
+    about: JsonObject
+    rows: list[StoredRow]
 
 
 def read_stored_rows(path: Path) -> StoredRows:
@@ -42,6 +45,6 @@ def read_stored_rows(path: Path) -> StoredRows:
         raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
-def make_row_key(row: Mapping[str, Any]) -> str:
+def make_unique_row_key(row: StoredRow) -> str:
     """A key that is different for each row of a study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

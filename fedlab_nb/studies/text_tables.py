@@ -9,45 +9,48 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 Grid = list[list[str]]  # a table's cells, the head first
+TextsAndGrids = list[str | Grid]  # paragraphs and tables, from top to bottom
 NUMERIC_CELL = re.compile(r"[+−-]?\d|-?$")
 
 
 class Printable:
     """What a terminal and a notebook show: `parts()` gives sentences and tables."""
 
-    def parts(self) -> Sequence[str | Grid]:
+    def parts(self) -> TextsAndGrids:
         raise NotImplementedError
 
     def __repr__(self) -> str:
         texts = []
         for part in self.parts():
-            texts.append(part if isinstance(part, str) else f"{format_text(part)}\n")
+            texts.append(part if isinstance(part, str) else f"{format_text_table(part)}\n")
         return "\n".join(texts).strip()
 
     def _repr_html_(self) -> str:
         texts = []
         for part in self.parts():
-            texts.append(f"<p>{escape(part)}</p>" if isinstance(part, str) else format_html(part))
+            texts.append(
+                f"<p>{escape(part)}</p>" if isinstance(part, str) else format_html_table(part)
+            )
         return "".join(texts)
 
 
-def is_numeric(column: Sequence[str]) -> bool:
+def is_column_of_numbers(column: Sequence[str]) -> bool:
     """Whether the cells of a column, its head left out, are numbers or empty."""
     return all(NUMERIC_CELL.match(cell) for cell in column[1:])
 
 
-def format_text(rows: Sequence[Sequence[str]]) -> str:
+def format_text_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as lines of text; columns of numbers end together, the others begin together."""
     padded_columns = []
     for column in zip(*rows, strict=True):
         width = max(len(cell) for cell in column)
-        pad = str.rjust if is_numeric(column) else str.ljust
+        pad = str.rjust if is_column_of_numbers(column) else str.ljust
         padded_columns.append([pad(cell, width) for cell in column])
     lines = ["  ".join(cells).rstrip() for cells in zip(*padded_columns, strict=True)]
     return "\n".join(lines)
 
 
-def format_markdown(rows: Sequence[Sequence[str]]) -> str:
+def format_markdown_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as a table in Markdown."""
     lines = []
     for row in rows:
@@ -57,11 +60,11 @@ def format_markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def format_html(rows: Sequence[Sequence[str]]) -> str:
+def format_html_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as a table in HTML."""
     sides = []
     for column in zip(*rows, strict=True):
-        sides.append("right" if is_numeric(column) else "left")
+        sides.append("right" if is_column_of_numbers(column) else "left")
     lines = []
     for i, row in enumerate(rows):
         opening, closing = ("<td", "</td>") if i else ('<th scope="col"', "</th>")
@@ -72,7 +75,7 @@ def format_html(rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(lines)}</table>"
 
 
-def format_latex(rows: Sequence[Sequence[str]]) -> str:
+def format_latex_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as a tabular environment of LaTeX; the first column is aligned left, the others right."""
     lines = []
     for row in rows:
@@ -96,16 +99,16 @@ def format_latex(rows: Sequence[Sequence[str]]) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
-    "text": format_text,
-    "markdown": format_markdown,
-    "latex": format_latex,
+    "text": format_text_table,
+    "markdown": format_markdown_table,
+    "latex": format_latex_table,
 }
 
 
-def data_size(count: float) -> str:
+def format_data_size(byte_count: float) -> str:
     """Bytes in decimal units: 26280 -> '26.3 kB'."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 1000 or unit == "TB":
+        if abs(byte_count) < 1000 or unit == "TB":
             break
-        count /= 1000
-    return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+        byte_count /= 1000
+    return f"{byte_count:.0f} B" if unit == "B" else f"{byte_count:.3g} {unit}"

@@ -1,15 +1,15 @@
-"""Local training of clients (loop and stacked backends), and evaluation. Knows nothing of methods, widgets or files."""
+"""Local training of clients (loop and stacked backends), and evaluation; independent of methods, widgets and files."""
 
 from .backend import BACKENDS, find_fastest_backend
 from .clients import ClientModels
 from .evaluate import (
-    cache_passes,
+    cache_forward_passes,
     compute_accuracy,
     compute_class_accuracies,
     compute_client_accuracies,
     compute_group_accuracies,
-    run_cached,
     run_in_chunks,
+    run_in_chunks_with_cache,
 )
-from .local import Tick, train_clients, train_to_end
+from .local import EpochProgress, train_clients, train_clients_to_end
 from .recipe import Recipe

@@ -1,45 +1,53 @@
-"""How a training uses the machine: which backend, how many threads, how many trainings at a time.
+"""The use of the machine by a training: its backend, its threads, and how many trainings run at the same time.
 
-Which backend trains a group of clients is a fixed rule, drawn from measurements (`tests/benchmarks/RESULTS.md`), never
-a race at run time. It looks at the device, the architecture, the input size and the number of cores given to torch
-only, so the same call always takes the same way. On a CPU the stack wins for small networks on small inputs; on a card
-it wins for small networks, and clients on CUDA streams of their own win for large ones (`streams.py`).
+The backend of a group of clients is chosen by a fixed rule that is based on measurements
+(`tests/benchmarks/RESULTS.md`), not by timing at run time. The rule looks only at the device, the architecture, the
+input size and the number of cores given to torch, so the same call always uses the same backend. On a CPU the stack is
+faster for small networks on small inputs. On a GPU it is faster for small networks; large ones are trained on separate
+CUDA streams (`streams.py`).
 
-A run gets one thread for small inputs, the machine's for large ones. Steps on digits-sized images last microseconds;
-spreading them over cores costs more than it saves. A fixed rule also keeps sums in one order, so a run gives the same
-digits whatever else the machine does.
+A run gets one thread for small inputs and all of torch's threads for large ones. Steps on images as small as the digits
+take microseconds, and spreading them over cores costs more than it saves. The fixed rule also keeps sums in the same
+order, so a run gives the same digits whatever else the machine does.
 
-Where steps are long enough to be worth a thread, several trainings run at a time, each on a core of its own. Clients
-share nothing until their training has ended. One core each keeps the cores busier than all cores on every operation
-does. PyTorch releases Python's lock during an operation, so threads suffice.
+If steps are long enough to be worth a thread, several trainings run at the same time, each on its own core. Clients
+share nothing until their training has ended, and one core for each keeps the cores busier than all cores on every
+operation. PyTorch releases Python's lock during an operation, so threads suffice.
 """
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from math import prod
+from typing import Literal
 
 import torch
 from torch import nn
 from torch.backends import cudnn
 
 from ..errors import choose
-from ..models import parameter_count
-from .stack import can_stack
+from ..models import count_parameters
+from ..value_types import SampleShape, WithBlock
+from .recipe import Precision
+from .stack import can_stack_model
 
 BACKENDS = ("auto", "loop", "stacked")
+Backend = Literal["loop", "stacked"]
+BackendChoice = Literal["auto", "loop", "stacked"]
 
-# On a CPU the stack wins up to this many numbers in the model and, with convolutions, this many
-# pixels; above, the loop does.
+# On a CPU the stack is faster than the loop up to this many numbers in the model and, with convolutions, this many
+# pixels in an image.
 CPU_CONV_PIXELS = 16 * 16
 CPU_CONV_NUMBERS = 200_000
 CPU_LINEAR_NUMBERS = 40_000
-# On a card the stack wins up to this many multiplications a sample; above, plain convolutions do.
+# On a GPU the stack is faster than plain convolutions up to this many multiplications for a sample.
 CARD_MULTIPLY_ADDS = 5_000_000
-SMALL_INPUT = 1 * 16 * 16  # numbers in a sample, above which a run gets the machine's threads
-YIELD_INTERVAL = 0.02  # seconds between two yields of `run_in_parallel`, so that a caller can stop
-# Clients in the smallest stack that is worth making; larger ones take hardly less time a client.
+SMALL_INPUT = 1 * 16 * 16  # most numbers in a sample for which a run gets a single thread
+YIELD_INTERVAL = (
+    0.02  # seconds between two yields of `run_in_parallel`, at which a caller can stop it
+)
+# Clients in the smallest stack that pays off; larger stacks take hardly less time for each client.
 SMALLEST_CONV_STACK = 5
 SMALLEST_LINEAR_STACK = 25
 
@@ -48,43 +56,47 @@ _known_multiply_adds: dict[tuple, int] = {}
 
 
 def find_fastest_backend(
-    device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
-) -> str:
-    """`loop` or `stacked` for `clients` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
-    if clients == 1 or not can_stack(model):
+    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
+) -> Backend:
+    """`loop` or `stacked` for `client_count` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
+    if client_count == 1 or not can_stack_model(model):
         return "loop"
     if device != "cpu":
         is_small = count_multiply_adds(model, input_shape) <= CARD_MULTIPLY_ADDS
     elif is_convolutional(model):
         has_few_pixels = prod(input_shape[1:]) <= CPU_CONV_PIXELS
-        is_small = has_few_pixels and parameter_count(model) <= CPU_CONV_NUMBERS
+        is_small = has_few_pixels and count_parameters(model) <= CPU_CONV_NUMBERS
     else:
-        is_small = parameter_count(model) <= CPU_LINEAR_NUMBERS
+        is_small = count_parameters(model) <= CPU_LINEAR_NUMBERS
     return "stacked" if is_small else "loop"
 
 
 def choose_backend(
-    backend: str, device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
-) -> str:
-    """`backend` itself if it names one, else the rule's answer."""
+    backend: BackendChoice,
+    device: str,
+    model: nn.Module,
+    input_shape: SampleShape,
+    client_count: int,
+) -> Backend:
+    """`backend` itself; for "auto" the one that `find_fastest_backend` gives."""
     choose("backend", backend, BACKENDS)
     if backend == "auto":
-        return find_fastest_backend(device, model, input_shape, clients)
+        return find_fastest_backend(device, model, input_shape, client_count)
     return backend
 
 
 def is_convolutional(model: nn.Module) -> bool:
-    """Whether `model` has a convolution."""
+    """True if `model` has a convolution."""
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def choose_smallest_stack(model: nn.Module) -> int:
-    """How many clients a stack of networks like `model` should have at least, on a CPU."""
+def choose_minimum_stack_size(model: nn.Module) -> int:
+    """The fewest clients for which a stack of networks like `model` pays off on a CPU."""
     return SMALLEST_CONV_STACK if is_convolutional(model) else SMALLEST_LINEAR_STACK
 
 
-def count_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
-    """Multiplications of `model`'s convolutions and linear layers for one sample; counted once for an architecture."""
+def count_multiply_adds(model: nn.Module, input_shape: SampleShape) -> int:
+    """Multiplications in `model`'s convolutions and linear layers for one sample; cached by architecture."""
     key = (getattr(model, "architecture", id(model)), input_shape)
     if key not in _known_multiply_adds:
         _known_multiply_adds[key] = measure_multiply_adds(model, input_shape)
@@ -92,8 +104,8 @@ def count_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
 
 
 @torch.no_grad()
-def measure_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
-    """As `count_multiply_adds`, from the shapes that one sample takes on its way through `model`."""
+def measure_multiply_adds(model: nn.Module, input_shape: SampleShape) -> int:
+    """Count the multiplications by running one sample through `model` and reading the shapes of its outputs."""
     total = 0
 
     def add_layer(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
@@ -116,11 +128,11 @@ def measure_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int
 
 
 def should_use_channels_last(
-    device: str, model: nn.Module, input_shape: tuple[int, ...], precision: str
+    device: str, model: nn.Module, input_shape: SampleShape, precision: Precision
 ) -> bool:
-    """Whether the loop runs faster with channels-last images.
+    """True if the loop runs faster with channels-last images.
 
-    On a CPU: networks with batch norm, on images above the stack's range. On a card: convolutions in bf16.
+    On a CPU these are networks with batch norm on images too large for the stack; on a GPU, convolutions in bf16.
     """
     if not is_convolutional(model):
         return False
@@ -130,41 +142,43 @@ def should_use_channels_last(
     return has_batch_norm and prod(input_shape[1:]) > CPU_CONV_PIXELS
 
 
-def choose_part_count(
-    device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
+def choose_parallel_part_count(
+    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> int:
-    """Into how many parts `clients` are split, each trained on a core of its own if there are so many.
+    """The number of parts into which `client_count` clients are split, to be trained at the same time.
 
-    Several stacks of clients of similar sizes need less padding than one for all. In the loop each client is a part
-    where there are several cores and steps are long enough.
+    Several stacks, each of clients of similar sizes, need less padding than one for all. In the loop each client is a
+    part of its own if there are several cores and steps are long enough.
     """
     if device != "cpu":
         return 1
-    if find_fastest_backend(device, model, input_shape, clients) == "stacked":
-        return max(1, clients // choose_smallest_stack(model))
+    if find_fastest_backend(device, model, input_shape, client_count) == "stacked":
+        return max(1, client_count // choose_minimum_stack_size(model))
     if prod(input_shape) > SMALL_INPUT and count_cores() > 1:
-        return clients
+        return client_count
     return 1
 
 
 @contextmanager
-def configure_torch(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
-    """Within: torch's threads and convolutions are set for a run on samples of `input_shape`.
+def configure_torch(device: str, input_shape: SampleShape) -> WithBlock:
+    """Inside the block torch's threads and convolutions are set for a run on samples of `input_shape`.
 
-    On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a card: convolutions that are summed in one
-    order, and in float32 instead of the shorter TF32, so that the same call gives the same digits again.
+    On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a GPU: convolutions are deterministic and use
+    float32 instead of the shorter TF32, so that the same call gives the same digits again.
     """
     if device != "cpu":
         with cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             yield
-        return
-    with use_one_thread() if prod(input_shape) <= SMALL_INPUT else nullcontext():
+    elif prod(input_shape) <= SMALL_INPUT:
+        with use_one_thread():
+            yield
+    else:
         yield
 
 
 @contextmanager
-def use_one_thread() -> Iterator[None]:
-    """Within: torch computes on one thread; `count_cores` still knows how many there were."""
+def use_one_thread() -> WithBlock:
+    """Inside the block torch computes on one thread; `count_cores` still gives the number that there were before."""
     threads_before = torch.get_num_threads()
     _threads.cores = count_cores()
     torch.set_num_threads(1)
@@ -176,21 +190,22 @@ def use_one_thread() -> Iterator[None]:
 
 
 def count_cores() -> int:
-    """How many cores a run may use: torch's threads, as they were before `configure_torch` took them away."""
+    """The number of cores that a run may use: torch's threads, not counting a limit set by `configure_torch`."""
     return getattr(_threads, "cores", 0) or torch.get_num_threads()
 
 
 def run_in_parallel(
-    trainings: Sequence[Iterator[int]], meeting_epochs: Sequence[int], workers: int
+    trainings: Sequence[Iterator[int]], synchronisation_epochs: Sequence[int], thread_count: int
 ) -> Generator[int, None, None]:
-    """Run `trainings`, generators of finished epochs, on `workers` threads; yields how many epochs all have finished.
+    """Run `trainings`, generators of finished epochs, on `thread_count` threads; yields the epochs finished by all.
 
-    meeting_epochs: epochs in ascending order, the last one the end. Trainings wait for each other at each of them, so
-    none has gone beyond epoch e when e is yielded for the first time; in between one may be ahead of another
+    synchronisation_epochs: epochs in ascending order, the last of which is the end. Trainings wait for each other at
+        each of them, so none has gone beyond epoch e when e is yielded for the first time; in between one may be ahead
+        of another
 
-    The first trainings begin first. What stops a run: whoever closes this generator (the Stop button of a panel closes
-    the run's generator, and with it this one) stops every training between two of its steps; an error in one training
-    stops all and is raised.
+    The trainings are started in the given order. This is where a run is stopped: closing this generator (a panel's Stop
+    button closes the run's generator, and with it this one) stops every training between two of its steps. An error in
+    one training stops all of them and is raised.
     """
     stop_requested = threading.Event()
     threads_before = torch.get_num_threads()
@@ -201,7 +216,7 @@ def run_in_parallel(
             finished[i] = next(trainings[i])
 
     def finish(i: int, target_epoch: int) -> None:
-        for _ in trainings[i]:  # no epoch is left, only what follows the last one
+        for _ in trainings[i]:  # runs the code after the last epoch; nothing more is yielded
             pass
 
     def run_all(work: Callable[[int, int], None], target_epoch: int) -> Iterator[int]:
@@ -210,18 +225,20 @@ def run_in_parallel(
             ended, waiting = wait(waiting, YIELD_INTERVAL, FIRST_COMPLETED)
             for future in ended:
                 future.result()
-            # `target_epoch` itself is yielded when all have arrived there.
+            # `target_epoch` itself is yielded by the caller, when all trainings have reached it.
             yield max(0, min(*finished, target_epoch - 1))
 
-    pool = ThreadPoolExecutor(workers, "training", initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(
+        thread_count, "training", initializer=torch.set_num_threads, initargs=(1,)
+    )
     try:
-        for target in meeting_epochs:
+        for target in synchronisation_epochs:
             yield from run_all(advance, target)
-            if target == meeting_epochs[-1]:
+            if target == synchronisation_epochs[-1]:
                 yield from run_all(finish, target)
             yield target
     finally:
         stop_requested.set()
         pool.shutdown(wait=True, cancel_futures=True)
-        # What the workers chose is also what new threads would begin with.
+        # The workers' setting of one thread also became the default of new threads.
         torch.set_num_threads(threads_before)

@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..models import Network, load_state, model_state, parameter_count
-from ..models.state import copy_model
-from .evaluate import run_cached, run_in_chunks
+from ..models import Network, count_parameters, load_state, model_state
+from ..models.network import Architecture
+from ..models.state import ModelState, copy_model
+from ..tensor_types import ClientFeatures, ClientLogits, Predictions, Samples
+from .evaluate import run_in_chunks, run_in_chunks_with_cache
+
+ClientsByArchitecture = dict[Architecture, list[int]]  # numbers of the clients, from 0
 
 
-def group_by_architecture(models: Sequence[Network]) -> dict[tuple, list[int]]:
+def group_clients_by_architecture(models: Sequence[Network]) -> ClientsByArchitecture:
     """Architecture -> the positions in `models` of those that have it."""
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[Architecture, list[int]] = {}
     for k, model in enumerate(models):
         groups.setdefault(model.architecture, []).append(k)
     return groups
@@ -39,40 +43,42 @@ class ClientModels:
         """A client's model; treat it as read-only, every method shares it."""
         return self.modules[client]
 
-    def state(self, client: int) -> dict[str, Tensor]:
+    def state(self, client: int) -> ModelState:
         """Parameters and batch-norm statistics of a client, copied."""
         return model_state(self.modules[client])
 
-    def states(self) -> list[dict[str, Tensor]]:
+    def states(self) -> list[ModelState]:
         """`state(k)` of every client."""
         return [model_state(module) for module in self.modules]
 
     @property
     def parameters(self) -> list[int]:
         """Trainable numbers of each client's model."""
-        return [parameter_count(module) for module in self.modules]
+        return [count_parameters(module) for module in self.modules]
 
     @property
-    def groups(self) -> dict[tuple, list[int]]:
+    def clients_by_architecture(self) -> ClientsByArchitecture:
         """Architecture -> the clients that use it."""
-        return group_by_architecture(self.modules)
+        return group_clients_by_architecture(self.modules)
 
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, samples: Samples) -> ClientLogits:
         """Pre-softmax outputs of every client, `[M, N, C]`, without gradients."""
-        return torch.stack([run_cached(module, x) for module in self.modules])
+        return torch.stack([run_in_chunks_with_cache(module, samples) for module in self.modules])
 
-    def predict_in_turn(self, x: Tensor) -> Tensor:
+    def predict_each_sample_by_one_client(self, samples: Samples) -> Predictions:
         """Classes `[N]`: client k answers for x_k, x_(k+M), x_(k+2M), ..., so that all M together read each sample
         once."""
-        classes = torch.empty(len(x), dtype=torch.long, device=x.device)
-        for k, module in enumerate(self.modules[: len(x)]):
-            logits = run_in_chunks(module, x[k :: len(self)])
+        classes = torch.empty(len(samples), dtype=torch.long, device=samples.device)
+        for k, module in enumerate(self.modules[: len(samples)]):
+            logits = run_in_chunks(module, samples[k :: len(self)])
             classes[k :: len(self)] = logits.argmax(1)
         return classes
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, samples: Samples) -> ClientFeatures:
         """Penultimate features of every client, `[M, N, D]`, without gradients."""
-        return torch.stack([run_cached(module.features, x) for module in self.modules])
+        return torch.stack(
+            [run_in_chunks_with_cache(module.features, samples) for module in self.modules]
+        )
 
     def with_states(self, states: Sequence[Mapping[str, Tensor]]) -> ClientModels:
         """The same architectures with other weights (e.g. as they were received)."""

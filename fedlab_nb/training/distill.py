@@ -1,80 +1,94 @@
-"""Distillation: one network learns to answer as a teacher does, on samples that need no labels. The only such loop.
+"""Distillation: one network learns to answer as a teacher does, on samples that need no labels.
 
 In short:
-- `choose_distillation_loss("kl" | "l1" | "ce", temperature)` -> `loss(target, student_logits) -> [N]`, one value a
-  sample. Any function of that form will do (`target` is then whatever the teacher returns, first axis N).
-- `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of
-  `Tick`s.
-- `Learner(student, recipe, loss)`: one optimizer kept through many passes, for pools that grow:
+- `choose_distillation_loss("kl" | "l1" | "ce", temperature)` gives a function `loss(target, student_logits) -> [N]`,
+  one value for each sample. Any function of that form will do; `target` is what the teacher returns, with N as its
+  first axis.
+- `distil(student, x, teacher, recipe, loss, stream)` makes `recipe.epochs` passes over fixed samples; it is a generator
+  of `EpochProgress`.
+- `StudentTrainer(student, recipe, loss)` keeps one optimizer through many passes, for pools of samples that grow:
   `for value in learner.train_one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by
   `learner.step(x, target)`.
 
-`teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to them (called without
-gradients). The student is in train mode while it learns and in eval mode whenever a pass has ended (or was closed).
-`recipe` is a `Recipe`: SGD or Adam, constant or cosine. Knows nothing of where samples or teachers come from.
+`teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to its targets (called without
+gradients). The student is in train mode during a pass, and in eval mode as soon as the pass has ended or was closed.
+`recipe` is a `Recipe`: SGD or Adam, with a constant or cosine learning rate.
 """
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from ..errors import choose
-from .local import Tick, choose_curve_epochs
-from .optim import Gradients, clip_gradients, make_optimizer
+from ..tensor_types import Labels, Logits, LossPerSample, Samples, ScalarLoss
+from .local import EpochProgress, choose_curve_epochs
+from .optim import Gradients, clip_gradients_to_norm, make_optimizer
 from .recipe import Recipe, make_autocast
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Teacher = Tensor | Callable[[Tensor], Tensor]
 
 
 # ------------------------------------------------------------------------------------------------------------- losses
-def compute_kl_losses(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+def compute_distillation_losses(
+    teacher_logits: Logits, student_logits: Logits, temperature: float = 1.0
+) -> LossPerSample:
     """τ² KL(softmax(teacher/τ) ‖ softmax(student/τ)) of every sample, `[N]`, from logits `[N, C]` (Hinton et al.,
     2015).
 
-    The factor τ² keeps the gradient's size: for large τ it tends to (s - mean s - t + mean t) / C, whatever τ.
-    Differentiable with respect to both.
+    The factor τ² keeps the gradient's size independent of τ: for large τ the gradient by the student's logits s tends
+    to (s - mean s - t + mean t) / C, t being the teacher's. Differentiable with respect to both.
     """
-    if temperature != 1:  # no division by 1: a step on small images consists of small operations
-        return temperature**2 * compute_kl_losses(teacher / temperature, student / temperature)
-    teacher_logs = teacher.log_softmax(-1)
-    student_logs = student.log_softmax(-1)
+    if (
+        temperature != 1
+    ):  # a division by 1 would cost time: steps on small images consist of such small operations
+        return temperature**2 * compute_distillation_losses(
+            teacher_logits / temperature, student_logits / temperature
+        )
+    teacher_logs = teacher_logits.log_softmax(-1)
+    student_logs = student_logits.log_softmax(-1)
     return (teacher_logs.exp() * (teacher_logs - student_logs)).sum(-1)
 
 
-def compute_l1_losses(teacher: Tensor, student: Tensor) -> Tensor:
+def compute_logit_distance_losses(teacher_logits: Logits, student_logits: Logits) -> LossPerSample:
     """Mean over the classes of |teacher - student| of every sample, `[N]`, from logits `[N, C]` (FedKD)."""
-    return (teacher - student).abs().mean(-1)
+    return (teacher_logits - student_logits).abs().mean(-1)
 
 
-def compute_cross_entropies(target: Tensor, student: Tensor) -> Tensor:
+def compute_cross_entropy_losses(
+    labels_or_logits: Labels | Logits, student_logits: Logits
+) -> LossPerSample:
     """Cross-entropy of every sample, `[N]`, to labels `[N]` or to the argmax of teacher logits `[N, C]`."""
-    labels = target.argmax(-1) if target.dim() > 1 else target
-    return F.cross_entropy(student, labels, reduction="none")
+    labels = labels_or_logits
+    if labels_or_logits.dim() > 1:
+        labels = labels_or_logits.argmax(-1)
+    return F.cross_entropy(student_logits, labels, reduction="none")
 
 
+LossName = Literal["kl", "l1", "ce"]
 LOSSES = ("kl", "l1", "ce")
 
 
-def choose_distillation_loss(name: str, temperature: float = 1.0) -> Loss:
+def choose_distillation_loss(name: LossName, temperature: float = 1.0) -> PerSampleLoss:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
     choose("distillation loss", name, LOSSES)
     if name == "kl":
-        return functools.partial(compute_kl_losses, temperature=temperature)
+        return functools.partial(compute_distillation_losses, temperature=temperature)
     if name == "l1":
-        return compute_l1_losses
-    return compute_cross_entropies
+        return compute_logit_distance_losses
+    return compute_cross_entropy_losses
 
 
 # ---------------------------------------------------------------------------------------------------------------- loop
-class Learner:
+class StudentTrainer:
     """A student and its optimizer. `clip`: largest norm of a step's gradient (None: not clipped)."""
 
     def __init__(
-        self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None
+        self, student: nn.Module, recipe: Recipe, loss: PerSampleLoss, *, clip: float | None = None
     ) -> None:
         self.student = student
         self.recipe = recipe
@@ -83,75 +97,78 @@ class Learner:
         trainable = [parameter for parameter in student.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trainable, recipe)
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_learning_rate_of_epoch(self, epoch: int) -> None:
         """Set the learning rate of `epoch` (from 0), by the recipe's schedule."""
-        self.optimizer.lr = self.recipe.lr_at(epoch)
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
 
-    def step(self, x: Tensor, target: Tensor) -> Tensor:
-        """A step on a batch `x [B, ...]`; returns its loss before the step, (1/B) Σ_i ℓ_i."""
-        with make_autocast(self.recipe, x.device):
-            logits = self.student(x)
+    def step(self, samples: Samples, target_logits: Logits) -> ScalarLoss:
+        """Take a step on a batch `samples [B, ...]`; returns the loss before the step, (1/B) Σ_i ℓ_i."""
+        with make_autocast(self.recipe, samples.device):
+            logits = self.student(samples)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()
-        loss = self.loss(target, logits).mean()
+        loss = self.loss(target_logits, logits).mean()
         gradients: Gradients = torch.autograd.grad(loss, self.optimizer.parameters)
         if self.clip is not None:
-            gradients = clip_gradients(gradients, self.clip)
+            gradients = clip_gradients_to_norm(gradients, self.clip)
         self.optimizer.step(gradients)
         return loss.detach()
 
     def train_one_pass(
         self,
-        x: Tensor,
+        samples: Samples,
         teacher: Teacher,
         stream: Generator,
         *,
         epoch: int,
         steps: int | None = None,
-        prepare: Callable[[Tensor], Tensor] | None = None,
-    ) -> Iterator[Tensor]:
-        """One shuffled pass over `x [N, ...]` (only its first `steps` batches); yields the loss of every step.
+        prepare: Callable[[Samples], Samples] | None = None,
+    ) -> Iterator[ScalarLoss]:
+        """One shuffled pass over `samples [N, ...]`; yields the loss of every step.
 
-        `prepare` changes a batch before teacher and student see it (augmentation, perturbation; `teacher` must then
-        be a function). `stream` (a CPU generator) draws the order.
+        stream: a CPU generator, which draws the order
+        steps: makes only so many steps; None: all
+        prepare: changes a batch before teacher and student see it (augmentation, perturbation); `teacher` must then be
+            a function
         """
-        self.set_epoch(epoch)
+        self.set_learning_rate_of_epoch(epoch)
         self.student.train()
         size = self.recipe.batch_size
-        order = torch.randperm(len(x), generator=stream).to(x.device)
+        order = torch.randperm(len(samples), generator=stream).to(samples.device)
         if steps is not None:
             order = order[: steps * size]
         try:
             for rows in order.split(size):
-                samples = x[rows]
+                batch = samples[rows]
                 if prepare is not None:
-                    samples = prepare(samples)
+                    batch = prepare(batch)
                 if isinstance(teacher, Tensor):
                     target = teacher[rows]
                 else:
                     with torch.no_grad():
-                        target = teacher(samples)
-                yield self.step(samples, target)
+                        target = teacher(batch)
+                yield self.step(batch, target)
         finally:
             self.student.eval()
 
 
 def distil(
     student: nn.Module,
-    x: Tensor,
+    samples: Samples,
     teacher: Teacher,
     recipe: Recipe,
-    loss: Loss,
+    loss: PerSampleLoss,
     stream: Generator,
     clip: float | None = None,
-) -> Iterator[Tick]:
-    """Train `student` in place for `recipe.epochs` passes over `x [N, ...]`; a tick after every step.
+) -> Iterator[EpochProgress]:
+    """Train `student` in place for `recipe.epochs` passes over `samples [N, ...]`; yields progress after every step.
 
-    `Tick.done` counts finished epochs; `fresh` marks the epochs at whose end a curve should be drawn.
+    `EpochProgress.done` counts finished epochs; `has_current_models` marks the epochs at whose end a point of the
+    curve is measured.
     """
-    learner = Learner(student, recipe, loss, clip=clip)
+    learner = StudentTrainer(student, recipe, loss, clip=clip)
     curve_epochs = choose_curve_epochs(recipe.epochs)
     for epoch in range(recipe.epochs):
-        for _ in learner.train_one_pass(x, teacher, stream, epoch=epoch):
-            yield Tick(epoch, recipe.epochs)
-        yield Tick(epoch + 1, recipe.epochs, epoch + 1 in curve_epochs)
+        for _ in learner.train_one_pass(samples, teacher, stream, epoch=epoch):
+            yield EpochProgress(epoch, recipe.epochs)
+        yield EpochProgress(epoch + 1, recipe.epochs, epoch + 1 in curve_epochs)

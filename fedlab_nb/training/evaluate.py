@@ -1,6 +1,6 @@
-"""Forward passes without gradients, in chunks, each computed once where a caller asks for it; and accuracies."""
+"""Forward passes without gradients, in chunks and with a cache on request; and accuracies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
@@ -9,30 +9,46 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fedlab_nb.value_types import WithBlock
+
+from ..tensor_types import (
+    AccuracyPerClass,
+    AccuracyPerClient,
+    AccuracyPerGroup,
+    BooleanPerSample,
+    ClientClassCounts,
+    GroupIndexPerSample,
+    Labels,
+    Predictions,
+    Samples,
+)
+
+TensorFunction = Callable[[Tensor], Tensor]  # a network, or one of its methods
+
 LARGEST_CHUNK = 2048  # samples at once
-SMALLEST_CHUNK = 64  # below it the calls cost most
-# Numbers in the widest map of a chunk on a CPU (8 MiB). A tensor beyond the processor's cache, and still more one for
-# which memory is allocated anew each time (32 MiB), costs more a sample.
+SMALLEST_CHUNK = 64  # in smaller chunks the calls themselves take most of the time
+# Most numbers in the widest map of a chunk on a CPU (8 MiB). Larger tensors cost more time for each sample: they do not
+# fit into the processor's cache, and from 32 MiB on their memory is allocated anew each time.
 WIDEST_MAP = 2**21
 
 
-def choose_chunk_size(function: Callable[[Tensor], Tensor], x: Tensor) -> int:
-    """How many samples of `x [N, ...]` `function`, a network or a method of one, reads at once: a power of two.
+def choose_chunk_size(network_or_method: TensorFunction, samples: Samples) -> int:
+    """The number of samples, a power of two, that a network (or its method) should read at once.
 
-    By the maps after its first convolution, as wide as the image: ResNet-8 reads 128 images of 28x28, the 5-layer CNN
-    512, and every network LARGEST_CHUNK rows of features.
+    On a CPU it depends on the size of the maps after the first convolution, which are as large as the image: ResNet-8
+    reads 128 images of 28x28 at once, the 5-layer CNN 512, and every network LARGEST_CHUNK rows of features.
     """
-    if x.dim() < 3 or x.device.type != "cpu":
+    if samples.dim() < 3 or samples.device.type != "cpu":
         return LARGEST_CHUNK
-    channels = max(count_first_conv_channels(function), x.shape[1])
-    fitting = WIDEST_MAP // (channels * prod(x.shape[2:]))
+    channels = max(count_first_conv_channels(network_or_method), samples.shape[1])
+    fitting = WIDEST_MAP // (channels * prod(samples.shape[2:]))
     power_of_two = 1 << max(0, fitting.bit_length() - 1)
     return max(SMALLEST_CHUNK, min(LARGEST_CHUNK, power_of_two))
 
 
-def count_first_conv_channels(function: Callable[[Tensor], Tensor]) -> int:
-    """The channels that the first convolution of a network makes, also for one of its methods; 1 if it has none."""
-    network: Any = getattr(function, "__self__", function)
+def count_first_conv_channels(network_or_method: TensorFunction) -> int:
+    """The output channels of a network's first convolution; 1 if it has none. A method stands for its network."""
+    network: Any = getattr(network_or_method, "__self__", network_or_method)
     if isinstance(network, nn.Module):
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d):
@@ -42,26 +58,33 @@ def count_first_conv_channels(function: Callable[[Tensor], Tensor]) -> int:
 
 @torch.no_grad()
 def run_in_chunks(
-    function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0, chunk: int | None = None
+    function: TensorFunction,
+    samples: Samples,
+    dim: int = 0,
+    chunk_size: int | None = None,
 ) -> Tensor:
-    """`function` over `x` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
-    chunk = chunk or choose_chunk_size(function, x)
-    if x.shape[0] <= chunk:  # no len: it would be a constant of an exported model
-        return function(x)
-    return torch.cat([function(part) for part in x.split(chunk)], dim=dim)
+    """`function` over `samples` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
+    chunk_size = chunk_size or choose_chunk_size(function, samples)
+    if (
+        samples.shape[0] <= chunk_size
+    ):  # not len(), which would become a constant in an exported model
+        return function(samples)
+    return torch.cat([function(part) for part in samples.split(chunk_size)], dim=dim)
 
 
-# Within `cache_passes`: {key: (function, x, result)}. It holds function and x, so that no other objects get their ids.
+# Within `cache_forward_passes`: {key: (function, x, result)}. The keys contain the ids of function and x; as the cache
+# holds both objects, no other objects can get these ids.
 _cache: ContextVar[dict[tuple, tuple[Any, Tensor, Tensor]] | None] = ContextVar(
     "cache", default=None
 )
 
 
 @contextmanager
-def cache_passes() -> Iterator[None]:
-    """Within: `run_cached` keeps its results: logits, accuracies and features of the same samples cost one pass.
+def cache_forward_passes() -> WithBlock:
+    """Inside the block `run_in_chunks_with_cache` caches its results.
 
-    For a place where no network learns and no sample changes, such as a point of a curve or the evaluation of a run.
+    Logits, accuracies and features of the same samples then cost one pass. Use it only where networks and samples do
+    not change, as for a point of a curve or the evaluation of a run.
     """
     token = _cache.set({})
     try:
@@ -70,32 +93,35 @@ def cache_passes() -> Iterator[None]:
         _cache.reset(token)
 
 
-def run_cached(function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0) -> Tensor:
-    """`run_in_chunks`; within `cache_passes` computed once for this very tensor `x`.
+def run_in_chunks_with_cache(function: TensorFunction, samples: Samples, dim: int = 0) -> Tensor:
+    """Like `run_in_chunks`, but within `cache_forward_passes` computed only once for the same tensor object.
 
     function: a network, or a method of one
     """
     cache = _cache.get()
     if cache is None:
-        return run_in_chunks(function, x, dim)
+        return run_in_chunks(function, samples, dim)
     network = getattr(function, "__self__", function)
-    key = (id(network), getattr(function, "__name__", ""), id(x), x._version)
+    key = (id(network), getattr(function, "__name__", ""), id(samples), samples._version)
     if key not in cache:
-        cache[key] = (function, x, run_in_chunks(function, x, dim))
+        cache[key] = (function, samples, run_in_chunks(function, samples, dim))
     _, _, result = cache[key]
     return result
 
 
 class CachedFunction:
-    """`function`, whose result for the last tensor is kept if it is no larger than LARGEST_RESULT: readings of the same
-    samples that come one after the other cost one pass. For what never changes, such as frozen networks."""
+    """`function`, with its result for the last tensor cached if it has at most LARGEST_RESULT bytes.
+
+    Several calls in a row with the same tensor then cost one pass. Use it only for functions that never change, such as
+    frozen networks.
+    """
 
     LARGEST_RESULT = 2**26  # bytes
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self.function = function
         self._last_x: Tensor | None = None
-        self._last_version = 0  # of `_last_x`: another one when it has been written to since
+        self._last_version = 0  # of `_last_x`; PyTorch raises it whenever the tensor is written to
         self._last_result: Tensor | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -111,27 +137,35 @@ class CachedFunction:
         return result
 
 
-def compute_accuracy(predictions: Tensor, labels: Tensor) -> float:
+def compute_accuracy(predictions: Predictions, labels: Labels) -> float:
     """Share of `predictions [N]` that equal `labels [N]`, 0–1."""
     return float((predictions == labels).double().mean())
 
 
-def compute_class_accuracies(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
+def compute_class_accuracies(
+    predictions: Predictions, labels: Labels, classes: int
+) -> AccuracyPerClass:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
     return compute_group_accuracies(predictions == labels, labels, classes)
 
 
-def compute_group_accuracies(is_correct: Tensor, groups: Tensor, count: int) -> Tensor:
-    """Share of `right [N]` in each of `count` groups; `groups [N]` says which group a sample is in.
+def compute_group_accuracies(
+    is_correct: BooleanPerSample, groups: GroupIndexPerSample, group_count: int
+) -> AccuracyPerGroup:
+    """Share of correct predictions in each of `group_count` groups; `groups [N]` is the group of each sample.
 
-    Returns `[count]`, NaN for a group without samples.
+    Returns `[group_count]`, NaN for a group without samples.
     """
     groups = groups.cpu()
-    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, groups, is_correct.double().cpu())
-    return sums / torch.bincount(groups, minlength=count)
+    sums = torch.zeros(group_count, dtype=torch.float64).index_add_(
+        0, groups, is_correct.double().cpu()
+    )
+    return sums / torch.bincount(groups, minlength=group_count)
 
 
-def compute_client_accuracies(class_accuracies: Tensor, label_counts: Tensor) -> Tensor:
+def compute_client_accuracies(
+    class_accuracies: AccuracyPerClass, label_counts: ClientClassCounts
+) -> AccuracyPerClient:
     """The accuracy on each client's own mix of labels, `[M]`: class accuracies `[C]` weighted by `label_counts [M, C]`.
 
     Classes without test samples count as 0.

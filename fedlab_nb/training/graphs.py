@@ -1,33 +1,36 @@
-"""Gradients as CUDA graphs: on a card, the kernels of a batch are recorded once and replayed with one launch.
+"""Gradients as CUDA graphs: on a GPU, the kernels of a batch are recorded once and replayed with one launch.
 
-A step on small networks is hundreds of kernels of a few microseconds each, and Python takes longer to launch
-them than the card to run them. A replayed graph runs the same kernels on the same addresses, so its numbers
-are those of the plain call, bit for bit (`tests/training/test_cuda.py`).
+A step on a small network consists of hundreds of kernels of a few microseconds each, and Python takes longer to launch
+them than the GPU to run them. A replayed graph runs the same kernels on the same addresses, so its results are
+those of the plain call, bit for bit (`tests/training/test_cuda.py`).
 """
 
 from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fedlab_nb.value_types import WithBlock
+
 PLAIN_CALLS = 3
 Compute = Callable[..., Sequence[Tensor]]
 
 
 class GradientGraphs:
-    """`compute(*inputs) -> gradients`, recorded for each shape of the inputs that comes often.
+    """`compute(*inputs) -> gradients`, recorded once for each frequent shape of the inputs.
 
-    The first PLAIN_CALLS batches of a shape are computed plainly: that warms up the libraries which choose a
-    kernel on first use, and a recording costs as much as several plain calls. `compute` may read and write
-    tensors that stay where they are (parameters, running statistics), and must not depend on anything else
-    that changes between two calls. The gradients that a call returns are overwritten by the next one. `pool`
-    (a handle of `torch.cuda.graph_pool_handle`): graphs that never run at the same time can share their memory.
+    compute: may read and write tensors that stay where they are in memory (parameters, running statistics), but must
+        not depend on anything else that changes between two calls
+    pool: a handle from `torch.cuda.graph_pool_handle`; graphs that never run at the same time can share one
+
+    The first PLAIN_CALLS batches of a shape are not recorded: some libraries choose a kernel on first use, and a
+    recording costs as much as several plain calls. The next call overwrites the gradients that a call returns.
     """
 
     def __init__(self, compute: Compute, pool: Any = None) -> None:
@@ -46,19 +49,19 @@ class GradientGraphs:
             return self.compute(*inputs)
         try:
             self.recordings[shapes] = Recording(self.compute, inputs, self.pool)
-        except RuntimeError:  # a kernel that cannot be recorded; nothing has been computed yet
+        except RuntimeError:  # a kernel cannot be recorded; nothing has been computed yet
             self.can_record = False
             return self.compute(*inputs)
         return self.recordings[shapes].replay(inputs)
 
     def close(self) -> None:
-        """Free the recordings now: a graph that Python frees while another is recorded spoils that one."""
+        """Free the recordings now, since freeing a graph while another one is being recorded would break that one."""
         self.recordings.clear()
 
 
 @contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Within: Python collects no cycles, so that it frees no graph while another one is recorded."""
+def pause_garbage_collection() -> WithBlock:
+    """Inside the block Python's garbage collector is off, so that no graph is freed while another one is recorded."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -69,25 +72,25 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 class Recording:
-    """One CUDA graph of `compute`, with the tensors that it reads its inputs from and writes its outputs to."""
+    """One CUDA graph of `compute`, with the tensors that hold its inputs and its outputs."""
 
     def __init__(self, compute: Compute, inputs: Sequence[Tensor], pool: Any) -> None:
         self.inputs = [tensor.clone() for tensor in inputs]
         self.graph = torch.cuda.CUDAGraph()
-        # Recording wants a stream of its own: the default one cannot be recorded.
-        outside = torch.cuda.current_stream()
-        stream = outside
-        if outside == torch.cuda.default_stream():
+        # CUDA cannot record the default stream, so that needs another one.
+        current_stream = torch.cuda.current_stream()
+        stream = current_stream
+        if current_stream == torch.cuda.default_stream():
             stream = torch.cuda.Stream()
-            stream.wait_stream(outside)
+            stream.wait_stream(current_stream)
         with torch.cuda.stream(stream), pause_garbage_collection():
             self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 self.outputs = compute(*self.inputs)
             finally:
                 self.graph.capture_end()
-        if stream is not outside:
-            outside.wait_stream(stream)
+        if stream is not current_stream:
+            current_stream.wait_stream(stream)
 
     def replay(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         torch._foreach_copy_(self.inputs, list(inputs))
@@ -95,9 +98,12 @@ class Recording:
         return self.outputs
 
 
-def can_record(device: torch.device, model: nn.Module) -> bool:
-    """Whether gradients of `model` can be recorded: on a card, and only with layers of PyTorch or of this
-    package, whose forward neither looks at values nor draws random numbers."""
+def can_record_cuda_graph(device: torch.device, model: nn.Module) -> bool:
+    """True if gradients of `model` can be recorded.
+
+    The device must be a GPU, and all layers must be PyTorch's or this package's, since their `forward` neither looks
+    at values nor draws random numbers (dropout does).
+    """
     if device.type != "cuda" or not torch.cuda.is_available():
         return False
     package = __name__.partition(".")[0] + "."

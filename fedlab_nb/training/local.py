@@ -11,29 +11,35 @@ import torch
 from ..models import Network
 from ..rng import generator
 from .backend import (
+    BackendChoice,
     choose_backend,
-    choose_part_count,
+    choose_parallel_part_count,
     count_cores,
     run_in_parallel,
     should_use_channels_last,
 )
-from .clients import group_by_architecture
-from .loop import Adjust, Loss, Shard, train_loop
+from .clients import group_clients_by_architecture
+from .loop import ClientLoss, GradientAdjustment, Shard, train_clients_one_by_one
 from .recipe import Recipe
-from .stacked import train_stacked
-from .streams import train_on_streams
+from .stacked import train_clients_stacked
+from .streams import train_clients_on_cuda_streams
 
 CURVE_POINTS = 12
-Epochs = Generator[int, None, None]  # yields how many epochs have been finished
+TrainingOption = Any  # an argument of `train_clients`, such as `seed`, `ids`, `loss` or `adjust`
+FinishedEpochCounts = Generator[int, None, None]  # yields how many epochs have been finished
 
 
 @dataclass(frozen=True)
-class Tick:
-    """Where a training stands: `done` of `total` epochs over all groups; `fresh`: the plain models are up to date."""
+class EpochProgress:
+    """The progress of a training.
+
+    done, total: epochs, over all groups of clients
+    fresh: whether the plain models are up to date
+    """
 
     done: int
     total: int
-    fresh: bool = False
+    has_current_models: bool = False
 
 
 def choose_curve_epochs(epochs: int) -> list[int]:
@@ -48,19 +54,24 @@ def train_clients(
     recipe: Recipe,
     *,
     seed: int | Sequence[int],
-    backend: str = "auto",
+    backend: BackendChoice = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
-    loss: Loss | None = None,
-    adjust: Adjust | None = None,
-) -> Iterator[Tick]:
-    """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
+    loss: ClientLoss | None = None,
+    adjust: GradientAdjustment | None = None,
+) -> Iterator[EpochProgress]:
+    """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; yields
+    `EpochProgress`s.
 
-    Client k's shuffles come from the stream `(seed, stream, ids[k])`, its augmentations from `(seed, stream,
-    "augmentation", ids[k])`; `seed` is one for all, or one a client. So neither the order of the clients nor the
-    backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
-    `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
-    or `(x, y, ...)` with more for the loss.
+    shards: `(x, y)` of each client, y being labels `[n]` or soft labels `[n, C]`; or `(x, y, ...)`,
+        with more columns for the loss
+    seed: one for all clients, or one per client
+    ids, stream: client k's shuffles come from the random stream `(seed, stream, ids[k])`, its
+        augmentations from `(seed, stream, "augmentation", ids[k])`
+    loss, adjust: change the local step (`loop.py` says how)
+
+    Neither the order of the clients nor the backend changes a result beyond rounding. Closing the
+    generator stops the training between two steps.
     """
     clients = range(len(models))
     ids = clients if ids is None else ids
@@ -71,13 +82,13 @@ def train_clients(
         augmentation_streams = [
             generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
         ]
-    groups = group_by_architecture(models)
+    groups = group_clients_by_architecture(models)
     total = recipe.epochs * len(groups)
-    # A point of the curve needs all models, so where there are several groups there is none.
+    # A point of the curve needs all models, so if there are several groups there is none.
     curve_epochs = choose_curve_epochs(recipe.epochs) if len(groups) == 1 else []
     epochs_before = 0  # of the groups that have ended
     for group in groups.values():
-        trainings = start_trainings(
+        trainings = make_group_trainings(
             models,
             shards,
             recipe,
@@ -97,40 +108,42 @@ def train_clients(
         # Since Python 3.12 a generator that is closed does not close those that it reads.
         with closing(epochs):
             for finished in epochs:
-                fresh = finished > last_shown and finished in curve_epochs
+                has_current_models = finished > last_shown and finished in curve_epochs
                 last_shown = max(last_shown, finished)
-                yield Tick(epochs_before + finished, total, fresh)
+                yield EpochProgress(epochs_before + finished, total, has_current_models)
         epochs_before += recipe.epochs
 
 
-def start_trainings(
+def make_group_trainings(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
     streams: Sequence[torch.Generator],
-    group: Sequence[int],
+    client_group: Sequence[int],
     *,
-    backend: str,
+    backend: BackendChoice,
     curve_epochs: Sequence[int],
-    loss: Loss | None,
-    adjust: Adjust | None,
+    loss: ClientLoss | None,
+    adjust: GradientAdjustment | None,
     augmentation_streams: Sequence[torch.Generator],
-) -> list[Epochs]:
-    """The trainings of a `group` of clients with one architecture: one, or several that can run at the same time.
+) -> list[FinishedEpochCounts]:
+    """The trainings of clients with one architecture: one, or several that can run at the same time.
 
     Each is a generator of finished epochs that has not begun. The lists have an entry for each client, also for those
     outside the group. `curve_epochs`: those after which the plain models must be up to date.
     """
-    model = models[group[0]]
-    x = shards[group[0]][0]
+    model = models[client_group[0]]
+    x = shards[client_group[0]][0]
     device = x.device.type
     input_shape = tuple(x.shape[1:])
-    chosen = choose_backend(backend, device, model, input_shape, len(group))
+    chosen = choose_backend(backend, device, model, input_shape, len(client_group))
     is_plain = backend == "auto" and loss is None and adjust is None
-    part_count = choose_part_count(device, model, input_shape, len(group)) if is_plain else 1
+    part_count = (
+        choose_parallel_part_count(device, model, input_shape, len(client_group)) if is_plain else 1
+    )
     channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
-    trainings: list[Epochs] = []
-    for part in split_clients(group, shards, part_count):
+    trainings: list[FinishedEpochCounts] = []
+    for part in split_clients_by_size(client_group, shards, part_count):
         part_models = [models[k] for k in part]
         part_shards = [shards[k] for k in part]
         part_streams = [streams[k] for k in part]
@@ -138,11 +151,15 @@ def start_trainings(
         if augmentation_streams:
             options["augmentation_streams"] = [augmentation_streams[k] for k in part]
         if chosen == "stacked":
-            training = train_stacked(
+            training = train_clients_stacked(
                 part_models, part_shards, recipe, part_streams, curve_epochs, **options
             )
         else:
-            train = train_on_streams if is_plain and x.is_cuda else train_loop
+            train = (
+                train_clients_on_cuda_streams
+                if is_plain and x.is_cuda
+                else train_clients_one_by_one
+            )
             training = train(
                 part_models,
                 part_shards,
@@ -155,19 +172,21 @@ def start_trainings(
     return trainings
 
 
-def split_clients(group: Sequence[int], shards: Sequence[Shard], parts: int) -> list[list[int]]:
-    """The clients of `group` in `parts` lists of similar lengths, those with the most samples first."""
-    if parts == 1:
-        return [list(group)]
-    largest_first = sorted(group, key=lambda k: -len(shards[k][0]))
-    ends = [len(group) * i // parts for i in range(parts + 1)]
+def split_clients_by_size(
+    clients: Sequence[int], shards: Sequence[Shard], group_count: int
+) -> list[list[int]]:
+    """The clients of `clients` in `group_count` lists of similar lengths, those with the most samples first."""
+    if group_count == 1:
+        return [list(clients)]
+    largest_first = sorted(clients, key=lambda k: -len(shards[k][0]))
+    ends = [len(clients) * i // group_count for i in range(group_count + 1)]
     return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def train_to_end(
-    models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: Any
+def train_clients_to_end(
+    models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: TrainingOption
 ) -> Sequence[Network]:
-    """`train_clients` without a word in between, for callers who show no progress; returns `models`."""
+    """Run `train_clients` to its end, for callers who show no progress; returns `models`."""
     for _ in train_clients(models, shards, recipe, **options):
         pass
     return models

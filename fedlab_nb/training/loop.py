@@ -1,4 +1,6 @@
-"""The plain backend: one module, one optimizer and one short loop a client. Readable, and the stack's oracle.
+"""The plain backend: each client has one module, one optimizer and one short loop.
+
+It is the readable form, with which tests compare the stack.
 
 A method may change what a local step does in two places, alike in all backends:
 
@@ -13,26 +15,35 @@ A method may change what a local step does in two places, alike in all backends:
 
 import functools
 from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import Network
-from .optim import clip_gradients, compute_sam_gradients, make_optimizer
+from ..tensor_types import Images, SampleIndices
+from .optim import Gradients, clip_gradients_to_norm, compute_sam_gradients, make_optimizer
 from .recipe import Augmentation, Recipe, make_autocast
 
 Shard = tuple[Tensor, ...]
-Loss = Callable[..., Tensor]
-Adjust = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
+ClientLoss = Callable[..., Tensor]
+GradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
+
+
+class LabelledSamples(NamedTuple):
+    """Samples `x [n, ...]` and their labels `y [n]`, class numbers from 0."""
+
+    x: Tensor
+    y: Tensor
 
 
 class LocalTraining:
-    """The training of one client, a step at a time: `start_epoch(e)` gives the batches of epoch e, and
-    `take_step(rows)` updates the model on one of them.
+    """The training of one client, a step at a time.
 
-    `position` is what `adjust` knows the client by. `gradients(images, *columns)` computes the gradient
-    of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
+    `draw_batches_of_epoch(e)` gives the batches of epoch e, and `take_step(sample_indices)` updates the model on one of
+    them. `position` is the client's number for `adjust`. `gradients(images, *columns)` computes the
+    gradient of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
     """
 
     def __init__(
@@ -44,8 +55,8 @@ class LocalTraining:
         *,
         position: int,
         channels_last: bool = False,
-        loss: Loss | None = None,
-        adjust: Adjust | None = None,
+        loss: ClientLoss | None = None,
+        adjust: GradientAdjustment | None = None,
         augmentation_stream: torch.Generator | None = None,
     ) -> None:
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
@@ -65,22 +76,22 @@ class LocalTraining:
             )
         self.gradients: Callable[..., Sequence[Tensor]] = self.compute_gradients
 
-    def start_epoch(self, epoch: int) -> Sequence[Tensor]:
+    def draw_batches_of_epoch(self, epoch: int) -> Sequence[SampleIndices]:
         """Shuffle the shard for `epoch` (from 0): the rows of each batch, `[batch_size]` or fewer."""
         self.model.train()
-        self.optimizer.lr = self.recipe.lr_at(epoch)
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
         order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
         if self.augmentation:
-            self.augmentation.draw_epoch()
+            self.augmentation.draw_crops_and_flips_of_next_epoch()
         return order.split(self.recipe.batch_size)
 
-    def take_step(self, rows: Tensor) -> None:
-        """One step of the optimizer on the samples `rows` of the shard."""
-        images = self.x.index_select(0, rows)
+    def take_step(self, sample_indices: SampleIndices) -> None:
+        """One step of the optimizer on the samples of the shard with these indices."""
+        images = self.x.index_select(0, sample_indices)
         if self.augmentation:
-            images = self.augmentation.apply(images, rows)
+            images = self.augmentation.apply(images, sample_indices)
         images = images.to(memory_format=self.memory_format)
-        columns = [column.index_select(0, rows) for column in self.columns]
+        columns = [column.index_select(0, sample_indices) for column in self.columns]
         if self.recipe.sam_rho:
             gradients = compute_sam_gradients(
                 functools.partial(self.compute_gradients, images, *columns),
@@ -100,14 +111,14 @@ class LocalTraining:
                 stacked_gradients = [gradient.unsqueeze(0) for gradient in gradients]
                 self.adjust((self.position,), parameters, stacked_gradients)
         if self.recipe.clip_norm:
-            gradients = clip_gradients(gradients, self.recipe.clip_norm)
+            gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm)
         self.optimizer.step(gradients)
 
     def finish(self) -> None:
-        """Leave the model as evaluation wants it."""
+        """Set the model to eval mode, in its usual memory layout."""
         self.model.eval().to(memory_format=torch.contiguous_format)
 
-    def compute_gradients(self, images: Tensor, *columns: Tensor) -> Sequence[Tensor]:
+    def compute_gradients(self, images: Images, *columns: Tensor) -> Gradients:
         """The gradient of the mean loss on one batch."""
         with make_autocast(self.recipe, images.device):
             if self.loss is None:
@@ -118,7 +129,7 @@ class LocalTraining:
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_loop(
+def train_clients_one_by_one(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -126,17 +137,19 @@ def train_loop(
     *,
     channels_last: bool = False,
     positions: Sequence[int] | None = None,
-    loss: Loss | None = None,
-    adjust: Adjust | None = None,
+    loss: ClientLoss | None = None,
+    adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
-    Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to
-    date at every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1,
-    which changes no result (they share nothing) and makes the curve of an unfinished training mean something.
-    `positions[k]` is what `adjust` knows client k by (None: k). `augmentation_streams[k]` draws client k's
-    augmentation.
+    streams: `streams[k]` draws client k's shuffles
+    positions: the clients' numbers for `adjust`; None: 0, 1, …
+    augmentation_streams: `augmentation_streams[k]` draws client k's augmentation
+
+    Between two yields lies at most one step of one client, so that a caller can stop anywhere. The
+    models are up to date at every yield. All clients finish epoch e before one starts epoch e+1. This
+    changes no result, as they share nothing, and gives the curve of an unfinished training a meaning.
     """
     trainings = []
     for k, model in enumerate(models):
@@ -154,7 +167,7 @@ def train_loop(
         trainings.append(training)
     for epoch in range(recipe.epochs):
         for training in trainings:
-            for rows in training.start_epoch(epoch):
+            for rows in training.draw_batches_of_epoch(epoch):
                 training.take_step(rows)
                 yield epoch
         yield epoch + 1

@@ -1,28 +1,35 @@
-"""How a client trains: the settings of one local training, as a frozen value that can be a key; and how they augment
-its images.
+"""The settings of a client's local training (`Recipe`, frozen and hashable), and the augmentation of its images.
 
-Random crop and mirroring of training images are drawn anew in every epoch, the same in all backends. Crop: an image is
-moved by up to an eighth of its side (1 pixel of 8, 4 of 32) in each direction, and black comes in. Flip: half of the
-images are mirrored. Each client draws for its own samples from its own stream, so that neither the backend nor the
-other clients change what an image becomes.
+Random crops and flips of training images are drawn anew in every epoch. Crop: an image is shifted by up to an eighth of
+its side (1 pixel of 8, 4 of 32) in each direction, and the gap is filled with black. Flip: half of the images are
+mirrored. Each client draws the changes of its own images from its own random stream, so they depend neither on the
+backend nor on the other clients.
 """
 
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UsageError, check_number, check_whole_number, choose
+from ..tensor_types import Images, SampleIndices
+
+CropsAndFlips = Tensor  # [N, 3]: first row and column of a crop, and 1 to mirror
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
 PRECISIONS = ("float32", "bf16")
 AUGMENTATIONS = ("none", "crop", "flip", "crop+flip")
-# Fields that most recipes leave off, with the values that mean so.
+OptimizerName = Literal["sgd", "adam"]
+Schedule = Literal["constant", "cosine"]
+Precision = Literal["float32", "bf16"]
+AugmentationKind = Literal["none", "crop", "flip", "crop+flip"]
+# The fields that most recipes switch off, with the value that does so.
 OFF = {
     "sam_rho": 0.0,
     "clip_norm": 0.0,
@@ -34,34 +41,40 @@ OFF = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """Local training of one client: `epochs` passes in shuffled batches, the last batch of an epoch kept even if short.
+    """The settings of one client's training on its own samples. Wrong values raise UsageError.
 
-    `lr_at(e)` is the learning rate of epoch e: constant, or cosine from `lr` to `lr_min` over the epochs (one value an
-    epoch). `weight_decay` is the coupled kind (added to the gradient), for SGD and for Adam; Adam has betas 0.9, 0.999
-    and eps 1e-8.
+    epochs: passes over the samples, in shuffled batches
+    batch_size: samples of a batch; the last batch of an epoch may be shorter
+    optimizer: "adam" has betas 0.9 and 0.999, and eps 1e-8
+    lr: learning rate of the first epoch
+    momentum: of "sgd"
+    weight_decay: added to the gradient, for both optimizers
+    schedule: "cosine" goes from `lr` to `lr_min`, with one value per epoch
+    sam_rho: radius of sharpness-aware minimisation (Foret et al., ICLR 2021), which takes the
+        step with the gradient at θ + sam_rho g/‖g‖; 0: off
+    clip_norm: largest norm of the gradient of a client's whole model, of SAM's if that is on; 0: off
+    augmentation: of the training images, drawn anew in every epoch (`Augmentation`)
+    precision: "bf16" computes forward and backward passes in bfloat16; weights, optimizer and loss
+        stay in float32. That is faster on a GPU, but gives slightly different results
+    data_noise: scale of the Laplace noise that a client adds to every number of its samples, once,
+        before anything reads them (FedLPA's mechanism 1, with scale 1/ε); 0: none
 
-    `sam_rho`: radius of sharpness-aware minimisation (Foret et al., ICLR 2021): the step is taken with the gradient
-    at θ + sam_rho g/‖g‖; 0: off. `clip_norm`: largest norm of the gradient of a client's whole model, of SAM's where it
-    is on; 0: off. `augmentation` of the training images, drawn anew in every epoch (`Augmentation`). `precision`:
-    "bf16" computes forward and backward passes in bfloat16 (weights, optimizer and loss stay in float32), which is
-    faster on a card and changes the digits. `data_noise`: scale of the Laplace noise that a client adds to every number
-    of its samples, once, before anything reads them (FedLPA's mechanism 1, with scale 1/ε); 0: none. It shows what a
-    method tolerates. It protects nobody: ε would be a promise only if the samples of two people differed by 1 in the
-    sum over all pixels. Wrong values raise UsageError.
+    The noise shows what a method tolerates. It protects nobody: ε would be a guarantee of privacy only
+    if any two samples differed by at most 1, summed over all pixels.
     """
 
     epochs: int = 40
     batch_size: int = 32
-    optimizer: str = "sgd"
+    optimizer: OptimizerName = "sgd"
     lr: float = 0.05
     momentum: float = 0.9
     weight_decay: float = 1e-5
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     lr_min: float = 0.0
     sam_rho: float = 0.0
     clip_norm: float = 0.0
-    augmentation: str = "none"
-    precision: str = "float32"
+    augmentation: AugmentationKind = "none"
+    precision: Precision = "float32"
     data_noise: float = 0.0
 
     def __post_init__(self) -> None:
@@ -86,34 +99,42 @@ class Recipe:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def lr_at(self, epoch: int) -> float:
+    def compute_learning_rate(self, epoch: int) -> float:
         """Learning rate of `epoch` (counted from 0)."""
         if self.schedule == "constant":
             return self.lr
-        share = (1 + math.cos(math.pi * epoch / self.epochs)) / 2
-        return self.lr_min + (self.lr - self.lr_min) * share
+        cosine_factor = (1 + math.cos(math.pi * epoch / self.epochs)) / 2  # falls from 1 to 0
+        return self.lr_min + (self.lr - self.lr_min) * cosine_factor
 
 
 def make_autocast(recipe: Recipe, device: torch.device) -> AbstractContextManager:
-    """Within: the operations of a forward pass are computed in the precision that `recipe` asks for."""
+    """A context manager in which forward passes are computed in the recipe's precision."""
     if recipe.precision == "float32":
         return nullcontext()
-    # No cache: each weight is read once, and a recorded graph must not keep a copy.
+    # Without a cache of converted weights: each is read only once, and a recorded CUDA graph must not keep a copy.
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
 
 
 class Augmentation:
-    """Random crops and mirror images of the images of some clients, which lie one client after the other.
+    """Random crops and flips of the images of several clients, stored one client after the other.
 
-    `draw_epoch()` draws how each image changes in the next epoch, `apply(x [n, C, H, W], rows [n])` changes the images
-    of these rows so.
+    `draw_crops_and_flips_of_next_epoch()` draws how each image is changed in the next epoch; `apply(x [n, C, H, W],
+    rows [n])` returns these rows' images with their changes.
 
-    kind: one of AUGMENTATIONS;   like: the images `[N, C, H, W]`, for shape and device;   sizes: images of each client,
-    N in all;   streams: a generator for each client. UsageError for samples that are no images.
+    kind: one of AUGMENTATIONS
+    like: the images `[N, C, H, W]`, only for their shape and device
+    sizes: the number of each client's images; they sum to N
+    streams: a random generator for each client
+
+    UsageError for samples that are not images.
     """
 
     def __init__(
-        self, kind: str, like: Tensor, sizes: Sequence[int], streams: Sequence[torch.Generator]
+        self,
+        kind: AugmentationKind,
+        like: Tensor,
+        sizes: Sequence[int],
+        streams: Sequence[torch.Generator],
     ) -> None:
         if like.dim() != 4:
             shape = tuple(like.shape[1:])
@@ -129,38 +150,38 @@ class Augmentation:
         self.device = like.device
         self.changes = torch.empty(0)  # [N, 3]: top, left, whether mirrored
 
-    def draw_epoch(self) -> None:
+    def draw_crops_and_flips_of_next_epoch(self) -> None:
         """Draw the changes of the next epoch."""
         changes = []
         for size, stream in zip(self.sizes, self.streams, strict=True):
-            top, left = (
-                torch.randint(2 * padding + 1, (size,), generator=stream)
-                for padding in self.padding
-            )
+            vertical, horizontal = self.padding
+            top = torch.randint(2 * vertical + 1, (size,), generator=stream)
+            left = torch.randint(2 * horizontal + 1, (size,), generator=stream)
             is_mirrored = torch.randint(1 + self.flips, (size,), generator=stream)
             changes.append(torch.stack([top, left, is_mirrored], 1))
         self.changes = torch.cat(changes).to(self.device)
 
-    def apply(self, x: Tensor, rows: Tensor) -> Tensor:
-        """The images `x [n, C, H, W]` of these `rows`, changed as this epoch wants them."""
-        changes = self.changes.index_select(0, rows)
-        return crop_and_flip(x, changes, self.padding).contiguous()
+    def apply(self, samples: Images, sample_indices: SampleIndices) -> Images:
+        """The images `samples [n, C, H, W]`, which have these `sample_indices`, with this epoch's changes."""
+        changes = self.changes.index_select(0, sample_indices)
+        return crop_and_flip(samples, changes, self.padding).contiguous()
 
 
-def crop_and_flip(x: Tensor, changes: Tensor, padding: Sequence[int]) -> Tensor:
-    """Crop images `x [n, C, H, W]` to their size from a frame of black pixels around them, and mirror some.
+def crop_and_flip(images: Images, crops_and_flips: CropsAndFlips, padding: Sequence[int]) -> Images:
+    """Pad `images [n, C, H, W]` with black, crop them to their former size, and mirror some of them.
 
-    padding: the frame's pixels above and below, and left and right;   changes: `[n, 3]`, the first row and the first
-    column of the crop in the frame, and whether it is mirrored.
+    padding: black pixels above and below, and left and right
+    crops_and_flips: `[n, 3]`, the crop's first row and first column in the padded image, and whether the crop is
+        mirrored
     """
-    n, _, height, width = x.shape
+    n, _, height, width = images.shape
     vertical, horizontal = padding
-    padded = F.pad(x, (horizontal, horizontal, vertical, vertical))
-    top, left, is_mirrored = changes.unbind(1)
-    rows = top.unsqueeze(1) + torch.arange(height, device=x.device)
-    columns = torch.arange(width, device=x.device).expand(n, -1)
+    padded = F.pad(images, (horizontal, horizontal, vertical, vertical))
+    top, left, is_mirrored = crops_and_flips.unbind(1)
+    rows = top.unsqueeze(1) + torch.arange(height, device=images.device)
+    columns = torch.arange(width, device=images.device).expand(n, -1)
     columns = torch.where(is_mirrored.bool().unsqueeze(1), width - 1 - columns, columns)
     columns = columns + left.unsqueeze(1)
-    images = torch.arange(n, device=x.device)[:, None, None]
-    crops = padded.movedim(1, -1)[images, rows[:, :, None], columns[:, None, :]]
+    image_indices = torch.arange(n, device=images.device)[:, None, None]
+    crops = padded.movedim(1, -1)[image_indices, rows[:, :, None], columns[:, None, :]]
     return crops.movedim(-1, 1)

@@ -1,7 +1,8 @@
 """The stacked backend: all clients of one architecture take their steps together, as one model.
 
-Clients are sorted by their number of batches, so the ones still at work in an epoch are always the first `a`: the set
-shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero.
+Clients are sorted by their number of batches, so the active ones, which still have batches in this epoch, are always
+the first `a`. A client without batches left is dropped instead of padded. A client whose batch is shorter than the
+others' is padded with rows of weight zero.
 """
 
 import functools
@@ -14,19 +15,30 @@ import torch
 from torch import Tensor
 
 from ..models import Network
-from .graphs import GradientGraphs, can_record
-from .loop import Adjust, Loss, Shard
-from .optim import clip_gradients, compute_sam_gradients, make_optimizer
+from ..tensor_types import Labels, Logits, Probabilities, SampleWeights
+from .graphs import GradientGraphs, can_record_cuda_graph
+from .loop import ClientLoss, GradientAdjustment, Shard
+from .optim import (
+    Adam,
+    Gradients,
+    Sgd,
+    clip_gradients_to_norm,
+    compute_sam_gradients,
+    make_optimizer,
+)
 from .recipe import Augmentation, Recipe, make_autocast
-from .stack import Stack
+from .stack import ClientBatches, ClientSampleWeights, Stack
+
+PooledSampleIndices = Tensor  # int64 [a * width], into the samples of all clients
 
 
 @dataclass(frozen=True)
 class BatchShape:
-    """What the j-th batch of an epoch has in common with that of any other epoch.
+    """The layout of the j-th batch of an epoch, the same in every epoch.
 
-    active: how many clients are at work
-    weights: `[active, width]`, width being the longest batch: 1 / (length of the client's batch), or 0 for padding
+    active: how many clients have such a batch
+    weights: the weight of each row, `[active, width]`, where width is the length of the longest batch:
+        1 / (length of the client's batch), or 0 for padding
     has_padding: whether one client's batch is shorter than another's
     """
 
@@ -36,13 +48,14 @@ class BatchShape:
 
 
 class BatchSchedule:
-    """The batches of every epoch: which rows of the pooled data each client at work sees at each step.
+    """The batches of every epoch: the rows of the pooled data that each active client sees at each step.
 
-    The pooled data are the clients' samples, one client after the other. `shapes[j]` says how the j-th batch of each
-    epoch is laid out, `draw_epoch()` shuffles the samples.
+    The pooled data are the clients' samples, one client after the other. `shapes[j]` is the layout of the j-th batch of
+    every epoch; `draw_batches_of_next_epoch()` shuffles the samples.
 
-    sizes: samples of each client, in an order in which the number of batches does not rise;   streams: a generator for
-    each client;   like: a tensor of the pooled data, for dtype and device
+    sizes: the number of each client's samples; clients with more batches come first
+    streams: a random generator for each client
+    like: a tensor of the pooled data, only for its dtype and device
     """
 
     def __init__(
@@ -55,15 +68,15 @@ class BatchSchedule:
         self.streams = streams
         self.device = like.device
         counts = torch.tensor(sizes)
-        starts = counts.cumsum(0) - counts  # of each client's samples in the pool
-        slots = []  # of each batch, [active * width]: its rows in the pool, were the samples not shuffled
-        weights = []  # of each batch, [active, width]
+        starts = counts.cumsum(0) - counts  # the first row of each client's samples in the pool
+        slots = []  # for each batch, [active * width]: its rows in the pool before any shuffling
+        weights = []  # for each batch, [active, width]
         for first in range(0, max(sizes), batch_size):
-            samples, batch_weights = lay_out_batch(counts, first, batch_size)
+            samples, batch_weights = make_batch_layout(counts, first, batch_size)
             slots.append((samples + starts[: len(samples), None]).flatten())
             weights.append(batch_weights.to(like.dtype))
         self.shapes: list[BatchShape] = []
-        for batch_weights, copy in zip(weights, copy_together(weights, like.device), strict=True):
+        for batch_weights, copy in zip(weights, copy_to_device(weights, like.device), strict=True):
             has_padding = bool((batch_weights == 0).any())
             self.shapes.append(BatchShape(len(copy), copy, has_padding))
         self._slots = torch.cat(slots) if slots else starts[:0]
@@ -73,8 +86,8 @@ class BatchSchedule:
         self._client_orders = self._order.split(list(sizes))
         self._starts = starts.repeat_interleave(counts)
 
-    def draw_epoch(self) -> Sequence[Tensor]:
-        """Shuffle every client's samples: for each batch its rows of the pooled data, `[active * width]`."""
+    def draw_batches_of_next_epoch(self) -> Sequence[PooledSampleIndices]:
+        """Shuffle every client's samples; returns the rows of each batch in the pooled data, `[active * width]`."""
         for order, stream in zip(self._client_orders, self.streams, strict=True):
             torch.randperm(len(order), generator=stream, out=order)
         rows = (self._order + self._starts).index_select(0, self._slots)
@@ -82,28 +95,31 @@ class BatchSchedule:
 
 
 class BatchLayout(NamedTuple):
-    """Of each client at work the samples of its batch and their weights, both `[active, width]`."""
+    """The samples in the batch of each active client, and their weights, both `[active, width]`."""
 
     samples: Tensor
     weights: Tensor
 
 
-def lay_out_batch(counts: Tensor, first: int, batch_size: int) -> BatchLayout:
-    """Lay out the batch of each client that begins with its sample `first`.
+def make_batch_layout(
+    client_sample_counts: Tensor, first_sample: int, batch_size: int
+) -> BatchLayout:
+    """Lay out one batch of each client, the one that begins with the client's sample `first_sample`.
 
-    counts: samples of each client `[M]`, in an order in which the number of batches does not rise. Clients without a
-    sample `first` are not among the active ones. Padding repeats sample 0, with weight 0.
+    client_sample_counts: the number of each client's samples `[M]`; clients with more batches come first
+
+    Clients with too few samples for this batch are not active. Padding repeats sample 0, with weight 0.
     """
-    active = int((counts > first).sum())
-    lengths = (counts[:active] - first).clamp(max=batch_size)
+    active = int((client_sample_counts > first_sample).sum())
+    lengths = (client_sample_counts[:active] - first_sample).clamp(max=batch_size)
     width = int(lengths.max())
     is_real = torch.arange(width) < lengths[:, None]
-    samples = torch.where(is_real, first + torch.arange(width), 0)
+    samples = torch.where(is_real, first_sample + torch.arange(width), 0)
     return BatchLayout(samples, is_real.double() / lengths[:, None])
 
 
-def copy_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Copies of `tensors` on `device`: sent there all at once, and then each in memory of its own."""
+def copy_to_device(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Copies of `tensors` on `device`. They are transferred together, and then copied into separate memory."""
     if not tensors:
         return []
     numbers = torch.cat([tensor.flatten() for tensor in tensors]).to(device)
@@ -114,27 +130,32 @@ def copy_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tenso
     return copies
 
 
-def cross_entropy_gradient(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """∂/∂logits of Σ_i weight_i ℓ_CE(logits_i, target_i): logits `[n, C]`, labels `[n]` or soft labels `[n, C]`.
+def compute_weighted_cross_entropy_gradient(
+    logits: Logits, labels_or_probabilities: Labels | Probabilities, sample_weights: SampleWeights
+) -> Logits:
+    """The gradient `[n, C]` of Σ_i weight_i ℓ_CE(logits_i, target_i) with respect to logits `[n, C]`.
 
-    weight_i (softmax(logits_i) Σ_c target_ic - target_i). Classes are taken along the first axis, where the processor
-    works on many samples at once.
+    The targets are labels `[n]` or soft labels `[n, C]`. Row i of the gradient is
+    weight_i (softmax(logits_i) Σ_c target_ic - target_i). It is computed transposed, with the classes along the first
+    axis, because the processor then works on many samples at once.
     """
     gradient = logits.detach().t().contiguous().softmax(0)
-    if target.dim() == 1:
-        gradient.mul_(weight).scatter_add_(0, target.unsqueeze(0), -weight.unsqueeze(0))
+    if labels_or_probabilities.dim() == 1:
+        labels = labels_or_probabilities.unsqueeze(0)
+        gradient.mul_(sample_weights)
+        gradient.scatter_add_(0, labels, -sample_weights.unsqueeze(0))
     else:
-        target = target.t()
-        gradient.mul_(target.sum(0)).sub_(target).mul_(weight)
+        targets = labels_or_probabilities.t()
+        gradient.mul_(targets.sum(0)).sub_(targets).mul_(sample_weights)
     return gradient.t()
 
 
 class StackedTraining:
     """The training of all clients of one architecture, a step at a time.
 
-    `start_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the models on the j-th of
-    them, `write_back()` brings the plain models up to date. The arguments are those of `train_loop`, in any order of
-    the clients.
+    `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
+    on the j-th batch, and `copy_to_models()` copies them into the plain models. The arguments are those of
+    `train_clients_one_by_one`; the clients may be in any order.
     """
 
     def __init__(
@@ -145,11 +166,11 @@ class StackedTraining:
         streams: Sequence[torch.Generator],
         *,
         positions: Sequence[int],
-        loss: Loss | None,
-        adjust: Adjust | None,
+        loss: ClientLoss | None,
+        adjust: GradientAdjustment | None,
         augmentation_streams: Sequence[torch.Generator],
     ) -> None:
-        order = sort_by_batches([len(shard[0]) for shard in shards], recipe.batch_size)
+        order = order_clients_by_batch_count([len(shard[0]) for shard in shards], recipe.batch_size)
         self.models = [models[k] for k in order]
         self.positions = [positions[k] for k in order]
         self.recipe = recipe
@@ -158,65 +179,70 @@ class StackedTraining:
         self.stack = Stack(self.models)
         self.stack.net.train()
         # The pooled data: all clients' samples, labels and further columns, one client after the other.
-        self.x, *self.columns = (
-            torch.cat(column) for column in zip(*(shards[k] for k in order), strict=True)
-        )
-        sizes = [len(shards[k][0]) for k in order]
+        sorted_shards = [shards[k] for k in order]
+        self.x, *self.columns = (torch.cat(column) for column in zip(*sorted_shards, strict=True))
+        sizes = [len(shard[0]) for shard in sorted_shards]
         self.schedule = BatchSchedule(sizes, [streams[k] for k in order], recipe.batch_size, self.x)
-        optimizer = make_optimizer(self.stack.parameters.values(), recipe, rows=len(models))
-        self.optimizers = {
-            shape.active: optimizer.for_first_rows(shape.active) for shape in self.schedule.shapes
-        }
+        optimizer = make_optimizer(
+            self.stack.parameters.values(), recipe, stacked_model_count=len(models)
+        )
+        self.optimizers: dict[int, Sgd | Adam] = {}  # by the number of active clients
+        for shape in self.schedule.shapes:
+            self.optimizers[shape.active] = optimizer.select_first_models(shape.active)
         self.augmentation: Augmentation | None = None
         if augmentation_streams:
             sorted_streams = [augmentation_streams[k] for k in order]
             self.augmentation = Augmentation(recipe.augmentation, self.x, sizes, sorted_streams)
-        # Of the present batch: how many clients are at work, their parameters, and whether it has padding.
+        # Of the current batch: the number of active clients, their parameters, and whether there is padding.
         self.active = 0
         self.leaves: dict[str, Tensor] = {}
         self.parameters: list[Tensor] = []
         self.has_padding = False
-        # A recording is of one set of clients at work, and either with padding or without.
+        # By the number of active clients, and whether the batch has padding.
         self.recordings: dict[tuple[int, bool], GradientGraphs] = {}
         self.should_record = (
-            loss is None and not recipe.sam_rho and can_record(self.x.device, models[0])
+            loss is None and not recipe.sam_rho and can_record_cuda_graph(self.x.device, models[0])
         )
         self.graph_pool = torch.cuda.graph_pool_handle() if self.should_record else None
 
-    def start_epoch(self, epoch: int) -> Sequence[Tensor]:
-        """Shuffle the shards for `epoch` (from 0): for each batch the rows of the pooled data, `[a * width]`."""
+    def draw_batches_of_epoch(self, epoch: int) -> Sequence[PooledSampleIndices]:
+        """Shuffle the shards for `epoch` (from 0); returns the rows of each batch in the pooled data, `[a * width]`."""
         for optimizer in self.optimizers.values():
-            optimizer.lr = self.recipe.lr_at(epoch)
+            optimizer.lr = self.recipe.compute_learning_rate(epoch)
         if self.augmentation:
-            self.augmentation.draw_epoch()
-        return self.schedule.draw_epoch()
+            self.augmentation.draw_crops_and_flips_of_next_epoch()
+        return self.schedule.draw_batches_of_next_epoch()
 
-    def take_step(self, batch: int, rows: Tensor) -> None:
-        """One step of every client at work on a batch, counted from 0, of the epoch, which has these `rows`."""
+    def take_step(self, batch: int, pooled_indices: PooledSampleIndices) -> None:
+        """Take a step with every active client.
+
+        batch: the number of the batch in this epoch, from 0
+        pooled_indices: its rows in the pooled data
+        """
         shape = self.schedule.shapes[batch]
         if shape.active != self.active:
             self.active = shape.active
-            self.leaves = self.stack.activate(shape.active)
+            self.leaves = self.stack.activate_first_models(shape.active)
             self.parameters = list(self.leaves.values())
         self.has_padding = shape.has_padding
-        images = self.x.index_select(0, rows)
+        images = self.x.index_select(0, pooled_indices)
         if self.augmentation:
-            images = self.augmentation.apply(images, rows)
+            images = self.augmentation.apply(images, pooled_indices)
         images = images.unflatten(0, shape.weights.shape)
-        columns = [column.index_select(0, rows) for column in self.columns]
+        columns = [column.index_select(0, pooled_indices) for column in self.columns]
         gradients = self._compute_step_gradients(shape, images, columns)
         if self.adjust is not None:
             with torch.no_grad():
                 clients = tuple(self.positions[: shape.active])
                 self.adjust(clients, self.leaves, list(gradients))
         if self.recipe.clip_norm:
-            gradients = clip_gradients(gradients, self.recipe.clip_norm, True)
+            gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm, True)
         self.optimizers[shape.active].step(gradients)
 
     def _compute_step_gradients(
-        self, shape: BatchShape, images: Tensor, columns: Sequence[Tensor]
-    ) -> Sequence[Tensor]:
-        """The gradients of a batch: SAM's, from a recording, or computed plainly."""
+        self, shape: BatchShape, images: ClientBatches, columns: Sequence[Tensor]
+    ) -> Gradients:
+        """The gradients of a batch: those of SAM, those from a recorded graph, or plain ones."""
         if self.recipe.sam_rho:
             return compute_sam_gradients(
                 functools.partial(self.compute_gradients, images, shape.weights, *columns),
@@ -233,11 +259,15 @@ class StackedTraining:
         return self.recordings[key](images, shape.weights, *columns)
 
     def compute_gradients(
-        self, images: Tensor, weights: Tensor, *columns: Tensor
-    ) -> Sequence[Tensor]:
-        """The gradients of the clients at work on batches `images [a, width, ...]`; `weights [a, width]`
-        and each of `columns [a * width, ...]` have a row a sample."""
-        # Here, since a recording reads its own copy of the weights.
+        self, images: ClientBatches, weights: ClientSampleWeights, *columns: Tensor
+    ) -> Gradients:
+        """The active clients' gradients on their batches.
+
+        images: `[a, width, ...]`
+        weights: `[a, width]`
+        columns: labels and further columns, each `[a * width, ...]`
+        """
+        # Set here and not by the caller, since a recorded graph reads its own copy of the weights.
         self.stack.set_sample_weights(weights if self.has_padding else None)
         row_weights = weights.flatten()
         with make_autocast(self.recipe, images.device):
@@ -246,28 +276,28 @@ class StackedTraining:
         if self.recipe.precision != "float32":
             logits = logits.float()
         if self.loss is None:
-            slope = cross_entropy_gradient(logits, columns[0], row_weights)
-            # Given as `grad_outputs`, the slope would make PyTorch import SymPy: 0.6 s, 35 MB.
+            slope = compute_weighted_cross_entropy_gradient(logits, columns[0], row_weights)
+            # Not `grad(logits, ..., grad_outputs=slope)`, which makes PyTorch import SymPy (0.6 s, 35 MB).
             return torch.autograd.grad((logits * slope).sum(), self.parameters)
         losses = self.loss(features.flatten(0, 1), logits, *columns)
         return torch.autograd.grad(losses @ row_weights, self.parameters)
 
-    def write_back(self) -> None:
-        """Copy what has been learnt into the plain models."""
-        self.stack.write_back()
+    def copy_to_models(self) -> None:
+        """Copy the trained weights into the plain models."""
+        self.stack.copy_to_models()
 
     def close(self) -> None:
-        """Free the recordings, which hold this training and are held by it."""
+        """Free the recordings; they and this training refer to each other."""
         self.recordings.clear()
 
 
-def sort_by_batches(sizes: Sequence[int], batch_size: int) -> list[int]:
-    """The clients in the order of their number of batches, the one with the most first; `sizes`: their samples."""
-    batches = [math.ceil(size / batch_size) for size in sizes]
-    return sorted(range(len(sizes)), key=lambda k: batches[k], reverse=True)
+def order_clients_by_batch_count(client_sample_counts: Sequence[int], batch_size: int) -> list[int]:
+    """The clients' indices, those with the most batches first."""
+    batches = [math.ceil(size / batch_size) for size in client_sample_counts]
+    return sorted(range(len(client_sample_counts)), key=lambda k: batches[k], reverse=True)
 
 
-def train_stacked(
+def train_clients_stacked(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -275,14 +305,14 @@ def train_stacked(
     snapshots: Sequence[int] = (),
     *,
     positions: Sequence[int] | None = None,
-    loss: Loss | None = None,
-    adjust: Adjust | None = None,
+    loss: ClientLoss | None = None,
+    adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
-    """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs a step.
+    """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
-    The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `positions`,
-    `loss`, `adjust` and `augmentation_streams` are those of `train_loop`.
+    The models are up to date whenever an epoch in `snapshots` has just been finished, and at the end. The arguments are
+    those of `train_clients_one_by_one`.
     """
     training = StackedTraining(
         models,
@@ -296,15 +326,15 @@ def train_stacked(
     )
     try:
         for epoch in range(recipe.epochs):
-            batches = training.start_epoch(epoch)
+            batches = training.draw_batches_of_epoch(epoch)
             for j, rows in enumerate(batches):
                 training.take_step(j, rows)
                 if j + 1 < len(batches):
                     yield epoch
             if epoch + 1 in snapshots:
-                training.write_back()
+                training.copy_to_models()
             yield epoch + 1
-        training.write_back()
+        training.copy_to_models()
     finally:
         training.close()
     for model in models:

@@ -1,9 +1,9 @@
-"""The loop on a card: every client trains on a CUDA stream beside the others', its gradient replayed as a graph.
+"""The loop on a GPU: several clients train at the same time on CUDA streams, their gradients replayed as CUDA graphs.
 
-For networks whose convolutions fill a card the stack is the slower way: PyTorch's grouped convolution, which it
-rests on, reaches fewer operations a second than the plain convolution (`tests/benchmarks/RESULTS.md`). A single
-client's step leaves parts of the card idle, though, and several clients on streams of their own fill them. Each client
-does what `loop.py` does, kernel for kernel.
+For networks with large convolutions stacking is slower, because PyTorch's grouped convolution, on which the stack is
+built, reaches fewer operations a second than the plain one (`tests/benchmarks/RESULTS.md`). But the steps of a single
+client leave parts of the GPU idle; several clients, each on its own stream, fill it. Each client does what `loop.py`
+does, kernel for kernel.
 """
 
 from collections import deque
@@ -12,18 +12,18 @@ from collections.abc import Generator, Sequence
 import torch
 
 from ..models import Network
-from .graphs import GradientGraphs, can_record
-from .loop import Adjust, LocalTraining, Loss, Shard
+from .graphs import GradientGraphs, can_record_cuda_graph
+from .loop import ClientLoss, GradientAdjustment, LocalTraining, Shard
 from .recipe import Recipe
 
-LANES = 6  # clients at a time; each lane keeps the memory of one client's step
-STEPS_AHEAD = 2  # steps that may wait on the card: more would delay Stop and the progress bar
+LANES = 6  # clients that train at the same time; each lane holds the memory of one client's step
+STEPS_AHEAD = 2  # launched steps that may be unfinished; more would delay the Stop button and the progress bar
 
 
 class Lane:
-    """A CUDA stream, and the memory that the graphs of its clients share, since they run one after the other.
+    """A CUDA stream and the memory of its clients' graphs, which they can share as they run one after the other.
 
-    `waiting`: events of the steps that the card may not have done yet.
+    `waiting`: events of the launched steps that may be unfinished.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,8 @@ class Lane:
         self.pool = torch.cuda.graph_pool_handle()
         self.waiting: deque[torch.cuda.Event] = deque()
 
-    def mark_step(self) -> None:
-        """Note that a step has been launched, and wait until at most STEPS_AHEAD steps are still to be done."""
+    def record_step_and_wait(self) -> None:
+        """Record that a step has been launched, and wait until at most STEPS_AHEAD steps are unfinished."""
         event = torch.cuda.Event()
         event.record(self.stream)
         self.waiting.append(event)
@@ -40,7 +40,7 @@ class Lane:
             self.waiting.popleft().synchronize()
 
 
-def train_on_streams(
+def train_clients_on_cuda_streams(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -48,14 +48,14 @@ def train_on_streams(
     *,
     channels_last: bool = False,
     positions: Sequence[int] | None = None,
-    loss: Loss | None = None,
-    adjust: Adjust | None = None,
+    loss: ClientLoss | None = None,
+    adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
-    """Train `models` in place, as `train_loop` does (its arguments, its results); yield the finished epochs.
+    """Train `models` in place; yields the number of finished epochs. Arguments as in `train_clients_one_by_one`.
 
-    All clients take their j-th step of an epoch before one takes its (j+1)-th. The models are up to date at the end
-    of each epoch.
+    All clients take their j-th step of an epoch before any client takes its (j+1)-th. The models are up to date at the
+    end of each epoch.
     """
     lanes = [Lane() for _ in range(min(LANES, len(models)))]
     main = torch.cuda.current_stream()
@@ -74,7 +74,7 @@ def train_on_streams(
             adjust=adjust,
             augmentation_stream=augmentation_streams[k] if augmentation_streams else None,
         )
-        if loss is None and can_record(shards[k][0].device, models[k]):
+        if loss is None and can_record_cuda_graph(shards[k][0].device, models[k]):
             training.gradients = GradientGraphs(training.compute_gradients, lane.pool)
         work.append((training, lane))
 
@@ -85,14 +85,14 @@ def train_on_streams(
             batches = []
             for training, lane in work:
                 with torch.cuda.stream(lane.stream):
-                    batches.append(training.start_epoch(epoch))
+                    batches.append(training.draw_batches_of_epoch(epoch))
             step_count = len(batches[0])  # of the client with the most samples
             for step in range(step_count):
                 for (training, lane), rows in zip(work, batches, strict=True):
                     if step < len(rows):
                         with torch.cuda.stream(lane.stream):
                             training.take_step(rows[step])
-                        lane.mark_step()
+                        lane.record_step_and_wait()
                 if step + 1 < step_count:
                     yield epoch
             for lane in lanes:

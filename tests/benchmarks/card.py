@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, stacked, train_clients, train_to_end
+from fedlab_nb.training import Recipe, stacked, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import configure_torch, count_multiply_adds
 
 SHAPE = (3, 32, 32)
@@ -127,9 +127,9 @@ def print_short_trainings() -> None:
             shards.append((data.x_train[rows].cuda(), data.y_train[rows].cuda()))
         cells = []
         for records in (False, True):
-            original = stacked.can_record
+            original = stacked.can_record_cuda_graph
             if not records:
-                stacked.can_record = lambda device, model: False
+                stacked.can_record_cuda_graph = lambda device, model: False
             best = float("inf")
             for _ in range(3):
                 models = []
@@ -139,10 +139,10 @@ def print_short_trainings() -> None:
                 torch.cuda.synchronize()
                 start = time.perf_counter()
                 with configure_torch("cuda", data.input_shape):
-                    train_to_end(models, shards, Recipe(epochs=40, lr=0.02), seed=0)
+                    train_clients_to_end(models, shards, Recipe(epochs=40, lr=0.02), seed=0)
                 torch.cuda.synchronize()
                 best = min(best, time.perf_counter() - start)
-            stacked.can_record = original
+            stacked.can_record_cuda_graph = original
             cells.append(f"{best:.2f} s")
         print(f"| {name}, M = {clients} | " + " | ".join(cells) + " |", flush=True)
 

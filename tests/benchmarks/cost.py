@@ -17,7 +17,7 @@ import torch
 from fedlab_nb.data import load
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import cost
-from fedlab_nb.studies.experiment import run_plans
+from fedlab_nb.studies.experiment import iterate_events_of_plans
 from fedlab_nb.studies.settings import Settings, make_plans
 
 SMALL = 0.05  # seconds that nobody waits for: errors are relative to what comes on top of them
@@ -46,7 +46,7 @@ def taken(method: str, settings: dict) -> float:
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for plan in plans:
         start = clock()
-        for event in run_plans([plan], True):
+        for event in iterate_events_of_plans([plan], True):
             if event.error is not None:
                 raise event.error
     return clock() - start

@@ -19,9 +19,9 @@ from class_fixtures import make_names
 from lab_steps import PATIENCE, notebook, open_notebook, panel, run_all, running
 from playwright.sync_api import expect
 
-from fedlab_nb.live.classroom.messages import build_network, read, write
+from fedlab_nb.live.classroom.messages import build_network, encode_message, parse_message
 from fedlab_nb.live.classroom.rounds import Rounds
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 pytestmark = pytest.mark.browser
 PHONE = (390, 844)
@@ -138,7 +138,7 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     wall = opened(addresses[1], (1280, 720), "dark")
     expect(wall.locator(".desk.sent")).to_have_count(6)
     phone = opened(addresses[0], PHONE)
-    expect(phone.locator("#story")).to_contain_text("You are office G. Your letters carry")
+    expect(phone.locator("#story")).to_contain_text("You are post office G. Your envelopes carry")
     assert barriers(phone, "body") == []
     draw_all(phone, 7)
     scribble(phone, int(phone.locator("#wanted").inner_text()), seed=7)
@@ -180,17 +180,17 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     assert barriers(wall, "dialog[open]") == []
     wall.keyboard.press("Escape")
 
-    sent = read(phone.locator("#text").input_value())
+    sent = parse_message(phone.locator("#text").input_value())
     own = own_seat(phone)
     x, y = torch.tensor(own["drawings"]), torch.tensor(own["labels"])
     rows = [i for i in range(8) if i % 4 != 3]
-    there = read(write(sent.seat, "", x, y, range(3, 8, 4)))
+    there = parse_message(encode_message(sent.seat, "", x, y, range(3, 8, 4)))
     assert sent.counts == there.counts
     assert torch.equal(sent.x, there.x) and torch.equal(sent.y, there.y)
     assert torch.equal(sent.sums.second, there.sums.second)
     assert torch.equal(sent.sums.sums, there.sums.sums)
     shards = [(x[rows].view(-1, 1, 8, 8), y[rows])]
-    model = train_to_end(
+    model = train_clients_to_end(
         [build_network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat]
     )[0]
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
@@ -356,7 +356,7 @@ def load_messages(wall, count):
     """More offices, of seats from 3000 on, in the class of this projector."""
     x = torch.ones(4, 64)
     for i in range(count):
-        body = write(3000 + i, "", x, torch.arange(4))
+        body = encode_message(3000 + i, "", x, torch.arange(4))
         wall.evaluate("(body) => fetch('load', { method: 'POST', body }).then(() => null)", body)
 
 
@@ -476,7 +476,7 @@ def test_a_wrong_address_shows_the_way(opened, addresses):
     expect(page.locator("h1")).to_have_text("Almost there")
     page.locator("input").fill(addresses[0])  # the whole address does, too
     page.keyboard.press("Enter")
-    expect(page.locator("#story")).to_contain_text("You are office")
+    expect(page.locator("#story")).to_contain_text("You are post office")
     page = opened(f"{origin}/teacher/", PHONE)
     expect(page.locator("p").first).to_contain_text("terminal")
 
@@ -499,7 +499,7 @@ def show_names(wall, names):
     """Offices with these names, on the wall and in their windows, for a moment."""
     for i, name in enumerate(names):
         x, y = torch.rand(4, 64, generator=torch.Generator().manual_seed(i)), torch.arange(4)
-        about = json.loads(write(2000 + i, "", (16 * x).round() / 16, y))
+        about = json.loads(encode_message(2000 + i, "", (16 * x).round() / 16, y))
         status = wall.evaluate(
             "async (body) => (await fetch('load', { method: 'POST', body })).status",
             json.dumps(about | {"name": name}),
@@ -540,7 +540,9 @@ def show_names(wall, names):
 def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
     generator = torch.Generator().manual_seed(0)
     x, y = torch.rand(7, 64, generator=generator), torch.randint(0, 10, (7,), generator=generator)
-    rounds = Rounds([read(write(k, "", x, y, model=build_network(k))) for k in range(3)])
+    rounds = Rounds(
+        [parse_message(encode_message(k, "", x, y, network=build_network(k))) for k in range(3)]
+    )
     table = torch.rand(3, 10, generator=generator, requires_grad=True)
     z = rounds.clients.logits(x.view(-1, 1, 8, 8))
     torch.nn.functional.cross_entropy((z * table[:, None]).sum(0), y).backward()

@@ -32,11 +32,11 @@ from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom.messages import (
     CLASSES,
     build_network,
-    derive_afl_sums,
-    encode_array,
-    write,
+    convert_class_sums_to_ridge_sums,
+    encode_array_in_base64,
+    encode_message,
 )
-from fedlab_nb.live.classroom.rehearse import make_step, unpack_network
+from fedlab_nb.live.classroom.rehearse import take_weight_gradient_step, unpack_network
 from fedlab_nb.live.classroom.worth import AFL
 from fedlab_nb.methods import afl
 from fedlab_nb.training import ClientModels
@@ -159,7 +159,7 @@ class Client:
         x, y = digits.x_train[rows].flatten(1), digits.y_train[rows]
         kept = [i for i in range(len(rows)) if i % 4 != 3]
         self.x, self.y = x[kept], y[kept]
-        text = write(
+        text = encode_message(
             self.seat["seat"],
             f"S{self.number}",
             x,
@@ -172,7 +172,7 @@ class Client:
             assert code == 200 and said["bytes"] == len(text), said
             self.sent = self.sent or time.monotonic()
 
-    def ask_networks(self, networks):
+    def compute_and_store_network_logits(self, networks):
         """The logits of all networks on the own drawings."""
         models = [unpack_network(parts) for parts in networks]
         return ClientModels(models).logits(self.x.view(-1, 1, 8, 8))
@@ -193,13 +193,15 @@ class Client:
                 continue
             if "networks" in now:
                 # In a thread: else each client would wait for all others' sums, as no phone does.
-                logits = await asyncio.to_thread(self.ask_networks, now["networks"])
+                logits = await asyncio.to_thread(
+                    self.compute_and_store_network_logits, now["networks"]
+                )
                 serial = now["serial"]
             table = (
                 np.frombuffer(base64.b64decode(now["weights"]), "<f4").reshape(-1, CLASSES).copy()
             )
-            step = make_step(torch.from_numpy(table), logits, self.y)
-            request = {"round": now["round"], "weights": encode_array(step)}
+            step = take_weight_gradient_step(torch.from_numpy(table), logits, self.y)
+            request = {"round": now["round"], "weights": encode_array_in_base64(step)}
 
 
 async def attack(client, messages):
@@ -381,7 +383,9 @@ def compare_with_one_place(folder, honest, desks):
     """AFL's weights from the messages in the file are those of all drawings in one place, to 1e-6."""
     room = a_room(folder / "class.jsonl")
     own = [message.sums for message in room.messages.values()]
-    ours = afl.solve_weights(derive_afl_sums(sum(own[1:], own[0])), len(own), 0.0, AFL.rho)
+    ours = afl.solve_classifier_weights(
+        convert_class_sums_to_ridge_sums(sum(own[1:], own[0])), len(own), 0.0, AFL.rho
+    )
     x = [client.x for client in honest]
     y = [client.y for client in honest]
     for desk in desks:

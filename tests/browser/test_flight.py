@@ -66,6 +66,14 @@ def run(page):
     return inspect(page)
 
 
+def wait_for_rest(page):
+    """Until nothing is trained any more, by a throw or by Run: then the button says Run again."""
+    begin = time.monotonic()
+    while page.locator("button.run").inner_text() != "Run":
+        assert time.monotonic() - begin < 60
+        time.sleep(0.05)
+
+
 def count_flying(shown):
     """Messages that are drawn on their way."""
     return sum(s["kind"] in FLYING and "client" in s for s in shown["shapes"])
@@ -93,8 +101,12 @@ def test_run_plays_the_flight_once_in_three_seconds(open_page, size, scheme):
         steps.append(step["kind"])
     assert list(dict.fromkeys(steps)) == ["send", "work", "gate", "end"] and max(counts) == 10
     assert shown["arrived"] == {"up": 262800, "down": 262800, "messages": 20}
-    page.clock.run_for(200)
-    assert inspect(page) is None
+    page.clock.run_for(5000)
+    rested = inspect(page)
+    assert (rested["at"], rested["isPlaying"]) == (3000, False)  # it stays until a hand goes on
+    assert text(page, ".caption").startswith("5 One blend.")
+    assert page.locator(".sub input.scrub").is_visible()
+    page.get_by_label("Close the flight").click()
     words = text(page, ".sub > span:first-child")
     assert words == "FedAvg: one message each, 263 kB up and 263 kB down."
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -146,8 +158,22 @@ def test_a_saved_picture_shows_what_flies(open_page):
     step = shown["steps"][shown["step"]]
     assert any((one or "").startswith(f"{shown['step'] + 1} {step['title']}.") for one in words)
     assert inspect(page) is not None  # it goes on
-    page.get_by_label("Skip the flight").click()
+    page.get_by_label("Close the flight").click()
     assert save().find(f"{tag}image").get("opacity") is None
+
+
+def test_the_chosen_method_stays_chosen_and_no_button_moves(open_page):
+    page = open_page()
+    run(page)
+    page.locator("select.flown").select_option("fens")
+    playing = page.get_by_label("Pause").bounding_box()
+    page.get_by_label("Pause").click()
+    assert page.get_by_label("Play", exact=True).bounding_box() == playing
+    page.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    page.locator(".undo").click()
+    assert inspect(page) is None
+    wait_for_rest(page)
+    assert run(page)["method"] == "fens"
 
 
 def test_keys_step_and_leave(open_page):
@@ -180,7 +206,7 @@ def test_it_is_slowed_skipped_and_makes_room_for_a_hand(open_page):
     page.get_by_label("Speed").click()
     page.clock.run_for(1000)
     assert inspect(page)["at"] == pytest.approx(500, abs=30)
-    page.get_by_label("Skip the flight").click()
+    page.get_by_label("Close the flight").click()
     assert inspect(page) is None and text(page, ".sub > span:first-child").startswith("Drag a pile")
     page.get_by_title("Watch what was sent").click()
     assert inspect(page) is not None
@@ -220,7 +246,7 @@ def test_no_barriers(open_page, size, scheme):
     for _ in inspect(page)["steps"]:
         assert barriers(page, "#stage") == []
         page.get_by_label("Step forward").click()
-    page.get_by_label("Skip the flight").click()
+    page.get_by_label("Close the flight").click()
     assert barriers(page, "#stage") == []
 
 
@@ -234,7 +260,7 @@ def test_frames(open_page):
             const times = [];
             const sky = document.querySelector('#stage').shadowRoot.querySelector('.flight');
             const step = (now) => {
-                if (sky.inspect() === null) return resolve(times);
+                if (!sky.inspect().isPlaying) return resolve(times);
                 times.push(now);
                 requestAnimationFrame(step);
             };
@@ -278,7 +304,7 @@ def test_a_panel_flies_what_the_kernels_ledger_says(page, lab, course):
     page.locator(".fl-playground.fl-status-done").wait_for()
     expect(stage.locator("section .about").first).to_contain_text("2 seeds")  # nothing waited
     assert barriers(page, ".fl-stage") == []
-    stage.get_by_label("Skip the flight").click()
+    stage.get_by_label("Close the flight").click()
     expect(sky).to_be_hidden()
     stage.locator("select.flown").select_option("ensemble")
     assert sky.evaluate("(sky) => sky.inspect().method") == "ensemble"

@@ -9,16 +9,16 @@ import fedlab_nb as fl
 from fedlab_nb.data import federate
 from fedlab_nb.live import page as static
 from fedlab_nb.live.page import SUMS
-from fedlab_nb.methods import METHODS, label_of
+from fedlab_nb.methods import METHODS, choose_method_label
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import describe_best_method
 from fedlab_nb.plots.identity import shorten_title
-from fedlab_nb.plots.words import format_share, percent
-from fedlab_nb.studies.statistics import band
+from fedlab_nb.plots.words import format_percent, format_percent_band
+from fedlab_nb.studies.statistics import compute_band
 from fedlab_nb.studies.stored_results import load
 
 pytestmark = pytest.mark.browser
-NAMES = {row["name"]: row["short"] for row in static.make_page_data()["digits"]["live"]["rows"]}
+NAMES = {row["name"]: row["short"] for row in static.collect_page_data()["digits"]["live"]["rows"]}
 FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"]
 BOTH = pytest.mark.parametrize(("size", "scheme"), [((390, 844), "dark"), ((1280, 720), "light")])
 
@@ -83,21 +83,23 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         words = text(page, ".side section .about")
         assert (now == alpha) != (f"at α = {alpha:g}" in words)
         look(page)
-        rows = [Series(shorten_title(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
-        assert f"At α = {alpha:g} with 10 clients, {describe_best_method(rows)}" in text(
-            page, "#bars-words"
-        )
+        rows = [
+            Series(shorten_title(choose_method_label(m)), accuracies=stored(m, alpha))
+            for m in FIRST
+        ]
+        best = f"among the {len(FIRST)} methods in colour, {describe_best_method(rows)}"
+        assert f"At α = {alpha:g} with 10 clients, {best}" in text(page, "#bars-words")
         for method in METHODS:
-            assert text(page, f"#bars [data-m={method}] .number") == format_share(
-                band(stored(method, alpha))
+            assert text(page, f"#bars [data-m={method}] .number") == format_percent_band(
+                compute_band(stored(method, alpha))
             )
         page.locator("#bars [data-m=fens] .bar").wait_for()
     for _ in range(10):
         page.locator("input.clients").press("ArrowRight")
     assert page.locator("input.clients").get_attribute("aria-valuetext") == "20 clients"
     look(page)
-    assert text(page, "#bars [data-m=fedavg] .number") == format_share(
-        band(stored("fedavg", 10, 20))
+    assert text(page, "#bars [data-m=fedavg] .number") == format_percent_band(
+        compute_band(stored("fedavg", 10, 20))
     )
     assert page.locator(".owners button").count() == 20
     assert wide(page) <= 0
@@ -109,7 +111,10 @@ def test_hover_click_and_escape(opened):
     page.locator("#bars [data-m=fedov] .hit").hover()
     tip = text(page, "#tip")
     of = stored("fedov", 0.1)
-    assert f"{100 * band(of).mean:.1f} % ± {100 * band(of).half_width:.1f} points" in tip
+    assert (
+        f"{100 * compute_band(of).mean:.1f} % ± {100 * compute_band(of).half_width:.1f} points"
+        in tip
+    )
     assert all(f"{seed}: {100 * share:.1f} %" in tip for seed, share in of.items())
     assert "lit" in page.locator("#lines [data-m=fedov]").get_attribute(
         "class"
@@ -118,10 +123,21 @@ def test_hover_click_and_escape(opened):
     page.mouse.move(5, 5)
     page.locator("input.alpha").press("ArrowLeft")
     look(page)
-    assert f"FedOV: {100 * band(stored('fedov', 0.05)).mean:.1f} %" in text(page, "#held")
+    assert f"FedOV: {100 * compute_band(stored('fedov', 0.05)).mean:.1f} %" in text(page, "#held")
     page.keyboard.press("Escape")
     assert "FedOV" not in text(page, "#held")
     assert "lit" not in page.locator("#lines [data-m=fedov]").get_attribute("class")
+
+
+def test_the_first_screen_says_that_there_are_stored_results(opened):
+    page = opened()
+    link = page.locator("#down")
+    assert link.inner_text() == f"↓ {len(load().methods)} methods, stored results"
+    box = link.bounding_box()
+    assert box["y"] + box["height"] <= 720
+    link.click()
+    page.wait_for_function("isSeen && !isOld")
+    assert page.locator("#stored-results-title").bounding_box()["y"] < 200
 
 
 def test_pictures_by_keyboard(opened):
@@ -130,9 +146,9 @@ def test_pictures_by_keyboard(opened):
     page.locator("#bars [tabindex='0']").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
-    second = sorted(METHODS, key=lambda m: -band(stored(m, 0.1)).mean)[1]
+    second = sorted(METHODS, key=lambda m: -compute_band(stored(m, 0.1)).mean)[1]
     assert page.evaluate("document.activeElement.dataset.m") == second
-    assert label_of(second) in text(page, "#tip")
+    assert choose_method_label(second) in text(page, "#tip")
     page.keyboard.press("Enter")
     assert page.locator(f"#bars [data-m={second}]").get_attribute("aria-pressed") == "true"
     page.locator(".owners button").nth(1).focus()
@@ -147,7 +163,8 @@ def run(page):
     page.locator("button.run").press("Enter")
     page.locator(".progress", has_text="Trained").wait_for()
     rows = page.locator("#stage .bar").all()
-    return {row.locator("span").first.inner_text(): row.locator("b").inner_text() for row in rows}
+    name = "row => row.firstChild.firstChild.textContent"
+    return {row.evaluate(name): row.locator("b").inner_text() for row in rows}
 
 
 def test_a_run_is_that_seed_of_the_stored_table(opened, address):
@@ -156,10 +173,27 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
         shards = page.evaluate("([a, m, s]) => deal(TRUTH.train, m, a, s)", [alpha, clients, seed])
         federation = federate("digits", alpha=alpha, clients=clients, seed=seed)
         assert shards == [shard.tolist() for shard in federation.shards]
+    for row in page.locator("#stage .bar").all():
+        assert "messages" not in row.inner_text() + row.get_attribute("title")  # not counted yet
     shown = run(page)
+    fens = page.locator("#stage .bar", has_text="FENS")
+    assert fens.locator("small").inner_text() == "51 messages"  # 1 network, 50 rounds of notes
+    assert "up to 51 messages each" in fens.get_attribute("title")
+    afl = page.locator("#stage .bar", has_text="AFL").get_attribute("title")
+    assert "it does not matter who holds what" in afl
+    mean = page.locator("#stage .bar", has_text="Mean of logits").get_attribute("title")
+    assert "this method is not in the stored results" in mean
+    page.wait_for_timeout(1000)  # bars end at their numbers
+    for row in page.locator("#stage .bar").all():
+        share = row.evaluate(
+            "row => row.querySelector('.value').getBoundingClientRect().width"
+            " / row.querySelector('.track').getBoundingClientRect().width"
+        )
+        assert abs(100 * share - float(row.locator("b").inner_text()[:-2])) < 0.6
     for method in set(static.RUNS) - {"logits"}:
         assert abs(float(shown[NAMES[method]][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
     assert page.locator(".cards").last.locator("li").count() == 5
+    check_sum(page)
     page.locator("#link").click()
     page.wait_for_function("document.querySelector('#link').textContent === 'Copied'")
     page.context.grant_permissions(["clipboard-read"])
@@ -169,6 +203,27 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
     look(page)
     look(again)
     assert text(again, "#held-by-words") == text(page, "#held-by-words") and run(again) == shown
+
+
+def check_sum(page):
+    """FENS' card unfolds its sum over five offices, and folds again; FedAvg, which is no sum, has no button."""
+    assert page.get_by_role("button", name="FedAvg: how it comes to this answer").count() == 0
+    opener = page.get_by_role("button", name="FENS: how it comes to this answer")
+    opener.click()
+    one = page.locator("#stage .sum")
+    expect(one.locator("h3")).to_contain_text("FENS on this digit: logits of")
+    expect(one.locator(".about")).to_contain_text("the small rounds have learnt")
+    parts = [read_number(row.locator("b")) for row in one.locator(".terms li").all()]
+    total = float(one.locator(".result").inner_text().replace("−", "-").split()[1])
+    assert len(parts) == 5 and sum(parts) == pytest.approx(total, abs=0.06 * len(parts))
+    said = page.locator(".cards").first.locator("li", has_text="FENS").locator("b").inner_text()
+    assert one.locator(".totals .most small").inner_text() == said
+    opener.click()
+    expect(one).to_be_hidden()
+
+
+def read_number(locator):
+    return float(locator.inner_text().replace("−", "-"))
 
 
 def test_moves_by_hand_travel_in_the_link(opened, address):
@@ -185,6 +240,21 @@ def test_moves_by_hand_travel_in_the_link(opened, address):
     assert sizes == [len(shard) for shard in federation.shards]
     look(again)
     assert '--set "moves=E>D"' in text(again, "#command")
+
+
+def test_a_number_out_of_range_is_said_and_changes_nothing(opened):
+    page = opened(at="#alpha=0.1&m=10&seed=99999999")
+    assert "“seed=99999999” (0 to 1000000)" in text(page, "#left-out")
+    seed = page.locator("input.seed")
+    expect(seed).to_have_value("4")
+    seed.fill("999999999999")
+    seed.press("Enter")
+    expect(page.locator(".limit")).to_have_text("at most 1,000,000")
+    expect(seed).to_have_value("4")
+    seed.fill("7")
+    seed.press("Enter")
+    expect(page.locator(".limit")).to_have_text("")
+    page.wait_for_function("location.hash.includes('seed=7')")
 
 
 def test_while_clients_train_the_page_moves_on(opened):
@@ -215,6 +285,8 @@ def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     page = opened(at="#m=3")
     run(page)
     page.locator("#stage .tools button").first.click()
+    assert text(page, ".votes > .about") == "Draw a digit in the field."
+    assert set(page.locator(".cards b").all_inner_texts()) == {"–"}
     box = page.locator(".ink").bounding_box()
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.15 * box["height"])
     page.mouse.down()
@@ -232,11 +304,34 @@ def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     assert text(page, ".votes > .about").endswith("that nobody has trained on.")
 
 
+INK = """() => {
+    const canvas = document.querySelector('#stage').shadowRoot.querySelector('.ink');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const at = data.findIndex((value, i) => i % 4 === 3 && value === 255);
+    return [...data.slice(at - 3, at)];
+}"""
+
+
+def test_a_drawing_keeps_apart_from_its_ground_when_the_theme_changes(opened):
+    page = opened()
+    page.locator("#stage .tools button").first.click()
+    box = page.locator(".ink").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 20, box["y"] + 70, steps=3)
+    page.mouse.up()
+    assert max(page.evaluate(INK)) < 60
+    page.locator("#theme").click()
+    assert min(page.evaluate(INK)) > 200
+
+
 @BOTH
 def test_both_themes_and_tables(opened, size, scheme):
     page = opened(size, color_scheme=scheme)
     assert barriers(page, "body") == []
     run(page)
+    page.get_by_role("button", name="FENS: how it comes to this answer").click()
+    page.locator("#stage .sum").wait_for()
     assert barriers(page, "body") == []
     look(page)
     dark = "rgb(18, 22, 27)"
@@ -245,8 +340,8 @@ def test_both_themes_and_tables(opened, size, scheme):
     for summary in page.locator(".card summary").all():
         summary.click()
     row = page.locator("#bars-title ~ details tr", has_text="FENS").first.inner_text()
-    assert f"{100 * band(stored('fens', 0.1)).mean:.1f}" in row
-    cell = percent(band(stored("fens", 0.01)).mean).removesuffix(" %")
+    assert f"{100 * compute_band(stored('fens', 0.1)).mean:.1f}" in row
+    cell = format_percent(compute_band(stored("fens", 0.01)).mean).removesuffix(" %")
     assert cell in page.locator("#lines-title ~ details tr", has_text="FENS").first.inner_text()
     page.locator("#theme").click()
     assert (page.evaluate(paper) == dark) == (scheme == "light")
@@ -293,7 +388,7 @@ def test_another_data_set_is_another_page(opened):
     assert page.locator(".source select").input_value() == "glyphs:16g"
     assert "data=glyphs:16g" in page.url.replace("%3A", ":")
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
-    assert text(page, "#bars [data-m=fens] .number") == format_share(band(of))
+    assert text(page, "#bars [data-m=fens] .number") == format_percent_band(compute_band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
     page.locator("button.run").click()  # its networks are not trained here: sums are added up
     expect(page.locator("#stage .progress")).to_contain_text("Added up the sums of 10 clients")
@@ -307,4 +402,6 @@ def test_another_data_set_is_another_page(opened):
         page.locator(".source select").select_option("digits")
     page.wait_for_function("stage && SET === 'digits'")
     look(page)
-    assert text(page, "#bars [data-m=fens] .number") == format_share(band(stored("fens", 0.1)))
+    assert text(page, "#bars [data-m=fens] .number") == format_percent_band(
+        compute_band(stored("fens", 0.1))
+    )

@@ -14,14 +14,22 @@ SEEN = """(element) => {
   const low = Math.max(box.top, area.top, 0), high = Math.min(box.bottom, area.bottom, innerHeight);
   return Math.max(0, high - low) / box.height;
 }"""
+# Whether the notebook is at its beginning, with its first panel in the page and its last cell the active one.
+AT_TOP = """() => {
+  const notebook = document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer');
+  const last = [...notebook.querySelectorAll('.jp-Cell')].at(-1);
+  return notebook.scrollTop === 0 && notebook.querySelector('.fl-stage')
+    && last.classList.contains('jp-mod-active');
+}"""
 
 
 def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
-    """Run All presses neither *Ask all ten* nor the playground's Run. The button
+    """Run All ends where the lesson begins. It presses neither *Ask all ten* nor the playground's Run. The button
     stands at the lower edge of the screen, the worst case: the answer comes above it."""
     page.set_viewport_size(SMALL)
     open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
+    page.wait_for_function(AT_TOP)
     button = page.get_by_role("button", name="Ask all ten")
     button.wait_for()
     page.get_by_role("button", name="That is my guess").first.click()
@@ -34,5 +42,5 @@ def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
     assert answer.evaluate(SEEN) > 0.95
     picture = page.locator(".fl-stage canvas.wall").first
     picture.wait_for(state="attached")
-    assert page.locator(".fl-root.fl-live").count() == 1
+    assert page.locator(".fl-root.fl-live").count() == 2
     assert page.locator(".fl-root.fl-live.fl-status-done").count() == 0

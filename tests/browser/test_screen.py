@@ -6,6 +6,9 @@ import pytest
 from lab_steps import QUIET, notebook, open_notebook, panel, run_all, wait_for_status
 from playwright.sync_api import expect
 
+from fedlab_nb.panels import theme
+from fedlab_nb.plots.style import PAPER_BRIGHTNESS
+
 pytestmark = pytest.mark.browser
 SHORT = "clients=3, seeds=1, epochs=2, hide=['stored']"
 BEYOND = """root => [...root.querySelectorAll(':scope *')]
@@ -52,6 +55,32 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     expect(root.locator(".fl-controls")).to_be_visible()
 
 
+# The menus whose chosen words are longer than the room before the arrow.
+CUT_MENUS = """root => [...root.querySelectorAll('.fl-controls select')].filter((menu) => menu.offsetParent)
+  .filter((menu) => {
+    const style = getComputedStyle(menu);
+    const pen = document.createElement('canvas').getContext('2d');
+    pen.font = `${style.fontSize} ${style.fontFamily}`;
+    const words = menu.selectedOptions[0].textContent;
+    const room = menu.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return pen.measureText(words).width > room;
+  }).map((menu) => menu.selectedOptions[0].textContent)"""
+
+
+def test_menus_are_whole_on_a_phone(page, lab, course):
+    code = f"import fedlab_nb as fl\npanel = fl.lab('fedlpa', methods=[], {SHORT})\npanel"
+    open_notebook(page, lab, notebook(course, "menus", code))
+    run_all(page)
+    root = page.locator(".fl-fedlpa.fl-status-idle")
+    root.locator(".fl-controls select").first.wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+b")  # the list of files leaves
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(QUIET)
+    assert root.evaluate("root => root.clientWidth") < 340
+    assert root.evaluate(CUT_MENUS) == []
+
+
 def test_a_point_of_a_map_shows_its_image(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, notebook(course, "points", code))
@@ -94,3 +123,41 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
             visible=True
         )  # the list of files stands beside the panel
         assert min(menu.bounding_box()["width"] for menu in menus.all()) > 60, width
+
+
+def test_a_view_that_is_older_than_the_controls_is_dim_with_its_sentence(browser):
+    """Its caption is not: it says of which setting it is, and that the controls have moved."""
+    parts = "".join(
+        f'<div class="{name}">x</div>' for name in ("fl-caption", "fl-sentence", "fl-frame")
+    )
+    views = f'<div class="fl-view">{parts}</div><div class="fl-view fl-older">{parts}</div>'
+    page = browser.new_page()
+    page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{views}</div>')
+    for name, older in (("caption", "1"), ("sentence", "0.4"), ("frame", "0.4")):
+        expect(page.locator(f".fl-{name}").first).to_have_css("opacity", "1")
+        expect(page.locator(f".fl-older .fl-{name}")).to_have_css("opacity", older)
+    page.close()
+
+
+STILLS = """<div class="jp-OutputArea-child"><img class="other"></div>
+<div class="jp-OutputArea-child"><div class="jp-RenderedImage">{still}</div></div>
+<div class="jp-OutputArea-child"><div><p class="fl-saved"></p></div></div>
+<img class="fl-still"><img class="fl-photos">"""
+
+
+@pytest.mark.parametrize("style", [theme.STYLE, theme.SAVED_STYLE], ids=["live", "saved"])
+def test_a_saved_picture_is_no_white_slab_on_a_dark_page(browser, style):
+    """Also where no kernel runs: the style is saved with the panel. What other packages draw stays as it is."""
+    style = style if "<style" in style else f"<style>{style}</style>"
+    turned = "invert(1) hue-rotate(180deg)"
+    paper = f"brightness({PAPER_BRIGHTNESS})"
+    page = browser.new_page()
+    for css_class, dark_filter in (("jp-needs-light-background", turned), ("piles", paper)):
+        outputs = STILLS.format(still=f'<img class="{css_class}">')
+        seen = {css_class: dark_filter, "fl-still": turned, "fl-photos": paper, "other": "none"}
+        for is_light in ("true", "false"):
+            page.set_content(f'<body data-jp-theme-light="{is_light}">{style}{outputs}</body>')
+            for name, expected in seen.items():
+                image = page.locator(f"img.{name}")
+                expect(image).to_have_css("filter", "none" if is_light == "true" else expected)
+    page.close()

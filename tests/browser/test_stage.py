@@ -2,11 +2,13 @@
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from accessible import barriers
 from lab_steps import PATIENCE
+from playwright.sync_api import expect
 
 from fedlab_nb.data import Edits, federate
 from fedlab_nb.front import HERE as FRONT
@@ -28,6 +30,7 @@ Object.assign(data, {
   storedSetting: ({ alpha, clients }) => (clients === 10 && alpha === 0.1 ? { alpha } : null),
   stored: (name) => (name === "logits" ? null : window.band),
 });
+window.data = data;
 window.sent = [];
 window.shards = null;
 let listener;
@@ -55,10 +58,9 @@ def shards():
     return federate("digits", alpha=0.1, clients=10, seed=4).shards
 
 
-@pytest.fixture(scope="module")
-def files(shards):
+def make_files(shards):
     """The text of each file that the window asks for."""
-    content = static.make_page_data()["digits"]
+    content = static.collect_page_data()["digits"]
     live = content["live"]
     data = {
         "train": {"labels": [*map(int, content["labels"])], "images": live["train"], "side": 8},
@@ -72,9 +74,15 @@ def files(shards):
         "set": "digits",
         "trainsNetworks": True,
         "storedSeeds": 10,
+        "hidden": [],
     }
     held = [shard.tolist() for shard in shards]
     return {"/": SHELL, "/data.json": json.dumps({"data": data, "shards": held})}
+
+
+@pytest.fixture(scope="module")
+def files(shards):
+    return make_files(shards)
 
 
 @pytest.fixture(params=[((1280, 720), "light"), ((390, 844), "dark")], ids=["wide", "phone"])
@@ -130,7 +138,7 @@ def test_a_recorded_state_is_drawn(window, shards):
     (headline,) = texts(window, "h2.headline")
     assert headline.startswith("Two offices know only eights, and shout. The mean of logits calls ")
     accuracies = RECORDED["results"]["accuracies"]
-    names = [row["name"] for row in static.make_page_data()["digits"]["live"]["rows"]]
+    names = [row["name"] for row in static.collect_page_data()["digits"]["live"]["rows"]]
     assert texts(window, ".bar b") == [f"{100 * accuracies[name]:.0f} %" for name in names]
     each = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
     assert texts(window, ".owners span") == each
@@ -202,7 +210,7 @@ def throw(page, draws):
 def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     draws = random.Random(0)
     before = window.evaluate("window.shards")
-    labels = [*map(int, static.make_page_data()["digits"]["labels"])]
+    labels = [*map(int, static.collect_page_data()["digits"]["labels"])]
     while window.evaluate("stage.getState().moves.length") < 50:
         throw(window, draws)
     moves = window.evaluate("stage.getState().moves")
@@ -231,7 +239,71 @@ def test_a_class_is_dragged_to_another_pile(window):
     window.mouse.move(box["x"] + 2.5 * column, y, steps=5)
     window.mouse.up()
     assert window.evaluate("stage.getState().moves") == [{"from": 4, "label": 8, "to": 2}]
-    assert texts(window, ".sub > span:first-child") == ["Moved by hand, at every α: E8>C"]
+    assert texts(window, ".sub > span:first-child") == [
+        "You moved E’s eights to C. One sample stays: every office needs one."
+    ]
+
+
+def test_a_hundred_narrow_piles_are_squares_and_a_legend_says_what_their_colours_mean(window):
+    legend = window.locator(".legend")
+    assert not legend.is_visible()  # ten piles of images say it themselves
+    count = window.evaluate("data.train.labels.length")
+    held = [[*range(k, count, 100)] for k in range(100)]
+    window.evaluate(
+        """(shards) => {
+          data.clientCounts.push(100);
+          stage.update({ clients: 100, moves: [] });
+          const { revision } = sent.filter(({ kind }) => kind === "deal").at(-1);
+          receive({ kind: "federation", revision, shards });
+        }""",
+        held,
+    )
+    expect(legend).to_be_visible()
+    assert texts(window, ".legend button") == [*"0123456789"]
+
+
+def test_hidden_stored_results_are_not_said_to_be_missing(window):
+    about = window.locator("h2 + .about")
+    assert "grey: mean of 10 stored runs" in about.inner_text()
+    window.evaluate("data.hidden.push('stored'); stage.update({ seed: 5 })")
+    expect(about).to_have_text("one seed")
+
+
+def test_a_nudge_says_what_to_throw_and_goes_once_it_is_thrown(window):
+    """A pile of one class; where there is none, the largest class of a pile."""
+    nudge = window.locator(".nudge")
+    assert nudge.inner_text() == "drag this pile\n← to D"
+    labels = [*map(int, static.collect_page_data()["digits"]["labels"])]
+    mixed = [[*range(k, len(labels), 10)] for k in range(10)]
+    window.evaluate("shards => receive({ kind: 'federation', revision: 1, shards })", mixed)
+    counts = [Counter(labels[i] for i in shard) for shard in mixed]
+    most = max(max(count.values()) for count in counts)
+    expect(nudge).to_contain_text("drag the ")
+    nudge.click()
+    (move,) = window.evaluate("stage.getState().moves")
+    assert counts[move["from"]][move["label"]] == most
+    assert not nudge.is_visible()
+
+
+def test_the_nudge_stands_on_its_pile_and_drags_it(window):
+    nudge = window.locator(".nudge")
+    box = nudge.bounding_box()
+    wall = window.locator("canvas.wall").bounding_box()
+    column = wall["width"] / 10
+    assert box["x"] < wall["x"] + 4.5 * column < box["x"] + box["width"]  # over E
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    window.mouse.move(x, y)
+    window.mouse.down()
+    window.mouse.move(x - 30, y, steps=5)
+    assert not nudge.is_visible()
+    window.mouse.move(x, y)
+    window.mouse.up()
+    assert nudge.is_visible() and window.evaluate("stage.getState().moves") == []
+    window.mouse.down()
+    window.mouse.move(wall["x"] + 1.5 * column, y, steps=5)
+    window.mouse.up()
+    assert window.evaluate("stage.getState().moves") == [{"from": 4, "label": None, "to": 1}]
+    assert not nudge.is_visible()
 
 
 def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):

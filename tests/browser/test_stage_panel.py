@@ -54,11 +54,63 @@ def test_one_seed_follows_the_hand_and_run_gives_all(page, stage):
     expect(stage.locator("section .about").first).to_contain_text("2 seeds")
     page.locator(".fl-playground.fl-status-done").wait_for()
     tabs = page.locator(".fl-main > .fl-tabs button")
-    names = ["Bytes", "Features (t-SNE)", "Classes", "Calibration", "Accuracy"]
+    names = ["Bytes", "Features (t-SNE)", "Classes", "Calibration", "In the plane", "Accuracy"]
     assert tabs.all_inner_texts() == names
     tabs.nth(2).click()
     page.locator(".fl-view-classes .fl-picture").wait_for()
     assert barriers(page, ".fl-stage") == []
+
+
+def test_the_stage_opens_and_moves_while_the_kernel_is_busy(page, lab, course):
+    """After Run All the cells below go on: the reader need not wait for them."""
+    wait = (
+        "from pathlib import Path\nimport time\nwhile not Path('go').exists():\n    time.sleep(0.1)"
+    )
+    open_notebook(page, lab, notebook(course, "busy", PANEL, wait))
+    run_all(page)
+    stage = page.locator(".fl-stage")
+    sizes = "all => all.map((one) => one.ariaLabel)"
+    owners = stage.locator(".owners button")
+    expect(owners).to_have_count(10)
+    before = owners.evaluate_all(sizes)
+    expect(stage.locator(".cards.clients li")).to_have_count(10)
+    stage.locator("input.alpha").press("ArrowRight")
+    page.wait_for_function(
+        """(before) => {
+            const { shadowRoot } = document.querySelector('.fl-stage');
+            const now = [...shadowRoot.querySelectorAll('.owners button')].map((one) => one.ariaLabel);
+            return now.some((label, k) => label !== before[k]);
+        }""",
+        arg=before,
+    )
+    expect(stage.locator(".progress")).to_contain_text("busy with other cells")
+    assert accuracies(stage) == ["–"] * 4
+    (course / "go").touch()
+    expect(stage.locator(".bar b").first).not_to_have_text("–")
+
+
+def test_a_number_out_of_range_is_said_and_changes_nothing(page, stage):
+    """On the stage and in the fields under "More": ipywidgets alone puts it to the limit without a word."""
+    stage.locator("input.alpha").press("ArrowRight")
+    expect(stage.locator(".bar b").first).not_to_have_text("–")
+    page.locator(".fl-playground.fl-status-done").wait_for()
+    seed = stage.locator("input.seed")
+    seed.fill("999999999999")
+    seed.press("Enter")
+    expect(stage.locator(".limit")).to_have_text("at most 1,000,000")
+    expect(seed).to_have_value("4")
+    expect(stage.locator(".stage.waiting")).to_have_count(0)
+    seed.fill("7")
+    seed.press("Enter")
+    expect(stage.locator(".limit")).to_have_text("")
+    expect(stage.locator(".stage.waiting")).to_have_count(0)
+    stage.get_by_role("button", name="More ▾").click()
+    epochs = page.locator(".fl-epochs input")
+    epochs.fill("9999")
+    epochs.press("Enter")
+    expect(page.locator(".fl-epochs .fl-limit")).to_have_text("at most 500")
+    epochs.fill("5")
+    expect(page.locator(".fl-limit")).to_have_count(0)
 
 
 def test_a_pile_is_thrown_by_keyboard_and_undone(page, stage):

@@ -57,6 +57,16 @@ def test_the_page_opens_answers_and_runs(page, address):
         })"""
     )
     assert paper < 150 < 500 < ink
+    ground, stage_ground = page.evaluate(
+        """() => {
+            const colour = one => getComputedStyle(one).backgroundColor;
+            const place = document.querySelector('.fl-stage');
+            let around = place;
+            while (colour(around) === 'rgba(0, 0, 0, 0)') around = around.parentElement;
+            return [colour(around), colour(place.shadowRoot.querySelector('.stage'))];
+        }"""
+    )
+    assert ground == stage_ground  # no box in another grey on the page
 
     stage.locator("button.run").click()
     wait_for_status(page, "done")

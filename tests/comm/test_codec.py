@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.comm.codec import (
     dequantise_state,
-    from_upper_triangle,
     pack_bits,
+    pack_upper_triangle,
     quantise,
     quantise_state,
     unpack_bits,
-    upper_triangle,
+    unpack_upper_triangle,
 )
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state
@@ -40,7 +40,7 @@ def test_symmetric_codes_are_the_papers_rule(array, bits):
     step = quantised.scale.item()
     back = quantised.dequantise()
     assert back.shape == array.shape and back.dtype == torch.float32
-    assert count_bytes(quantised) == math.ceil(len(flat) * bits / 8) + 4
+    assert count_payload_bytes(quantised) == math.ceil(len(flat) * bits / 8) + 4
     largest = max((abs(w) for w in flat), default=0.0)
     assert step == pytest.approx(max(largest / levels, 2.0**-126), rel=1e-6)
     codes = unpack_bits(quantised.codes, bits, len(flat)).tolist()
@@ -77,7 +77,7 @@ def test_other_precisions_keep_their_dtype(dtype):
     tensor = torch.linspace(-2, 3, 50, dtype=dtype)
     quantised = quantise(tensor, 8)
     back = quantised.dequantise()
-    assert back.dtype == dtype and count_bytes(quantised) == 50 + 4
+    assert back.dtype == dtype and count_payload_bytes(quantised) == 50 + 4
     error = (back.double() - tensor.double()).abs().max()
     assert error <= quantised.scale.item() / 2 + torch.finfo(dtype).eps * 3
 
@@ -113,16 +113,16 @@ def test_a_state_keeps_its_biases_and_batch_norm():
 def test_triangle_comes_back():
     a = torch.randn(3, 6, 6, generator=torch.Generator().manual_seed(0))
     symmetric = a + a.mT
-    assert upper_triangle(symmetric).shape == (3, 21)
-    assert torch.equal(from_upper_triangle(upper_triangle(symmetric)), symmetric)
+    assert pack_upper_triangle(symmetric).shape == (3, 21)
+    assert torch.equal(unpack_upper_triangle(pack_upper_triangle(symmetric)), symmetric)
     by_hand = torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])
-    assert upper_triangle(by_hand).tolist() == [1, 2, 3, 4, 5, 6]
-    assert from_upper_triangle(torch.tensor([7.0])).tolist() == [[7.0]]
+    assert pack_upper_triangle(by_hand).tolist() == [1, 2, 3, 4, 5, 6]
+    assert unpack_upper_triangle(torch.tensor([7.0])).tolist() == [[7.0]]
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(5), torch.tensor(1.0)])
 def test_what_is_no_triangle_is_refused(wrong):
     with pytest.raises(UsageError, match="not the upper triangle"):
-        from_upper_triangle(wrong)
+        unpack_upper_triangle(wrong)
     with pytest.raises(UsageError, match="square matrix"):
-        upper_triangle(wrong)
+        pack_upper_triangle(wrong)

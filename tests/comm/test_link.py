@@ -15,12 +15,12 @@ from fedlab_nb.comm import (
     Ledger,
     Link,
     Quantised,
-    count_bytes,
+    count_payload_bytes,
     formulas,
+    pack_upper_triangle,
     quantise,
     quantise_state,
-    serialise,
-    upper_triangle,
+    serialise_payload,
 )
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, model_state
@@ -68,7 +68,11 @@ def list_arrays(tree):
 
 def is_same(a, b):
     if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and serialise(a) == serialise(b)
+        return (
+            a.dtype == b.dtype
+            and a.shape == b.shape
+            and serialise_payload(a) == serialise_payload(b)
+        )
     if isinstance(a, dict):
         if type(b) is not dict or list(a) != list(b):
             return False
@@ -84,8 +88,8 @@ def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
     payload = convert_to_tensors(tree)
     link = Link(3)
     body = b"".join(array.tobytes() for array in list_arrays(tree))
-    assert serialise(payload) == body
-    assert count_bytes(payload) == len(body)
+    assert serialise_payload(payload) == body
+    assert count_payload_bytes(payload) == len(body)
     assert is_same(link.up(1, payload, phase="a"), payload)
     assert is_same(link.broadcast(payload, phase="b"), payload)
     assert link.ledger.up == len(body)
@@ -99,13 +103,17 @@ def test_a_model_weighs_what_safetensors_writes_for_it(name):
     state["steps"] = torch.tensor([1, 2, 3])
     written = safetensors.torch.save(state)
     header = 8 + int.from_bytes(written[:8], "little")
-    assert count_bytes(state) == len(serialise(state)) == len(written) - header
+    assert count_payload_bytes(state) == len(serialise_payload(state)) == len(written) - header
 
 
 def test_strided_expanded_and_differentiable_tensors():
     base = torch.arange(6.0).reshape(2, 3).requires_grad_()
-    assert serialise(base.T) == np.arange(6, dtype="float32").reshape(2, 3).T.tobytes()
-    assert count_bytes(torch.zeros(1).expand(10)) == 40 == len(serialise(torch.zeros(1).expand(10)))
+    assert serialise_payload(base.T) == np.arange(6, dtype="float32").reshape(2, 3).T.tobytes()
+    assert (
+        count_payload_bytes(torch.zeros(1).expand(10))
+        == 40
+        == len(serialise_payload(torch.zeros(1).expand(10)))
+    )
     received = Link(1).up(0, {"w": base * 2, "p": torch.nn.Parameter(torch.ones(2))}, phase="x")
     assert not any(t.requires_grad or t.grad_fn for t in received.values())
     assert type(received["p"]) is torch.Tensor
@@ -145,10 +153,12 @@ def test_the_received_payload_shares_no_memory(send):
 def test_eight_bit_weights_are_a_quarter_and_doubles_count_double():
     state = model_state(build("cnn", (1, 28, 28), 10))
     weights = {name: t for name, t in state.items() if t.ndim >= 2}
-    assert count_bytes(quantise_state(weights)) == count_bytes(weights) // 4 + 4 * len(weights)
+    assert count_payload_bytes(quantise_state(weights)) == count_payload_bytes(
+        weights
+    ) // 4 + 4 * len(weights)
     assert (
-        count_bytes({name: t.double() for name, t in state.items()})
-        == 2 * count_bytes(state)
+        count_payload_bytes({name: t.double() for name, t in state.items()})
+        == 2 * count_payload_bytes(state)
         == 8 * 44_426
     )
 
@@ -273,16 +283,20 @@ MIB = 2**20
 
 
 def test_fens_ratios_as_printed():
-    assert formulas.compute_fens_ratio(4_932_344, 20, 8450, 500) == pytest.approx(4.3566, abs=5e-5)
-    assert formulas.compute_fens_ratio(5_311_064, 20, 2000, 1000) == pytest.approx(3.8766, abs=5e-5)
+    assert formulas.compute_fens_bytes_ratio(4_932_344, 20, 8450, 500) == pytest.approx(
+        4.3566, abs=5e-5
+    )
+    assert formulas.compute_fens_bytes_ratio(5_311_064, 20, 2000, 1000) == pytest.approx(
+        3.8766, abs=5e-5
+    )
     for rounds, ratio in [(0, 3.50), (175, 3.80), (467, 4.30), (500, 4.36)]:
-        assert formulas.compute_fens_ratio(4_932_344, 20, 8450, rounds) == pytest.approx(
+        assert formulas.compute_fens_bytes_ratio(4_932_344, 20, 8450, rounds) == pytest.approx(
             ratio, abs=0.005
         )
     assert formulas.count_fens_bytes(4_932_344, 20, 8450, 500) / MIB == pytest.approx(
         163.9, abs=0.05
     )
-    assert formulas.compute_fens_ratio(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
+    assert formulas.compute_fens_bytes_ratio(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
 
 
 def test_ccvr_statistics():
@@ -290,6 +304,8 @@ def test_ccvr_statistics():
     assert ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
     link = Link(1)
     link.up(
-        0, [(torch.zeros(5), upper_triangle(torch.eye(5))) for _ in range(3)], phase="statistics"
+        0,
+        [(torch.zeros(5), pack_upper_triangle(torch.eye(5))) for _ in range(3)],
+        phase="statistics",
     )
     assert link.ledger.up == ccvr_bytes(5, 3, symmetric=True)

@@ -8,13 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.comm import Link, count_bytes, formulas, serialise
+from fedlab_nb.comm import Link, count_payload_bytes, formulas, serialise_payload
 from fedlab_nb.comm.codec import (
     Sparsifier,
-    choose_remainder_bits,
+    choose_golomb_remainder_bits,
     count_kept_entries,
-    restore_sparsified,
-    sparsify,
+    pack_largest_entries,
+    unpack_largest_entries,
 )
 from fedlab_nb.errors import UsageError
 
@@ -38,9 +38,9 @@ def sparsify_by_hand(values, count, ternary):
 @pytest.mark.parametrize("d", [1, 2, 7, 64, 1001])
 def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
     values = draw_vector(d)
-    message = Link(1).up(0, sparsify(values, keep, ternary=ternary), phase="test")
+    message = Link(1).up(0, pack_largest_entries(values, keep, ternary=ternary), phase="test")
     torch.testing.assert_close(
-        restore_sparsified(message),
+        unpack_largest_entries(message),
         sparsify_by_hand(values, count_kept_entries(d, keep), ternary),
         rtol=1e-6,
         atol=0,
@@ -52,7 +52,7 @@ def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
 def test_any_positions_survive(d, keep, seed):
     # Distinct magnitudes in any order, so that the kept set is unique; whole numbers are exact at 16 bits.
     values = torch.randperm(d, generator=torch.Generator().manual_seed(seed)).float() + 1
-    restored = restore_sparsified(sparsify(values, keep, ternary=False))
+    restored = unpack_largest_entries(pack_largest_entries(values, keep, ternary=False))
     assert torch.equal(
         restored, torch.where(values > d - count_kept_entries(d, keep), values, torch.zeros(()))
     )
@@ -61,25 +61,31 @@ def test_any_positions_survive(d, keep, seed):
 def test_a_message_by_hand():
     """d = 6, keep 1/2: entries 1, 3 and 4. A bitmap, lowest bit first, with zeros where something is kept."""
     values = torch.tensor([0.0, -3.0, 1.0, 2.0, 4.0, -1.0])
-    message = sparsify(values, 0.5, ternary=True)
+    message = pack_largest_entries(values, 0.5, ternary=True)
     assert message["b"] == 0 and message["count"] == 3
     assert message["quotients"].tolist() == [0b100101]
     assert message["signs"].tolist() == [0b110] and message["scale"].item() == 3
-    assert restore_sparsified(message).tolist() == [0, -3, 0, 3, 3, 0]
-    assert count_bytes(message) == 1 + 1 + 4
+    assert unpack_largest_entries(message).tolist() == [0, -3, 0, 3, 3, 0]
+    assert count_payload_bytes(message) == 1 + 1 + 4
 
 
 def test_golomb_positions_cost_little_more_than_their_entropy():
     """b + 1 / (1 - (1 - p)^(2^b)) bits a position on average, and H(p) / p is the least that any code can do."""
-    assert [choose_remainder_bits(p) for p in (0.5, 0.25, 0.1, 0.04, 0.01)] == [0, 1, 3, 4, 6]
+    assert [choose_golomb_remainder_bits(p) for p in (0.5, 0.25, 0.1, 0.04, 0.01)] == [
+        0,
+        1,
+        3,
+        4,
+        6,
+    ]
     d = 200_000
     for p in (0.5, 0.1, 0.04, 0.01):
-        message = sparsify(draw_vector(d), p, ternary=True)
+        message = pack_largest_entries(draw_vector(d), p, ternary=True)
         position_bytes = message["quotients"].numel()
         if "remainders" in message:
             position_bytes += message["remainders"].numel()
         bits = 8 * position_bytes / count_kept_entries(d, p)
-        b = choose_remainder_bits(p)
+        b = choose_golomb_remainder_bits(p)
         assert abs(bits - (b + 1 / (1 - (1 - p) ** (2**b)))) < 0.1
         entropy = -(p * math.log2(p) + (1 - p) * math.log2(1 - p)) / p
         assert 0.98 * entropy < bits < 1.03 * entropy
@@ -89,9 +95,9 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("d", [1, 8, 1000, 6570])
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
-    message = sparsify(draw_vector(d), keep, ternary=ternary)
+    message = pack_largest_entries(draw_vector(d), keep, ternary=ternary)
     formula = byte_formulas.sparse_bytes(d, count_kept_entries(d, keep), ternary)
-    assert count_bytes(message) == len(serialise(message)) == formula
+    assert count_payload_bytes(message) == len(serialise_payload(message)) == formula
 
 
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
@@ -112,12 +118,15 @@ def test_what_is_left_out_comes_later(ternary):
     for i in range(20):
         values = draw_vector(50, i, torch.float64)
         total += values
-        arrived += restore_sparsified(send(values), torch.float64)
+        arrived += unpack_largest_entries(send(values), torch.float64)
         torch.testing.assert_close(arrived + send.residual, total, rtol=0, atol=1e-12)
 
 
 def test_zeros_can_be_sent_and_a_share_must_be_one():
-    assert restore_sparsified(sparsify(torch.zeros(10), 0.2, ternary=True)).abs().sum() == 0
+    assert (
+        unpack_largest_entries(pack_largest_entries(torch.zeros(10), 0.2, ternary=True)).abs().sum()
+        == 0
+    )
     for keep in (0.0, 1.5, float("nan")):
         with pytest.raises(UsageError, match="keep"):
-            sparsify(torch.ones(4), keep, ternary=True)
+            pack_largest_entries(torch.ones(4), keep, ternary=True)

@@ -8,11 +8,13 @@ from lessons import SOURCES
 
 import fedlab_nb as fl
 from fedlab_nb.course.all_together import lesson
-from fedlab_nb.studies.stored_rows import FOLDER, find_file, read_stored_rows
+from fedlab_nb.studies.stored_rows import FOLDER, make_path_of_stored_rows, read_stored_rows
 
 
 def stored_rows(dataset):
-    return json.loads(find_file("stored", dataset).read_text(encoding="utf-8"))["rows"]
+    return json.loads(make_path_of_stored_rows("stored", dataset).read_text(encoding="utf-8"))[
+        "rows"
+    ]
 
 
 def test_the_offers_are_all_methods_and_the_makes_of_two():
@@ -54,7 +56,9 @@ def test_the_second_guess_is_answered_by_the_stored_rows():
         if row["method"] == "fedlpa" and row["at"]["alpha"] == 0.1
     ]
     percent = 100 * sum(made["accuracy"]) / len(made["accuracy"])
-    assert lesson.stored_percent("fedlpa", "glyphs:16g") == pytest.approx(percent, abs=1e-9)
+    assert lesson.load_mean_accuracy_percent("fedlpa", "glyphs:16g") == pytest.approx(
+        percent, abs=1e-9
+    )
 
 
 def test_overtaking_is_the_first_round_above(monkeypatch):
@@ -64,4 +68,4 @@ def test_overtaking_is_the_first_round_above(monkeypatch):
     for goal, wanted in ((0.8, 2), (0.95, 0)):
         pair = SimpleNamespace(accuracy=goal), SimpleNamespace(history=history)
         monkeypatch.setattr(lesson, "runs", lambda *_, pair=pair, **__: pair)
-        assert lesson.overtaken_in("one", "other") == wanted
+        assert lesson.find_overtaking_round("one", "other") == wanted

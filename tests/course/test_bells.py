@@ -25,22 +25,24 @@ def made():
 
 
 def test_curved_borders_are_those_of_the_normal_density():
-    placed = plane.fit_bells()
+    placed = plane.fit_bells_to_all_training_images()
     densities = [multivariate_normal(b.mean, b.covariance).logpdf(POINTS) for b in placed]
-    assert (plane.classify(placed, "qda", POINTS) == np.argmax(densities, 0)).all()
+    assert (plane.classify_points_by_bells(placed, "qda", POINTS) == np.argmax(densities, 0)).all()
 
 
 def test_straight_borders_share_the_mean_covariance():
-    placed = plane.fit_bells()
+    placed = plane.fit_bells_to_all_training_images()
     shared = np.mean([bell.covariance for bell in placed], 0)
     densities = [multivariate_normal(b.mean, shared).logpdf(POINTS) for b in placed]
-    assert (plane.classify(placed, "lda", POINTS) == np.argmax(densities, 0)).all()
+    assert (plane.classify_points_by_bells(placed, "lda", POINTS) == np.argmax(densities, 0)).all()
 
 
 def test_the_nearest_mean_forgets_the_spread():
-    placed = plane.fit_bells()
+    placed = plane.fit_bells_to_all_training_images()
     distances = [((POINTS - bell.mean) ** 2).sum(1) for bell in placed]
-    assert (plane.classify(placed, "means", POINTS) == np.argmin(distances, 0)).all()
+    assert (
+        plane.classify_points_by_bells(placed, "means", POINTS) == np.argmin(distances, 0)
+    ).all()
 
 
 def test_a_fitted_bell_has_the_mean_and_the_covariance_of_its_points():
@@ -52,10 +54,12 @@ def test_a_fitted_bell_has_the_mean_and_the_covariance_of_its_points():
 
 def test_each_head_is_better_than_the_one_before_and_than_the_start():
     """On these 109 test images; the lesson calls it a picture and makes no claim of it."""
-    placed = plane.fit_bells()
-    means, shared, own = (plane.measure_accuracy(placed, head) for head in plane.HEADS)
+    placed = plane.fit_bells_to_all_training_images()
+    means, shared, own = (
+        plane.measure_test_accuracy_of_bells(placed, head) for head in plane.HEADS
+    )
     assert means < shared < own
-    assert plane.measure_accuracy(plane.make_first_bells(), "qda") < 0.5
+    assert plane.measure_test_accuracy_of_bells(plane.make_misplaced_starting_bells(), "qda") < 0.5
 
 
 def test_the_live_panel_hides_its_still_picture(made):
@@ -64,10 +68,10 @@ def test_the_live_panel_hides_its_still_picture(made):
 
 
 def test_a_drag_in_the_browser_draws_the_borders_anew(made):
-    made._place(plane.make_first_bells())
+    made._set_bells(plane.make_misplaced_starting_bells())
     before = made.field.regions
     assert len(before) == plane.COLUMNS * plane.ROWS and set(before) == set("012")
-    moved = [asdict(bell) for bell in plane.make_first_bells()]
+    moved = [asdict(bell) for bell in plane.make_misplaced_starting_bells()]
     moved[0]["x"] = -1.0
     made.field.bells = moved
     assert made.field.regions != before
@@ -76,8 +80,10 @@ def test_a_drag_in_the_browser_draws_the_borders_anew(made):
 
 def test_the_sums_place_the_bells(made):
     made.sums.click()
-    assert made.bells == plane.fit_bells()
-    assert made.accuracy == plane.measure_accuracy(plane.fit_bells(), made.head)
+    assert made.bells == plane.fit_bells_to_all_training_images()
+    assert made.test_accuracy == plane.measure_test_accuracy_of_bells(
+        plane.fit_bells_to_all_training_images(), made.head
+    )
     made.heads.value = "means"
     assert "nearest mean your bells get 89 %" in made.sentence
     assert len(made.still().table) == 3

@@ -7,7 +7,7 @@ import ipywidgets as widgets
 import numpy as np
 import pytest
 
-from fedlab_nb.course.kit.exercises import make_problem
+from fedlab_nb.course.kit.exercises import make_problem_from_table
 from fedlab_nb.course.kit.problem import Build
 from fedlab_nb.course.kit.view import ProblemView
 
@@ -42,7 +42,7 @@ TABLE = {
 
 @pytest.fixture
 def made():
-    return make_problem("q4", TABLE, "mine.toml", BUILD)
+    return make_problem_from_table("q4", TABLE, "mine.toml", BUILD)
 
 
 @pytest.mark.parametrize(("wrong", "text"), [
@@ -75,7 +75,7 @@ def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
         "columns": lambda values, weights: (values * weights).sum(0) / weights.sum(),
     }
     words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
-    made = make_problem(
+    made = make_problem_from_table(
         "q4", TABLE | {"slips": words}, "mine.toml", Build(mean, ((4,), *BUILD.sizes), draw, slips)
     )
     assert (
@@ -90,7 +90,9 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
     def both(values, weights):
         return {"sum": values.sum(0), "mean": mean(values, weights)}
 
-    made = make_problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, BUILD.sizes, draw))
+    made = make_problem_from_table(
+        "q4", TABLE | {"slips": {}}, "mine.toml", Build(both, BUILD.sizes, draw)
+    )
     assert made.check(both).state == "right"
     assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
     whole = "both does not return a dict with the keys 'sum', 'mean'."
@@ -104,9 +106,9 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
 
 def test_the_form_takes_the_notebooks_function(made, monkeypatch):
     names = {}
-    monkeypatch.setattr("fedlab_nb.course.kit.view.read_notebook_variable", names.get)
+    monkeypatch.setattr("fedlab_nb.course.kit.view.get_notebook_variable_or_none", names.get)
     form = ProblemView(made).form()
-    row, message = form.children
+    row, message, _ = form.children
     check = row.children[0]
     assert isinstance(check, widgets.Button) and check.description == "Check"
     for function, label in ((None, "Your turn"), (plain, "Not yet"), (mean, "Right")):
@@ -127,8 +129,8 @@ def test_a_loop_without_an_end_is_stopped_and_the_old_verdict_goes(made, monkeyp
             is_stopped.set()
 
     names = {"mean": mean}
-    monkeypatch.setattr("fedlab_nb.course.kit.view.read_notebook_variable", names.get)
-    row, message = ProblemView(made).form().children
+    monkeypatch.setattr("fedlab_nb.course.kit.view.get_notebook_variable_or_none", names.get)
+    row, message, _ = ProblemView(made).form().children
     row.children[0].click()
     assert "Right" in message.value
     shown = []

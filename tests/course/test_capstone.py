@@ -11,9 +11,9 @@ from scipy import stats
 from fedlab_nb.comm import Ledger
 from fedlab_nb.course import capstone, predict
 from fedlab_nb.course.capstone import desk
-from fedlab_nb.course.capstone.form import OPEN, compute_luck
+from fedlab_nb.course.capstone.form import OPEN, estimate_luck_of_best_try
 from fedlab_nb.course.kit import view
-from fedlab_nb.course.kit.guess_book import find_guess_book, load_guesses
+from fedlab_nb.course.kit.guess_book import get_guess_book_path, load_guesses
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
@@ -44,7 +44,12 @@ def runs(store, monkeypatch):
         asked.append((method, dataset, seed, seeds, knobs))
         share = (
             TEST
-            if bool((dataset.x_test[:9] == desk.draw_federation("OAK").final.x_test[:9]).all())
+            if bool(
+                (
+                    dataset.x_test[:9]
+                    == desk.draw_random_federation_of_code_word("OAK").final.x_test[:9]
+                ).all()
+            )
             else VALIDATION
         )
         outcomes = []
@@ -75,27 +80,31 @@ def same(a, b):
 
 
 def test_a_code_word_gives_one_federation():
-    first = desk.draw_federation("OAK")
-    desk.draw_federation.cache_clear()
-    again = desk.draw_federation("OAK")
+    first = desk.draw_random_federation_of_code_word("OAK")
+    desk.draw_random_federation_of_code_word.cache_clear()
+    again = desk.draw_random_federation_of_code_word("OAK")
     assert (
-        again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
+        again is not first
+        and again.list_facts_for_server() == first.list_facts_for_server()
+        and (again.noisy == first.noisy).all()
     )
     assert same(again.trial, first.trial) and same(again.final, first.final)
     assert (again.trial.digest, again.final.digest) == (first.trial.digest, first.final.digest)
-    others = [desk.draw_federation(f"WORD {i}") for i in range(6)]
-    assert len({tuple(h.sizes) for h in others}) == 6 and len({h.source for h in others}) == 2
+    others = [desk.draw_random_federation_of_code_word(f"WORD {i}") for i in range(6)]
+    assert (
+        len({tuple(h.sample_counts) for h in others}) == 6 and len({h.source for h in others}) == 2
+    )
     with pytest.raises(UsageError, match="The code word is empty"):
         capstone.case(" ")
     assert (
-        desk.normalise_code("  oak ") == "OAK"
+        desk.normalise_code_word("  oak ") == "OAK"
         and capstone.behind("oak").text == capstone.behind("OAK ").text
     )
 
 
 @pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
 def test_no_test_image_is_in_the_data_set_of_the_tries(word):
-    h = desk.draw_federation(word)
+    h = desk.draw_random_federation_of_code_word(word)
 
     def images(*parts):
         return {row.numpy().tobytes() for part in parts for row in part}
@@ -113,34 +122,42 @@ def test_no_test_image_is_in_the_data_set_of_the_tries(word):
     assert (h.trial.client_train == h.final.client_train).all() and bool(
         (h.trial.x_train == h.final.x_train).all()
     )
-    assert h.trial.y_public is None and h.trial.client_train.max() + 1 == h.clients == len(h.sizes)
-    assert sum(h.sizes) == round(h.share * len(h.trial.x_train))
+    assert h.trial.y_public is None and h.trial.client_train.max() + 1 == h.clients == len(
+        h.sample_counts
+    )
+    assert sum(h.sample_counts) == round(h.share * len(h.trial.x_train))
 
 
 def test_the_server_sees_neither_the_name_nor_the_true_counts():
-    h = desk.draw_federation("HARBOUR")
-    seen = " ".join(h.facts()) + h.trial.name + " ".join(h.trial.class_names)
+    h = desk.draw_random_federation_of_code_word("HARBOUR")
+    seen = " ".join(h.list_facts_for_server()) + h.trial.name + " ".join(h.trial.class_names)
     assert "glyph" not in seen and "α" not in seen
     true = np.zeros_like(h.noisy)
     np.add.at(true, (h.trial.client_train.numpy(), h.trial.y_train.numpy()), 1)
     off = np.abs(h.noisy - true)[true > 20]
     assert off.max() > 0 and off.mean() < 3 * desk.NOISE
     picture = capstone.case("HARBOUR").seen()
-    assert f"has {max(h.sizes)} samples" in picture.sentence and len(picture.table) == h.clients
-    assert str(h.sizes[0]) in str(capstone.case("HARBOUR").facts())
+    assert (
+        f"has {max(h.sample_counts)} samples" in picture.sentence
+        and len(picture.table) == h.clients
+    )
+    assert str(h.sample_counts[0]) in str(capstone.case("HARBOUR").facts())
 
 
 # --------------------------------------------------------------------------------------------------------- the tries
 def test_the_choices_of_the_first_guess_are_called_as_the_tries_are(case):
     case.trial("ensemble"), case.trial("fens")
-    assert [t.title for t in case.record.tries] == capstone.TITLES[:2] and capstone.best(
-        case
-    ) in capstone.TITLES
+    assert [t.method_title for t in case.record.tries] == capstone.TITLES[
+        :2
+    ] and capstone.get_best_first_try_title(case) in capstone.TITLES
 
 
 def test_the_best_way_of_the_hospitals_has_the_highest_mean():
     shares = {"local": 0.7, "fedavg": 0.8, "afl": 0.9, "centralized": 0.6}
-    assert capstone.best_way(SimpleNamespace(mean=shares.get)) == capstone.WAYS["afl"]
+    assert (
+        capstone.get_most_accurate_hospital_way(SimpleNamespace(mean=shares.get))
+        == capstone.WAYS["afl"]
+    )
 
 
 def test_tries_are_judged_on_validation_images_and_listed(case, runs):
@@ -162,7 +179,7 @@ def test_tries_are_judged_on_validation_images_and_listed(case, runs):
         5,
         {"ensemble.rule": "logits", "epochs": "20"},
     )
-    assert dataset is desk.draw_federation("OAK").trial
+    assert dataset is desk.draw_random_federation_of_code_word("OAK").trial
     assert case.record.tries[0].bytes == COSTS["ensemble"]
     assert "Within the budget of 315 kB" in case.tries().sentence
 
@@ -186,7 +203,7 @@ def test_test_accuracy_is_nowhere_before_a_submission(case):
     assert not any(
         words in " ".join(shown) for words in ("98.8", "98.9", "99 ±", "0.987", "0.988", "0.989")
     )
-    assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
+    assert "98.9 ± 0.1 %" in case.submit(1, WHY).build_markdown()
 
 
 def test_what_a_capstone_does_not_allow(case, runs):
@@ -217,14 +234,17 @@ def test_what_is_refused_opens_nothing(case, runs):
         ("", None, WHY, "No try is chosen yet; choose one from 1 to 2"),
         ("", 4, WHY, "There is no try"),
         ("", "2", WHY, "There is no try"),
-        ("", 2, " good ", "Your argument has 4 letters"),
+        ("", 2, " good ", "Your argument has 4 characters"),
     ):
         if tried:
             case.trial(tried)
         with pytest.raises(UsageError, match=words):
             case.submit(choice, why)
     assert (
-        all(dataset is desk.draw_federation("OAK").trial for _, dataset, *_ in runs)
+        all(
+            dataset is desk.draw_random_federation_of_code_word("OAK").trial
+            for _, dataset, *_ in runs
+        )
         and case.record.submissions == []
     )
 
@@ -232,10 +252,10 @@ def test_what_is_refused_opens_nothing(case, runs):
 def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
     case.trial("fedavg"), case.trial("afl")
     first = case.submit(2, WHY)
-    assert first.number == 1 and first.standing.startswith(
+    assert first.number == 1 and first.submission_order_in_words.startswith(
         "First submission: the test images were opened once"
     )
-    assert runs[-1][1] is desk.draw_federation("OAK").final and runs[-1][
+    assert runs[-1][1] is desk.draw_random_federation_of_code_word("OAK").final and runs[-1][
         2:4
     ] == desk.TEST_SEEDS == (100, 10)
     again = capstone.case(" OAK", name=" Ada ")
@@ -244,10 +264,13 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
         "afl",
     ] and again.record.tries == case.record.tries
     second = again.submit(1, WHY)
-    assert second.standing.startswith(
+    assert second.submission_order_in_words.startswith(
         "Second submission: the test images had been opened before, with 98.9 %."
     )
-    assert second.standing in second.markdown() and json.loads(second.line())["submission"] == 2
+    assert (
+        second.submission_order_in_words in second.build_markdown()
+        and json.loads(second.build_leaderboard_line())["submission"] == 2
+    )
     assert capstone.case("OAK", name="Bo").record.tries == []
     case.record.file.write_text("{half\n[]\n" + case.record.file.read_text())
     assert len(capstone.case("OAK", name="Ada").record.tries) == 2  # damaged lines are left out
@@ -272,9 +295,28 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
     form.argument.value, form.folder.value = WHY, str(tmp_path / "out")
     press(form, "Submit")
     press(form, OPEN)
-    assert "First submission" in form.reveal.value and form.page.value == form.report.body()
+    assert (
+        "First submission" in form.reveal.value and form.page.value == form.report.build_body_html()
+    )
     press(form, "Save the report")
     assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+
+
+def test_a_try_has_the_name_that_its_method_had_in_the_list(case):
+    form = case.form()
+    names = {name: label for label, name in form.method.options}
+    assert names["ensemble"] == "mean of probabilities"
+    case.trial("ensemble")
+    assert case.record.tries[-1].method_title == names["ensemble"]
+
+
+def test_the_plane_is_no_white_slab_on_a_dark_page(case):
+    """This lesson has no panel whose style sheet would turn the picture."""
+    form = case.form()
+    form.method.value = "afl"
+    press(form, "Try")
+    assert 'class="fl-still"' in form.plane.value
+    assert "img.fl-still" in form.style_sheet.value and form.style_sheet in form.children
 
 
 def test_each_refusal_stands_at_its_field(case):
@@ -298,7 +340,7 @@ def test_each_refusal_stands_at_its_field(case):
     assert list(said()) == ["choice"] and "31.7 times the budget" in said()["choice"]
     form.choice.value, form.argument.value = 1, "short"
     press(form, "Submit")
-    assert list(said()) == ["argument"] and "5 letters" in said()["argument"]
+    assert list(said()) == ["argument"] and "5 characters" in said()["argument"]
     assert form.report is None and case.record.submissions == []
 
 
@@ -309,7 +351,9 @@ def test_before_the_test_images_are_opened_luck_is_named_and_the_question_asked(
     assert form.confirm.layout.display == "none"
     press(form, "Submit")
     assert form.confirm.layout.display == "" and case.record.submissions == []
-    gain, spread = compute_luck(2, case.validation_images, case.record.tries[0].band.mean)
+    gain, spread = estimate_luck_of_best_try(
+        2, case.validation_images, case.record.tries[0].validation_band.mean
+    )
     assert f"by about {spread:.1f} points by luck alone" in form.question.value
     assert f"would still look {gain:.1f} points better" in form.question.value
     press(form, "Not yet")
@@ -349,7 +393,7 @@ def test_luck_by_exact_enumeration():
     """The mean of the best of two binomials, by all pairs of outcomes."""
     chances = stats.binom(20, 0.7).pmf(np.arange(21))
     best = sum(chances[a] * chances[b] * max(a, b) for a in range(21) for b in range(21))
-    gain, spread = compute_luck(2, 20, 0.7)
+    gain, spread = estimate_luck_of_best_try(2, 20, 0.7)
     assert gain == pytest.approx(100 * (best / 20 - 0.7), abs=0.5)
     assert spread == pytest.approx(100 * stats.binom(20, 0.7).std() / 20)
 
@@ -374,7 +418,7 @@ def test_a_damaged_book_of_guesses_is_an_empty_one(store):
     guess = predict("Kept?", unit="%")
     guess.commit(40), guess.reveal(85)
     assert len(load_guesses()) >= 1
-    find_guess_book().write_text('[{"question": 3}', encoding="utf-8")
+    get_guess_book_path().write_text('[{"question": 3}', encoding="utf-8")
     assert load_guesses() == []
     guess.commit(85)
     assert [(kept.question, kept.gap) for kept in load_guesses()] == [("Kept?", "very near")]
@@ -402,8 +446,10 @@ def test_the_form_says_what_can_be_set(case):
         and "bits = 8: " in form.help.value
         and "model=mlp:32" in form.help.value
     )
-    assert all(case._check_settings(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
-               for line in case.describe_knobs(name)[:-1])  # fmt: skip
+    methods = [name for name in METHODS if name != "centralized"]
+    for name in methods:
+        for line in case.list_knob_descriptions(name)[:-1]:
+            assert case._check_knobs_and_format_values(name, {line.split(" = ")[0]: 1})
 
 
 def test_a_real_try_and_a_real_submission(store):
@@ -412,7 +458,10 @@ def test_a_real_try_and_a_real_submission(store):
     made = case.submit(1, WHY)
     assert (
         sorted(made.test) == list(range(100, 110))
-        and made.bytes == made.tries[0].bytes < case.budget
+        and made.bytes == made.tries[0].bytes < case.budget_in_bytes
     )
-    assert abs(made.band.mean - made.tries[0].band.mean) < 0.1 and "second moments" in made.leaks
-    assert made.band.half_width < 0.05
+    assert (
+        abs(made.test_band.mean - made.tries[0].validation_band.mean) < 0.1
+        and "second moments" in made.leaks
+    )
+    assert made.test_band.half_width < 0.05

@@ -24,7 +24,7 @@ def report(**changes):
 
 
 def test_the_report_has_every_number():
-    text = report().markdown()
+    text = report().build_markdown()
     rows = [line for line in text.splitlines() if line.startswith(("| 1", "| 2"))]
     assert rows == [
         "| 1 | FedAvg, one round | as usual | 32.0 ± 5.0 | 52560 | yes |",
@@ -32,7 +32,7 @@ def test_the_report_has_every_number():
     ]
     assert (
         text.startswith("# Capstone OAK: Ada | B\n")
-        and report().standing in text
+        and report().submission_order_in_words in text
         and "- Budget 100 bytes.\n" in text
     )
     assert (
@@ -45,7 +45,7 @@ def test_the_report_has_every_number():
         and "each client's model" in text
         and "fedlab_nb 1.2" in text
     )
-    page = report().html()
+    page = report().build_page_html()
     assert page.startswith("<!doctype html>") and "http" not in page and "<script" not in page
     assert "It is &lt;cheap&gt; &amp; good." in page and "Ada | B" in page
     assert page.count("<th>") == 6 and page.count("<td>") == 12
@@ -55,7 +55,7 @@ def test_a_report_is_saved_with_its_line(tmp_path):
     file = report().save(tmp_path / "new")
     names = {p.name for p in file.parent.iterdir()}
     assert names == {f"capstone_OAK_Ada-B_1.{ending}" for ending in ("md", "html", "jsonl")}
-    assert file.read_text() == report().markdown()
+    assert file.read_text() == report().build_markdown()
     assert json.loads(file.with_suffix(".jsonl").read_text()) == {
         "format": "fedlab_nb capstone 1", "code": "OAK", "name": "Ada | B", "submission": 1, "method": "fedavg",
         "title": "FedAvg, one round", "knobs": {}, "test": {"100": 0.30, "101": 0.34, "102": 0.32}, "bytes": 52_560,
@@ -87,20 +87,21 @@ def test_order_and_ties_of_the_leaderboard(tmp_path):
         handed("Ada", 0.99, 0.99, 0.99, number=2, earlier=(0.85,)),
         handed("Eve", 0.50, 0.50, 0.50, code="ELM"),
     )
-    assert made.codes() == ["ELM", "OAK"]
-    assert [row[:2] for row in made.rows("OAK")] == [
+    assert made.list_code_words() == ["ELM", "OAK"]
+    assert [row[:2] for row in made.make_table_rows("OAK")] == [
         ["1=", "Cy"], ["1=", "Ada"], ["3", "Bo"], ["4", "Di"], ["submission 2", "Ada"],
     ]  # fmt: skip
-    assert made.ties("OAK") == [
+    assert made.describe_shared_ranks("OAK") == [
         "Rank 1 is shared: within the noise of Ada: Cy −1 ± 5 points. Fewer bytes come first.".replace(
             "−", "-"
         )
     ]
-    assert made.rows("ELM") == [
+    assert made.make_table_rows("ELM") == [
         ["1", "Eve", "FedAvg, one round", "as usual", "50.0 ± 0.0", "52560", "88 %", "2"]
     ]
     assert (
-        "OAK: 5 reports, budget 60000 bytes of a client." in repr(made) and made.ties("ELM") == []
+        "OAK: 5 reports, budget 60000 bytes of a client." in repr(made)
+        and made.describe_shared_ranks("ELM") == []
     )
 
 
@@ -121,8 +122,11 @@ def test_the_command_prints_the_table(tmp_path, capsys):
         ("{", "Line 1 of .* is not from a report: it is not JSON"),
         ('{"a": 1}', "does not begin with the format"),
         ('{"format": "fedlab_nb capstone 1"}', "no 'test'"),
-        (report().line().replace("0.34", "34"), "not shares from 0 to 1"),
-        (report().line().replace("52560", "60001"), "60001 bytes of a budget of 60000"),
+        (report().build_leaderboard_line().replace("0.34", "34"), "not shares from 0 to 1"),
+        (
+            report().build_leaderboard_line().replace("52560", "60001"),
+            "60001 bytes of a budget of 60000",
+        ),
         ("", "There is no report in"),
     ],
 )

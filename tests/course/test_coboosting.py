@@ -7,11 +7,13 @@ from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.coboosting import lesson
-from fedlab_nb.methods.coboosting.boosting import take_sign_step
+from fedlab_nb.methods.coboosting.boosting import step_along_gradient_sign
 
 
 def test_exercise_1_is_what_the_method_does():
-    w = take_sign_step(torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1)
+    w = step_along_gradient_sign(
+        torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1
+    )
     assert lesson.q1.problem.check(float(w[1] / w.sum())).state == "right"
 
 
@@ -35,12 +37,12 @@ def test_the_worst_class_and_its_holders():
         "ensemble", 0.5, test_features=logits.reshape(4, -1), test_labels=labels, label_counts=counts,
         test_predictions=np.zeros(4, int), plan=None,
     )  # fmt: skip
-    assert lesson.worst_class(made) == 0
-    text = repr(lesson.one_class(made))
+    assert lesson.compute_worst_class_accuracy_percent(made) == 0
+    text = repr(lesson.show_worst_class(made))
     assert "0 % of the “1”s" in text and "(client B 100 %)" in text and "2 of 3 clients" in text
 
 
 def test_the_student_is_said_to_be_where_it_is(monkeypatch):
     for server, words in zip((70, 58, 45), lesson.STUDENTS, strict=True):
         monkeypatch.setattr(lesson, "mean_of", {"server": server, "weighted": 60, "equal": 37}.get)
-        assert lesson.below() == words
+        assert lesson.choose_answer_on_student_accuracy() == words

@@ -7,7 +7,12 @@ import pytest
 from lessons import SOURCES, teachers_page
 
 from fedlab_nb.course import Snapshot, day, predict
-from fedlab_nb.course.day.pictures import RULES, compute_upload, make_federation, name_office
+from fedlab_nb.course.day.pictures import (
+    RULES,
+    get_office_name,
+    load_upload_bytes_of_all_offices,
+    make_federation_of_offices,
+)
 from fedlab_nb.course.kit.view import Card
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies import run
@@ -36,13 +41,13 @@ def guess():
 
 # ------------------------------------------------------------------------------------------ the question
 def test_before_the_guess_the_button_asks_for_it(guess, together):
-    question = day.ask_all(guess, together)
-    assert "Guess first" in question.count() and not question.is_settled
+    question = day.make_ask_all_button(guess, together)
+    assert "Guess first" in question.reveal_count_or_ask_for_guess() and not question.is_settled
     assert "360" not in question.note.value
 
 
 def test_the_answer_names_the_gap_and_opens_what_waits_for_it(guess, together):
-    question = day.ask_all(guess, together)
+    question = day.make_ask_all_button(guess, together)
     waiting = Snapshot(Card("worked", "the tally"), after=question)
     guess.commit(200)
     assert (
@@ -50,18 +55,18 @@ def test_the_answer_names_the_gap_and_opens_what_waits_for_it(guess, together):
     )  # the guess alone opens nothing
     question.button.click()
     assert "You guessed 200 envelopes, measured 360 envelopes" in question.note.value
-    assert question.eights == 360
+    assert question.called_eight_count == 360
     assert "<details" not in waiting._repr_mimebundle_()[0]["text/html"]
 
 
 def test_after_a_skipped_guess_they_answer_too(guess, together):
-    question = day.ask_all(guess, together)
+    question = day.make_ask_all_button(guess, together)
     guess.skip()
-    assert "The answer is 360 envelopes" in question.count()
+    assert "The answer is 360 envelopes" in question.reveal_count_or_ask_for_guess()
 
 
 def test_the_tally_counts_what_is_there_and_what_is_said(together):
-    table = day.tally(together).table
+    table = day.draw_answer_counts(together).table
     labels = np.bincount(together.test_labels)
     assert [row["images"] for row in table] == labels.tolist()
     assert [row["called so"] for row in table] == [0] * 8 + [360, 0]
@@ -71,14 +76,23 @@ def test_nothing_in_the_first_lesson_gives_the_answer_before_the_ten_are_asked()
     """Code and texts that are not folded never say how many, nor that all are called eights."""
     text = SOURCES["1_start_here"]
     before = text.split("<details>")[0]
-    assert before.index("eights = predict(") < before.index("day.ask_all(eights")
+    assert before.index("eights = predict(") < before.index("day.make_ask_all_button(eights")
     assert "10 %" not in before and "all of them" not in before.lower()
     assert text.count(", after=answer)") == 2
 
 
+def test_the_first_stage_shows_the_day_and_no_other_deal():
+    """Its bar is then the first bar of the chart: the mean over more deals would be another number."""
+    (options,) = re.findall(r"offices = fl\.playground\((.*)\)", SOURCES["1_start_here"])
+    options = dict(option.split("=", 1) for option in options.split(", "))
+    shown = {name: float(options[name]) for name in ("alpha", "clients", "seed")}
+    assert shown == {name: day.SETTING[name] for name in shown}
+    assert options["seeds"] == "1"
+
+
 def test_the_first_chart_has_the_day_alone(together):
     """What later lessons ask for, other rules and other seeds, is not in it."""
-    picture = day.first_chart(together)
+    picture = day.draw_first_accuracy_chart(together)
     right = round(100 * (together.test_predictions == together.test_labels).mean())
     alone = round(100 * np.mean([run("local", **day.SETTING).accuracy]))
     shares = [row["right"] for row in picture.table]
@@ -90,41 +104,45 @@ def test_the_first_chart_has_the_day_alone(together):
 def test_the_chart_grows_by_one_rule_after_the_other():
     names = list(RULES)
     for count, last in enumerate(names, 1):
-        assert len(day.chart(last).table) == count
+        assert len(day.draw_accuracy_chart(last).table) == count
     with pytest.raises(UsageError, match="rule"):
-        day.chart("fenz")
+        day.draw_accuracy_chart("fenz")
 
 
 @pytest.mark.parametrize("rule", FRESH)
 def test_the_day_s_numbers_are_those_of_a_fresh_run(rule):
     method, options = FRESH[rule]
     outcome = run(method, **day.SETTING, **options)
-    (row,) = [row for row in day.chart("distilled").table if row["rule"].startswith(RULES[rule][0])]
+    (row,) = [
+        row
+        for row in day.draw_accuracy_chart("distilled").table
+        if row["rule"].startswith(RULES[rule][0])
+    ]
     stated = float(row["seed 4"].removesuffix(" %")) / 100
     assert outcome.accuracy == pytest.approx(stated, abs=FEW + 0.005)
-    assert outcome.ledger.up == compute_upload(rule)
+    assert outcome.ledger.up == load_upload_bytes_of_all_offices(rule)
 
 
 def test_ten_seeds_stand_beside_the_day():
-    assert "mean of seeds 0–9" in day.chart("fens").sentence
+    assert "mean of seeds 0–9" in day.draw_accuracy_chart("fens").sentence
 
 
 # --------------------------------------------------------------------------------------- the offices
 def test_two_offices_know_one_digit_and_all_have_a_name():
-    counts = make_federation().label_counts.numpy()
+    counts = make_federation_of_offices().label_counts.numpy()
     lonely = [k for k in range(10) if np.count_nonzero(counts[k]) == 1]
     assert lonely == [4, 5] and set(np.flatnonzero(counts[4])) == {8} == set(
         np.flatnonzero(counts[5])
     )
-    names = [name_office(k) for k in range(10)]
+    names = [get_office_name(k) for k in range(10)]
     assert len(set(names)) == 10
     assert [name[0] for name in names] == list("ABCDEFGHIJ")
-    assert "Elm Court (E) and Ferry Quay (F) have seen only eights" in day.offices().sentence
+    assert "Elm Court (E) and Ferry Quay (F) have seen only eights" in day.draw_offices().sentence
 
 
 def test_without_e_and_f_the_eights_are_lost():
     """Against fresh runs: by hand from predictions, not from per-class accuracies."""
-    table = {row["rule"]: row["eights read"] for row in day.without_two().table}
+    table = {row["rule"]: row["eights read"] for row in day.draw_eights_without_two_offices().table}
     for rule, method in (("AFL: two sums", "afl"), ("Gaussian heads", "gauss")):
         for words, absent in (("all ten", ""), ("without E and F", "E,F")):
             outcome = run(method, absent=absent, **day.SETTING)
@@ -158,7 +176,7 @@ MARKED = re.compile(r"<!--n ([\w.]+)(@4)?(?::(\w+))?-->([^<]*)<!--/n-->")
 
 def disagreements(text):
     """What a text says of a rule of the chart, and the chart does not."""
-    rows = dict(zip(RULES, day.chart("distilled").table, strict=True))
+    rows = dict(zip(RULES, day.draw_accuracy_chart("distilled").table, strict=True))
     found = []
     for figure, is_day, form, shown in MARKED.findall(text):
         if figure not in SAME or form not in ("", "mean", "fine"):
@@ -181,3 +199,7 @@ def test_a_number_that_contradicts_the_chart_is_found():
     assert disagreements(told) == ["fens.fens: the text says 48, the chart 84"]
     checked = sum(len(MARKED.findall(SOURCES[name])) for name in ("2_heterogeneity", "3_fens"))
     assert checked > 20
+
+
+def test_the_offices_are_no_white_slab_on_a_dark_page():
+    assert day.draw_offices().image_metadata["needs_background"] == "light"

@@ -23,11 +23,13 @@ def test_which_size_the_images_are():
         one.ledger, other.ledger = (type("Ledger", (), {"up": size})() for size in (up, network))
         return [one, other]
 
-    assert [lesson.size(made(up)) for up in (110, 500, 2000)] == list(lesson.SIZES)
+    assert [lesson.choose_answer_on_upload_size(made(up)) for up in (110, 500, 2000)] == list(
+        lesson.SIZES
+    )
 
 
 def test_statements_of_the_lesson_hold_on_its_own_runs():
-    assert lesson.own_images(client=1) == 5
+    assert lesson.count_copied_own_images(client=1) == 5
     outcome = lesson.runs("distilled", seeds=1)[0]
     for name, counts, (up, _) in zip(
         "AB", outcome.report.counts, outcome.ledger.by_client().values(), strict=False

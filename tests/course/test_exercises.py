@@ -17,8 +17,8 @@ from fedlab_nb.course.kit.problem import (
     Problem,
     RecordProblem,
     Verdict,
-    call_safely,
-    is_alike,
+    are_both_errors_or_close_values,
+    call_or_catch_error,
 )
 from fedlab_nb.errors import UsageError
 
@@ -106,25 +106,25 @@ def test_functions_have_their_slips_and_their_solution(lesson, problem):
     assert len(set(problem.slips.values())) == len(problem.build.slips)
     arguments = len(inspect.signature(problem.right_answer).parameters)
     assert "stopped with" in problem.check(lambda *given: given[arguments]).message
-    assert f"is the function {problem.name}" in problem.check(3).message
+    assert f"is the function {problem.function_name}" in problem.check(3).message
     source = problem.solution().split("\n", 1)[1].replace("\N{NO-BREAK SPACE}", " ")
     space = {"np": np, "kernel": kernel}
     exec(source, space)
     assert (
-        problem.check(space[problem.name]).state == "right"
+        problem.check(space[problem.function_name]).state == "right"
     )  # the solution can be run as it is shown
 
 
 @pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_hidden_inputs_tell_the_mistakes_apart(lesson, problem):
-    inputs = problem.build.inputs()
+    inputs = problem.build.draw_hidden_arguments()
     functions = {"": problem.right_answer, **problem.build.slips}
     given = {
-        name: [call_safely(function, each) for each in inputs]
+        name: [call_or_catch_error(function, each) for each in inputs]
         for name, function in functions.items()
     }
     for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
-        assert not all(map(is_alike, ours, theirs)), (one, other)
+        assert not all(map(are_both_errors_or_close_values, ours, theirs)), (one, other)
 
 
 # ------------------------------------------------------------------------------------------------------ the reader

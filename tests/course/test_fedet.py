@@ -24,7 +24,7 @@ def panel():
 
 
 def test_weights_for_one_with_plain_loops(panel):
-    text = repr(lesson.weights_for_one(panel, sample=7, clients=(1, 2)))
+    text = repr(lesson.show_client_weights_of_one_image(panel, sample_index=7, clients=(1, 2)))
     z = panel.state("expert").report.test_logits[:, 7].astype(float)
     p = np.exp(z - z.max(1, keepdims=True))
     p = p / p.sum(1, keepdims=True)
@@ -38,7 +38,7 @@ def test_weights_for_one_with_plain_loops(panel):
 
 
 def test_ignorance_counts_pairs(panel):
-    text = repr(lesson.ignorance(panel.outcomes))
+    text = repr(lesson.show_weights_on_unseen_digits(panel.outcomes))
     shares = []
     for outcome in panel.state("expert").outcomes.values():
         truth = outcome.report.test_truth

@@ -6,7 +6,7 @@ import pytest
 import torch
 from lessons import LESSONS
 
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.course.fedlpa import lesson
 from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
 from fedlab_nb.methods.fedlpa.client import LocalPosterior
@@ -17,7 +17,7 @@ def test_exercise_2_is_what_a_client_sends():
     sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).make_upload(
         1e-3, "one"
     )
-    assert lesson.q2.problem.check(count_bytes(sent) / 4).state == "right"
+    assert lesson.q2.problem.check(count_payload_bytes(sent) / 4).state == "right"
 
 
 def test_the_upload_is_what_the_ledger_counts():
@@ -27,12 +27,15 @@ def test_the_upload_is_what_the_ledger_counts():
 def test_shares_are_judged_by_accuracy(monkeypatch):
     for regmean, words in zip((60, 88, 32), lesson.SHARES, strict=True):
         monkeypatch.setattr(lesson, "mean_of", {"fedavg": 30, "fedlpa": 90, "regmean": regmean}.get)
-        assert lesson.share_of_a() == words
+        assert lesson.choose_answer_on_regmean_accuracy() == words
 
 
 def test_the_place_of_two_weights():
     assert "(9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in LESSONS["shelf/fedlpa"]
-    assert lesson.PLACES[1].startswith("(1.2, 1.2)") and lesson.place() == lesson.PLACES[1]
+    assert (
+        lesson.PLACES[1].startswith("(1.2, 1.2)")
+        and lesson.choose_answer_on_product_mean() == lesson.PLACES[1]
+    )
 
 
 @pytest.mark.parametrize("angle", [90, 45])

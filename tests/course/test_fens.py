@@ -29,7 +29,10 @@ def panel():
 
 
 def test_the_sum_for_one_sample_is_the_models(panel):
-    outcome, text = lesson.first(panel), repr(lesson.sum_for_one(panel))
+    outcome, text = (
+        lesson.get_fens_outcome_of_first_seed(panel),
+        repr(lesson.show_weighted_sum_of_one_image(panel)),
+    )
     number = int(text.split("Test sample ")[1].split()[0])
     data = load("digits")
     x, truth = (
@@ -49,13 +52,23 @@ def test_the_sum_for_one_sample_is_the_models(panel):
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):
-    text, page, one_shot = repr(lesson.bill(panel)), teachers_page("3_fens"), 2 * 4 * 6570
-    for_20 = formulas.compute_fens_ratio(
+    text, page, one_shot = (
+        repr(lesson.show_client_bytes(panel)),
+        teachers_page("3_fens"),
+        2 * 4 * 6570,
+    )
+    for_20 = formulas.compute_fens_bytes_ratio(
         6570, 20, 10 * 20, 20
     )  # without the scales of quantised tensors, some per cent
-    assert for_20 < lesson.ratio(panel, 20) < for_20 + 0.2
-    (paid,) = {sum(both) for both in lesson.first(panel).ledger.by_client().values()}
-    assert lesson.ratio(panel, 10) == round(paid / one_shot, 2) and f"= {paid:,}, which is" in text
+    assert for_20 < lesson.compute_multiple_of_one_shot_bytes(panel, 20) < for_20 + 0.2
+    (paid,) = {
+        sum(both)
+        for both in lesson.get_fens_outcome_of_first_seed(panel).ledger.by_client().values()
+    }
+    assert (
+        lesson.compute_multiple_of_one_shot_bytes(panel, 10) == round(paid / one_shot, 2)
+        and f"= {paid:,}, which is" in text
+    )
     ensemble = paid - one_shot - 2 * 4 * 100 * 20
     whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 20
     assert (
@@ -73,7 +86,7 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
 def test_a_weight_for_a_digit_never_seen(monkeypatch):
     report = SimpleNamespace(weights=np.full((4, 5), 0.25))
     made = SimpleNamespace(report=report)
-    monkeypatch.setattr(lesson, "first", lambda panel: made)
+    monkeypatch.setattr(lesson, "get_fens_outcome_of_first_seed", lambda panel: made)
     report.weights[0, 3] = 0.3
     for weight, words in (
         (0.1, "nearly none"),
@@ -81,13 +94,13 @@ def test_a_weight_for_a_digit_never_seen(monkeypatch):
         (0.4, "the largest"),
     ):
         report.weights[1, 3] = weight
-        assert lesson.trust_in_stranger(None).startswith(words)
+        assert lesson.choose_answer_on_client_weight_for_digit(None).startswith(words)
 
 
 def test_who_shouts_is_turned_down(panel, monkeypatch):
     report = SimpleNamespace(weights=np.full((3, 2), 1 / 3))
     made = SimpleNamespace(label_counts=np.array([[5, 5], [5, 4], [0, 9]]), report=report)
-    monkeypatch.setattr(lesson, "first", lambda panel: made)
+    monkeypatch.setattr(lesson, "get_fens_outcome_of_first_seed", lambda panel: made)
     for weight, word in ((0.5, "more"), (0.3, "about as much"), (0.1, "less")):
         report.weights[2, 1] = weight  # of the digit that client 2 alone has nothing but
-        assert lesson.trust_in_shouters(panel) == word
+        assert lesson.choose_answer_on_single_digit_trust(panel) == word

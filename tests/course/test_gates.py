@@ -15,7 +15,7 @@ from fedlab_nb.course.kit.view import Card
 from fedlab_nb.declared import read_toml
 from fedlab_nb.panels import playground
 from fedlab_nb.plots import Picture
-from fedlab_nb.plots.kit import BARS, Bars
+from fedlab_nb.plots.kit import BARS, AccuracyBars
 from fedlab_nb.plots.series import Series
 from fedlab_nb.plots.style import drawing
 
@@ -32,7 +32,7 @@ def guess():
 def bars():
     rows = [Series("FENS", accuracies={0: 0.8, 1: 0.9, 2: 0.85, 3: 0.8, 4: 0.9})]
     with drawing() as (figure, ax):
-        Bars(ax, rows).update(rows)
+        AccuracyBars(ax, rows).update(rows)
     return Picture(figure, alt='Bars: "FENS" 85 %', sentence="FENS is best with 85 %.")
 
 
@@ -122,6 +122,15 @@ def test_what_is_on_the_page_opens_by_itself(page, bars, guess):
     )
     guess.commit(50)
     assert len(page.outputs) == 6 and "You guessed 50 %" in page.outputs[-1][0]["text/html"]
+
+
+def test_the_first_guess_of_a_lesson_and_no_other_brings_the_reader_back(fresh, page, monkeypatch):
+    """After Run All JupyterLab stands at the end. A cell that is run once more is the first guess again."""
+    returns = []
+    monkeypatch.setattr(view, "ReturnToTop", lambda: returns.append(1))
+    for question in ("First?", "Second?", "First?"):
+        predict(question)._ipython_display_()
+    assert len(returns) == 2
 
 
 # ------------------------------------------------------------------------------------------------------ in the picture

@@ -4,7 +4,7 @@ import torch
 from lessons import LESSONS
 
 from fedlab_nb.course.heterogeneity import lesson
-from fedlab_nb.papers.measures import measure_loudness
+from fedlab_nb.papers.measures import measure_largest_client_logits
 from fedlab_nb.studies import run
 
 
@@ -22,7 +22,7 @@ def test_two_units_by_hand():
     # f_A(3) = 1·max(0, 3) = 3 and f_B(3) = −max(0, −3) = 0; the mean weights are 0
     text = LESSONS["2_heterogeneity"]
     assert "x = 3: A says 3, B says 0; mean of the predictions 1.5;" in text
-    assert "x = -3: A says 0, B says -3; mean of the predictions -1.5;" in text
+    assert "x = −3: A says 0, B says −3; mean of the predictions −1.5;" in text
     assert text.count("θ = 0, v = 0, which says 0") == 2
 
 
@@ -31,5 +31,5 @@ def test_two_clients_of_seed_4_outshout_eight():
     counts = outcome.label_counts
     assert [k for k in range(10) if counts[k, 8] == counts[k].sum()] == [4, 5]
     assert set(outcome.test_predictions) == {8}
-    found = measure_loudness(outcome)
+    found = measure_largest_client_logits(outcome)
     assert (found["lonely"], found["same"]) == (2, 1) and 54 < found["loudest"] < 58

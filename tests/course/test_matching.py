@@ -49,18 +49,18 @@ def test_the_worked_assignment_by_trying_all_orders():
 
 
 def test_the_first_picture_is_in_b_s_own_order():
-    assert lesson.by_hand().sentence.startswith("With A 1 with B 1")
+    assert lesson.draw_starting_puzzle().sentence.startswith("With A 1 with B 1")
 
 
 @pytest.mark.slow
 def test_what_the_lesson_says_of_its_runs():
-    (own, other, average), apart, orders = lesson.orders_and_average()
+    (own, other, average), apart, orders = lesson.compare_network_with_permuted_copy()
     assert own == other > 0.8 and average < own - 0.2 and apart < 1e-10 and orders == 125
     assert (
-        lesson.with_itself() == round(100 * average)
+        lesson.compute_accuracy_averaged_with_permuted_self() == round(100 * average)
         and "about $10^{125}$ of them" in LESSONS["shelf/names_of_neurons"]
     )
-    assert lesson.under_skew() == lesson.SKEWED[1]
+    assert lesson.choose_answer_on_matching_under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
     pair = match_clients(outcome, 0, 1, "rebasin")
     assert pair.before.barrier > 0.3 and pair.after.barrier < 0.05

@@ -7,7 +7,7 @@ from IPython.display import Markdown
 from lessons import LESSONS, NOTEBOOKS
 
 import fedlab_nb as fl
-from fedlab_nb.course import COURSE, label_lesson
+from fedlab_nb.course import COURSE, get_lesson_label
 
 MATHS = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
 WORDS = re.compile(r"\\(?:text|mathrm)\{[^{}]*\}")  # words in a formula: no symbols
@@ -64,7 +64,7 @@ def test_it_is_shown_in_a_notebook_and_stands_beside_the_lessons():
 def test_each_symbol_has_one_row():
     table = rows()  # test_symbols says that no two are alike
     assert all(len(row) == 5 for row in table)
-    assert {row[3] for row in table} <= {*map(label_lesson, COURSE), "panels"}
+    assert {row[3] for row in table} <= {*map(get_lesson_label, COURSE), "panels"}
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

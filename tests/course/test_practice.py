@@ -10,12 +10,12 @@ from fedlab_nb.course.capstone.practice import (
     CHOICES,
     CODE,
     PLANS,
-    check_argument,
-    fill_in_reports,
-    load_practice,
-    read_report,
-    read_tries,
-    write_argument,
+    load_practice_report,
+    load_practice_tries,
+    load_stored_practice,
+    raise_unless_tries_support_argument,
+    replace_practice_reports_in_page,
+    write_practice_argument,
 )
 
 FEW = 0.02  # of an accuracy: some images near a border change sides on another processor
@@ -25,58 +25,58 @@ REPORTS = (NOTEBOOKS / "instructor" / "6_reports.md").read_text(encoding="utf-8"
 def test_the_lesson_s_tries_are_those_of_a_fresh_run(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     case = desk.Case(CODE, name="fresh")
-    for result in read_tries("Lesson"):
+    for result in load_practice_tries("Lesson"):
         case.trial(result.method, **result.knobs)
         fresh = case.record.tries[-1]
         assert fresh.bytes == result.bytes
-        assert fresh.band.mean == pytest.approx(result.band.mean, abs=FEW)
+        assert fresh.validation_band.mean == pytest.approx(result.validation_band.mean, abs=FEW)
 
 
 def test_a_try_has_the_same_numbers_whoever_makes_it():
     for method in ("ensemble", "fens", "distilled", "gauss", "afl"):
         found = []
         for who in PLANS:
-            for result in read_tries(who):
+            for result in load_practice_tries(who):
                 if result.method == method and not result.knobs:
                     found.append((result.validation, result.bytes))
         assert len(found) >= 2 and all(each == found[0] for each in found), method
 
 
 def test_the_page_has_the_stored_reports():
-    assert fill_in_reports(REPORTS) == REPORTS
+    assert replace_practice_reports_in_page(REPORTS) == REPORTS
     with pytest.raises(ValueError, match="no place for the report of Ada"):
-        fill_in_reports("# Another page\n")
+        replace_practice_reports_in_page("# Another page\n")
 
 
 def test_ada_s_reasons_hold_and_are_written_with_the_tries_numbers():
-    tries = read_tries("Ada")
-    budget = load_practice()["Ada"]["budget"]
-    assert write_argument("Ada", tries, budget) == read_report("Ada").argument
+    tries = load_practice_tries("Ada")
+    budget = load_stored_practice()["Ada"]["budget"]
+    assert write_practice_argument("Ada", tries, budget) == load_practice_report("Ada").argument
     by_number = {result.number: result for result in tries}
     by_number[11], by_number[1] = by_number[1], by_number[11]
     with pytest.raises(ValueError, match="try 11 is ahead of try 4 on every seed"):
-        check_argument(by_number, budget)
+        raise_unless_tries_support_argument(by_number, budget)
 
 
 def test_the_tables_of_points_say_what_the_reports_say():
-    ada = read_report("Ada")
-    bo = read_report("Bo")
-    assert ada.chosen.method == bo.chosen.method == "gauss"
-    assert ada.band.mean < ada.chosen.band.low
+    ada = load_practice_report("Ada")
+    bo = load_practice_report("Bo")
+    assert ada.chosen_try.method == bo.chosen_try.method == "gauss"
+    assert ada.test_band.mean < ada.chosen_try.validation_band.low
     assert "The test accuracy is below the band of try 11, as she expected." in REPORTS
     assert ada.tries[9].bytes == pytest.approx(2 * ada.tries[8].bytes, rel=0.02)
     assert "twice the bytes of try 9" in REPORTS
-    assert bo.tries[5].bytes == pytest.approx(bo.chosen.bytes / 5, rel=0.1)
+    assert bo.tries[5].bytes == pytest.approx(bo.chosen_try.bytes / 5, rel=0.1)
     assert "try 6 costs a fifth of his choice" in REPORTS
-    assert max(bo.tries, key=lambda result: result.band.mean).number == CHOICES["Bo"]
+    assert max(bo.tries, key=lambda result: result.validation_band.mean).number == CHOICES["Bo"]
 
 
 def test_what_is_behind_the_word_is_what_the_lesson_says():
-    hidden = desk.draw_federation(CODE)
+    hidden = desk.draw_random_federation_of_code_word(CODE)
     text = SOURCES["6_capstone"]
     (fold,) = re.findall(r"What is behind HARBOUR.*?</details>", text, re.DOTALL)
     assert f"(`{hidden.source}`)" in fold
     assert f"α = {hidden.alpha:g}" in fold
     rounds = hidden.budget // (2 * 4 * hidden.numbers)
     assert f"budget of {hidden.budget:,} bytes" in read_screen("6_capstone")
-    assert desk.Case(CODE).budget == hidden.budget and rounds == 3
+    assert desk.Case(CODE).budget_in_bytes == hidden.budget and rounds == 3

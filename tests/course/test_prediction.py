@@ -24,8 +24,8 @@ def test_number_and_gap(value, words):
 def test_options():
     guess = predict("Which?", ["better", "worse"])
     guess.commit("worse")
-    assert guess.reveal("worse") and guess.gap == "right"
-    assert guess.reveal("better") and guess.gap == "not it"
+    assert guess.reveal("worse") and guess.gap_in_words == "right"
+    assert guess.reveal("better") and guess.gap_in_words == "not it"
 
 
 def test_without_a_guess_there_is_the_answer_alone():
@@ -52,7 +52,7 @@ def test_refuses_other_options():
 def test_form_commits_with_its_button():
     guess, choice = predict("How accurate?", unit="%"), predict("Which?", ["better", "worse"])
     for asked, value in ((guess, 40), (choice, "worse")):
-        entry, buttons, note = asked.form().children
+        entry, buttons, note, _ = asked.form().children
         commit, skip = buttons.children
         if asked is choice:
             commit.click()

@@ -4,8 +4,8 @@ import pytest
 from toy_outcomes import toy
 
 from fedlab_nb.course.kit import claims
-from fedlab_nb.course.kit.claims import Gap, judge_two_kinds
-from fedlab_nb.plots.words import describe_difference
+from fedlab_nb.course.kit.claims import Gap, judge_one_gap_clear_and_one_not
+from fedlab_nb.plots.words import describe_accuracy_difference
 from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
 
 
@@ -31,13 +31,13 @@ def test_two_methods_are_paired_by_seed():
     ]
     # +50, +40, +50, +50, +50: mean 48, 2.78 (Student's t, 4 degrees of freedom) times 4.47 / √5: 5.6
     fens, fedavg = (accuracies(record, method) for method in ("fens", "fedavg"))
-    assert describe_difference(fens, fedavg) == "+48 ± 6 points, clear"
+    assert describe_accuracy_difference(fens, fedavg) == "+48 ± 6 points, clear"
     assert (
-        describe_difference(fedavg, fens, clear="more than noise")
+        describe_accuracy_difference(fedavg, fens, clear_words="more than noise")
         == "-48 ± 6 points, more than noise"
     )
     assert (
-        describe_difference({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
+        describe_accuracy_difference({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
         == "+1 points, within the noise"  # no band of fewer than five seeds
     )
 
@@ -68,13 +68,13 @@ def gap(*points, name="here"):
 )
 def test_kinds_of_a_gap(points, kind):
     assert gap(*points).kind == kind and [
-        100 * share for share in gap(*points).differences
+        100 * share for share in gap(*points).accuracy_differences
     ] == pytest.approx(points)
 
 
 def judged(*gaps, **more):
     words = {"clear": "a clear one", "other": "a dull one", "nothing": "nothing"}
-    return judge_two_kinds(gaps, right="{clear} | {other}", **words, **more)
+    return judge_one_gap_clear_and_one_not(gaps, right="{clear} | {other}", **words, **more)
 
 
 def test_the_claim_of_two_kinds_needs_both():
@@ -96,4 +96,7 @@ def test_the_claim_of_two_kinds_needs_both():
     assert judged().message.endswith("Your record: nothing.")
     worse = gap(-5, -6, -7)
     assert judged(gap(5, 6, 7), worse).state == "wrong"
-    assert judged(gap(5, 6, 7), worse, others=(claims.NOISE, claims.BELOW)).state == "right"
+    assert (
+        judged(gap(5, 6, 7), worse, kinds_of_other_gap=(claims.NOISE, claims.BELOW)).state
+        == "right"
+    )

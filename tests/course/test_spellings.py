@@ -16,12 +16,12 @@ from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
 from fedlab_nb.data.tables import compute_pooled_moments
-from fedlab_nb.methods.afl import Sums, solve_weights
+from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.coboosting.boosting import compute_weight_gradient, take_sign_step
+from fedlab_nb.methods.coboosting.boosting import compute_weight_gradient, step_along_gradient_sign
 from fedlab_nb.methods.fedet.consensus import compute_consensus
-from fedlab_nb.methods.fens.aggregators import make_per_class
-from fedlab_nb.methods.fusefl.blocks import join_outputs
+from fedlab_nb.methods.fens.aggregators import make_per_class_aggregator
+from fedlab_nb.methods.fusefl.blocks import join_client_outputs
 from fedlab_nb.methods.fusefl.network import Stage
 from fedlab_nb.studies.statistics import difference
 
@@ -98,6 +98,7 @@ def records(right):
         changed(right, accuracy_validation=None),
     ]
     wrong += [changed(right, method="local"), [o.accuracy for o in right], right[0], "FENS 84 %"]
+    wrong += [np.array(3.0), torch.tensor(3.0)]  # which call themselves iterable, and are not
     return (
         [*spelled, runs("local", [50] * 3) + right],
         wrong,
@@ -115,7 +116,7 @@ def by_autograd(logits, labels, w, eta):
 
 def by_sign_step(logits, labels, w, eta):
     logits, labels, w = map(torch.as_tensor, (logits, labels, w))
-    return take_sign_step(w, compute_weight_gradient(logits, labels, w), eta)
+    return step_along_gradient_sign(w, compute_weight_gradient(logits, labels, w), eta)
 
 
 def by_inverse(sent, labels, images, classes, ridge):
@@ -133,7 +134,7 @@ def by_weighted_mean(networks, counts):
 
 
 def by_per_class(logits, weights):
-    rule = make_per_class(*weights.shape).double()
+    rule = make_per_class_aggregator(*weights.shape).double()
     rule.table.data = torch.from_numpy(weights)
     return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
 
@@ -148,7 +149,7 @@ def by_stage(h, adaptors, shifts, blocks, biases):
 
     branches = zip(adaptors, shifts, blocks, biases, strict=True)
     stage = Stage([nn.Sequential(layer(a, s), layer(b, c), nn.ReLU()) for a, s, b, c in branches])
-    return torch.stack(stage(join_outputs("conv", list(torch.as_tensor(h)))))
+    return torch.stack(stage(join_client_outputs("conv", list(torch.as_tensor(h)))))
 
 
 def by_pairs(moments, class_sums, gamma, rho):
@@ -162,8 +163,10 @@ def by_pairs(moments, class_sums, gamma, rho):
 
 
 def by_head(moments, class_sums, gamma, rho):
-    parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
-    return solve_weights(sum(parts[1:], parts[0]), len(parts), gamma, rho)
+    parts = [
+        RidgeSums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)
+    ]
+    return solve_classifier_weights(sum(parts[1:], parts[0]), len(parts), gamma, rho)
 
 
 def by_difference(a, b):

@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import federate
-from fedlab_nb.plots.words import SYMBOL, client_name, find_characters, make_setting, short_name
+from fedlab_nb.plots.words import (
+    SYMBOL,
+    find_character_names,
+    format_client_for_list,
+    format_client_for_title,
+    make_setting_caption,
+)
 from fedlab_nb.studies import run
 
 USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
-OURS = make_setting(USUAL, "seed 0")
+OURS = make_setting_caption(USUAL, "seed 0")
 
 
 def test_the_three_with_a_name_are_found_in_the_federation():
@@ -17,8 +23,8 @@ def test_the_three_with_a_name_are_found_in_the_federation():
     loud = outcome.test_features.reshape(-1, 10, 10).max(2).mean(0)
     keeper, digit = np.unravel_index((counts / counts.sum(0)).argmax(), counts.shape)
     found = {int(keeper): "sixes", int(counts.sum(1).argmin()): "tiny", int(loud.argmax()): "loud"}
-    assert digit == 6 and found == find_characters(OURS) == find_characters(
-        make_setting(USUAL, "seeds 0–2")
+    assert digit == 6 and found == find_character_names(OURS) == find_character_names(
+        make_setting_caption(USUAL, "seeds 0–2")
     )
 
 
@@ -26,7 +32,9 @@ def test_the_three_with_a_name_are_found_in_the_federation():
     "changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}]
 )
 def test_clients_of_other_federations_have_no_names(changed):
-    other = make_setting({**USUAL, **changed}, "seed 0")
-    assert find_characters(other) == {} and short_name(3, other) == "D"
-    assert short_name(3, OURS) == f"D {SYMBOL} sixes" and SYMBOL not in client_name(0, OURS)
-    assert find_characters(str(OURS)[:]) == {}  # words alone
+    other = make_setting_caption({**USUAL, **changed}, "seed 0")
+    assert find_character_names(other) == {} and format_client_for_list(3, other) == "D"
+    assert format_client_for_list(
+        3, OURS
+    ) == f"D {SYMBOL} sixes" and SYMBOL not in format_client_for_title(0, OURS)
+    assert find_character_names(str(OURS)[:]) == {}  # words alone

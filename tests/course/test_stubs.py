@@ -29,8 +29,8 @@ def function(page, name):
 
 @pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_the_stub_is_untouched_and_the_teachers_answer_is_right(lesson, problem):
-    stub = function(SOURCES[lesson], problem.name)
+    stub = function(SOURCES[lesson], problem.function_name)
     assert stub is not None and problem.check(stub).state == "unattempted"
-    answer = function(teachers_page(lesson), problem.name)
+    answer = function(teachers_page(lesson), problem.function_name)
     assert lesson not in WITH_CODE or answer is not None
     assert answer is None or problem.check(answer).state == "right"

@@ -3,12 +3,17 @@ has to stand in the lesson's stored notebook. And a lesson says no number of a r
 that none can contradict the picture beside it.
 """
 
+import pkgutil
 import re
 
 import pytest
 from lessons import LESSONS, SOURCES, read_screen, teachers_page
 from make import source_of
 
+from fedlab_nb import labs
+from fedlab_nb.panels.figures import COMMON, COMPARE, PLAYGROUND
+from fedlab_nb.panels.race import RACE
+from fedlab_nb.panels.stage_panel import TITLES
 from fedlab_nb.papers.declared.figures import ROOT, FigureStudy, load_all_studies
 
 DECLARED = re.compile(r"<!--n .*?-->.*?<!--/n-->", re.DOTALL)
@@ -35,6 +40,30 @@ def test_what_they_should_see_is_on_the_screen(name):
 def test_a_number_that_is_nowhere_on_the_screen_is_found():
     page = "## What they should see\n\n- 12 % and <!--n x.y-->34<!--/n--> %.\n\nExercises: 56 %\n\n## Next"
     assert find_undeclared(page) == ["12"]
+
+
+# --------------------------------------------------------------------------------- names on the screen
+TABS = re.compile(r"\btabs? ((?:\*[^*]+\*(?:, | and )?)+)")
+
+
+def find_tab_names(text):
+    return [name for group in TABS.findall(text) for name in re.findall(r"\*([^*]+)\*", group)]
+
+
+def test_names_of_tabs_are_found():
+    text = "open the tab *By hand*; look at the tabs *Rounds* and *Traffic*, then at *Run*"
+    assert find_tab_names(text) == ["By hand", "Rounds", "Traffic"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_tab_that_a_lesson_or_its_teachers_page_names_is_on_the_screen(name):
+    methods = [module.name for module in pkgutil.iter_modules(labs.__path__) if module.ispkg]
+    specs = [*map(labs.find_lab_spec, methods), PLAYGROUND, COMPARE, RACE]
+    titles = {view.title for spec in specs for view in spec.views}
+    titles |= {view.title for view in COMMON} | set(TITLES.values())
+    page = teachers_page(name.removeprefix("shelf/"))
+    for tab in find_tab_names(SOURCES[name] + page):
+        assert tab in titles, (name, tab)
 
 
 # --------------------------------------------------------------------------------- the lessons' own texts
@@ -70,7 +99,7 @@ def find_quoted(name):
             rows = study.load_rows()
             for template in study.quotes[path]:
                 fixed = re.split(r"\{([^}]+)\}", template)
-                fixed[1::2] = [study.format_figure(what, rows) for what in fixed[1::2]]
+                fixed[1::2] = [study.format_figure_values(what, rows) for what in fixed[1::2]]
                 numbers += SHARE.findall("".join(fixed))
     return numbers
 

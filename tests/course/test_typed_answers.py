@@ -6,6 +6,7 @@ The spellings are made here from exact fractions: the parser is checked against 
 from fractions import Fraction
 from math import factorial
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -33,8 +34,23 @@ INTRODUCTIONS = [
     "I think ",
     "answer: ",
     "about ",
+    "I'd say ",
+    "it’s ",
+    "c. ",
 ]
-CLOSINGS = ["", "", "", ".", " ", "\n", " at least", " exactly"]
+CLOSINGS = [
+    *("", "", "", ".", " ", "\n", " at least", " exactly"),
+    *("?", " ?", ":", " I think", ", right?", " or so", " approx."),
+]
+CHOICES = [
+    "C({}, {})",
+    "C({},{})",
+    "({} choose {})",
+    "binom({}, {})",
+    "math.comb({}, {})",
+    "{}C{}",
+    r"\binom{{{}}}{{{}}}",
+]
 QUOTES = [("", ""), ("", ""), ("“", "”"), ('"', '"'), (" ", " ")]
 
 
@@ -108,42 +124,68 @@ def dressed(draw, text, units=()):
 
 
 @st.composite
-def right_spellings(draw, problem):
+def ranges(draw, problem):
+    """A range that is narrower than the tolerance."""
     value = Fraction(str(problem.right_answer))
-    tolerance = Fraction(str(problem.tolerance))
-    kinds = ["expression", "expression", "decimal", "range"]
+    step = Fraction(str(problem.tolerance)) * Fraction(draw(st.integers(1, 9)), 10)
+    low, high = float(value - step), float(value + step)
+    forms = [
+        f"{low:.4f}–{high:.4f}",
+        f"{low:.4f} to {high:.4f}",
+        f"between {low:.4f} and {high:.4f}",
+    ]
+    return draw(st.sampled_from(forms)) + draw(
+        st.sampled_from(["", *(f" {unit}" for unit in problem.units)])
+    )
+
+
+@st.composite
+def whole_quotients(draw, value):
+    """A division with // whose whole quotient is `value`."""
+    divisor = draw(st.integers(2, 99))
+    dividend = int(value) * divisor + draw(st.integers(0, divisor - 1))
+    return f"{dividend}{draw(st.sampled_from(['//', ' // ']))}{divisor}"
+
+
+@st.composite
+def choices(draw, value):
+    """A binomial coefficient, and what is missing to `value`."""
+    number = draw(st.integers(1, 40))
+    chosen = draw(st.integers(0, number))
+    form = draw(st.sampled_from(CHOICES))
+    rest = value - factorial(number) // (factorial(chosen) * factorial(number - chosen))
+    return form.format(number, chosen) + (f" + {rest}" if rest >= 0 else f" - {-rest}")
+
+
+def right_spellings(problem):
+    """All spellings of the right answer: each kind of them is as likely as the others."""
+    value = Fraction(str(problem.right_answer))
+    decimal = f"{float(value):g}"
+    with_unit = [
+        expressions(value),
+        st.sampled_from(".,").map(lambda mark: decimal.replace(".", mark)),
+    ]
+    without_unit = []
     if value.denominator == 1:
-        kinds += ["words", "words"]
+        with_unit += [whole_quotients(value), choices(value)]
+        words = spell_in_words(int(value))
+        if words is not None:
+            with_unit.append(st.just(words))
     if value >= 1000:
-        kinds.append("thousands")
-    if "%" not in problem.units:
-        kinds.append("per cent")
-    kind = draw(st.sampled_from(kinds))
-    if kind == "expression":
-        text = draw(expressions(value))
-    elif kind == "decimal":
-        text = f"{float(value):g}".replace(".", draw(st.sampled_from(".,")))
-    elif kind == "range":
-        step = tolerance * Fraction(draw(st.integers(1, 9)), 10)
-        low, high = float(value - step), float(value + step)
-        text = draw(
-            st.sampled_from(
-                [
-                    f"{low:.4f}–{high:.4f}",
-                    f"{low:.4f} to {high:.4f}",
-                    f"between {low:.4f} and {high:.4f}",
-                ]
-            )
+        with_unit.append(
+            st.sampled_from(", '.").map(lambda mark: f"{int(value):,}".replace(",", mark))
         )
-        return text + draw(st.sampled_from(["", *(f" {unit}" for unit in problem.units)]))
-    elif kind == "words":
-        text = spell_in_words(int(value))
-        assume(text is not None)
-    elif kind == "thousands":
-        text = f"{int(value):,}".replace(",", draw(st.sampled_from(", '.")))
-    else:
-        return draw(dressed(f"{float(100 * value):g} %"))
-    return draw(dressed(text, problem.units))
+    if "times" in problem.units:
+        signs = st.sampled_from(["x", "X", " x", " times", "×", "-fold"])
+        without_unit.append(signs.map(lambda sign: decimal + sign))
+    if "%" not in problem.units:
+        without_unit.append(st.just(f"{float(100 * value):g} %"))
+    kinds = [ranges(problem)]
+    for texts in with_unit:
+        kinds.append(texts.flatmap(lambda text: dressed(text, problem.units)))
+    for texts in without_unit:
+        kinds.append(texts.flatmap(dressed))
+    return st.one_of(kinds)
 
 
 @st.composite
@@ -158,9 +200,10 @@ def wrong_spellings(draw, problem):
             st.sampled_from(
                 [
                     f"{text} {unit}", f"not {text}", f"It is not {text}", f"{text} or {text}", f"{text}/0",
-                    f"{text}; 1", f"({text}", f"{text})", f"{text} +", f"{text}//1", f"[{text} for x in y]",
+                    f"{text}; 1", f"({text}", f"{text})", f"{text} +", f"[{text} for x in y]",
                     f"{text}^99",
-                    f"never {text}", f"{text} {text}", f"eval('{text}')", f"{text}¿", "nan", "?", "heaps", "many",
+                    f"never {text}", f"{text}//0", f"C({text})", f"C(9, 2, {text})", f"np.array({text})",
+                    f"{text} {text}", f"eval('{text}')", f"{text}¿", "nan", "?", "heaps", "many",
                 ]
             )
         )  # fmt: skip
@@ -204,6 +247,7 @@ def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
     ("exercise", "answer", "state", "words"),
     [
         ("heterogeneity q1", "9·6", "right", "54"),
+        ("fedlpa q1", "1+1 · (2)", "right", "3"),
         ("afl q1", "100·101/2 + 100·10", "right", "6050"),
         ("afl q1", "24,200 bytes", "wrong", "that is in bytes"),
         ("afl q1", "24200 B", "wrong", "that is in bytes"),
@@ -212,6 +256,13 @@ def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
         ("afl q2", "2.2x", "right", "2.2"),
         ("matching q1", "4!*3!", "right", "144"),
         ("matching q1", "24*6", "right", "144"),
+        ("matching q1", "144 ways", "right", "144"),
+        ("distilled q1", "6 of them", "right", "6"),
+        ("capstone q1", "floor(184,000 / 52,560)", "right", "3"),
+        ("averaging q1", "0.8*log(1.6) + 0.2*log(0.4)", "right", "0.193"),
+        ("averaging q2", "e / (1 + e)", "right", "73.1"),
+        ("all_together q1", "a factor of 4", "right", "4"),
+        ("heterogeneity q1", "54 (six times nine)", "right", "54"),
         ("matching q1", "7!", "wrong", "A unit cannot move into another layer"),
         ("distilled q1", "six", "right", "6"),
         ("coboosting q1", "a half", "right", "0.5"),
@@ -224,7 +275,38 @@ def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
         ("fedet q1", "16/17", "right", "0.94"),
         ("fedlpa q2", "10·21 + 21·22/2 + 10·11/2", "right", "496"),
         ("all_together q1", "fourfold", "right", "4"),
+        ("afl q1", "C(101,2)+1000", "right", "6050"),
+        ("afl q1", "101 choose 2 + 10*100", "right", "6050"),
+        ("afl q1", "math.comb(101, 2) + 1000", "right", "6050"),
+        ("capstone q1", "3x", "right", "3"),
+        ("capstone q1", "184000 // 52560", "right", "3"),
+        ("capstone q1", "184_000 // (2*6570*4)", "right", "3"),
+        ("averaging q2", "sigmoid(1)", "right", "73.1"),
+        ("averaging q2", "σ(1)", "right", "73.1"),
+        ("averaging q1", "0.8*np.log(1.6) + 0.2*np.log(0.4)", "right", "0.193"),
+        ("fedlpa q1", "mean 3", "right", "3"),
+        ("fedlpa q1", "N(3, 9)", "right", "3"),
+        ("fedlpa q1", "N(3, 1/9)", "right", "3"),
+        ("fedlpa q1", "N(27/9, 6 + 3)", "right", "3"),
+        ("fedlpa q1", "mean 3, precision 9", "right", "3"),
+        ("fedlpa q1", "N(3, 4)", "wrong", "Give the mean alone"),
+        ("fedlpa q1", "N(3.5, 9)", "wrong", "that is the plain average"),
+        ("heterogeneity q1", "N(54, 1)", "wrong", "one number, not a Gaussian"),
+        ("all_together q1", "quadruples", "right", "4"),
+        ("all_together q1", "It quadruples.", "right", "4"),
+        ("all_together q1", "doubles", "wrong", "that is the upload"),
+        ("all_together q1", "four times as many", "right", "4"),
+        ("matching q1", "factorial(4) * math.factorial(3)", "right", "144"),
+        ("fens q1", r"$\frac{5}{4}$", "right", "1.25"),
         ("your_own q1", "30² / (30² + 10²)", "right", "0.9"),
+        ("distilled q1", np.array([6]), "right", "6"),
+        ("distilled q1", [6, 6], "wrong", "not [6, 6]"),
+        ("distilled q1", [], "wrong", "not []"),
+        ("distilled q1", "**6**", "right", "6"),
+        ("distilled q1", "6 (images)", "right", "6"),
+        ("afl q2", "apples", "wrong", "The answer is a number, not"),
+        ("all_together q1", "lots", "wrong", "The answer is a number, not"),
+        ("averaging q2", "most", "wrong", "The answer is a percentage, not"),
     ],
 )
 def test_answers_that_people_typed(exercise, answer, state, words):

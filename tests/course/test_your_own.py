@@ -78,12 +78,17 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         fl.add_model("wide", layout, width=40)
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
-        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
-        key = make_plans(Settings.make(model="wide"), ["fedavg"])[0].make_clients_key()
+        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.client_model == "wide:24"
+        key = make_plans(Settings.make(model="wide"), ["fedavg"])[
+            0
+        ].hash_settings_of_local_training()
         fl.add_model(
             "wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40
         )
-        assert make_plans(Settings.make(model="wide"), ["fedavg"])[0].make_clients_key() != key
+        assert (
+            make_plans(Settings.make(model="wide"), ["fedavg"])[0].hash_settings_of_local_training()
+            != key
+        )
     finally:
         MODELS.pop("wide", None)
 

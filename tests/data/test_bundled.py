@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from fedlab_nb.data import DATASETS, cues, describe, digits, federate, glyphs, load, tint_background
-from fedlab_nb.data.dataset import hash_parts
-from fedlab_nb.data.draw_letters import HEIGHT, draw_letter_shapes
+from fedlab_nb.data.dataset import hash_to_content_id
+from fedlab_nb.data.draw_letters import HEIGHT, draw_letter_masks_in_all_fonts
 from fedlab_nb.errors import RunError, UsageError
 
 IMAGE = torch.zeros(1, 1, 8, 8)
@@ -96,7 +96,7 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     for part in labels[1:]:
         assert (torch.bincount(part) - everything * len(part) / everything.sum()).abs().max() < 1
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
-    assert hash_parts(*(t.numpy().tobytes() for t in contents)) == data.digest
+    assert hash_to_content_id(*(t.numpy().tobytes() for t in contents)) == data.digest
     assert data.x_train.max() == 1
     assert 0 <= data.x_train.min()
 
@@ -136,7 +136,7 @@ def test_letters_are_ten_and_differ_and_fill_their_cell():
 def test_the_shipped_shapes_are_those_of_the_fonts():
     """Versions of matplotlib differ in a few cells of an outline: at most one cell in fifty of a letter."""
     shipped = glyphs.load_letter_shapes()
-    drawn = draw_letter_shapes()
+    drawn = draw_letter_masks_in_all_fonts()
     assert ((shipped != drawn).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
 
@@ -144,7 +144,7 @@ def test_distances_to_the_outline_are_those_of_a_search_over_all_cells():
     inside = np.zeros((2, 9, 9), bool)
     inside[0, 2:6, 3:5] = inside[1, 4, 1:8] = True
     cells = np.argwhere(np.ones((9, 9), bool))
-    for shape, field in zip(inside, glyphs.compute_signed_distance(inside), strict=True):
+    for shape, field in zip(inside, glyphs.compute_signed_distance_to_outline(inside), strict=True):
         for row, column in cells:
             others = np.argwhere(shape != shape[row, column])
             nearest = np.sqrt(((others - (row, column)) ** 2).sum(axis=1).min())
@@ -155,7 +155,7 @@ def test_distances_to_the_outline_are_those_of_a_search_over_all_cells():
 def test_a_letter_is_seen_through_the_inverse_of_its_pose():
     """PyTorch's own bilinear sampling of the same map: stretch, shear, turn, scale, shift."""
     random = np.random.default_rng(0)
-    field = glyphs.load_distance_fields()[
+    field = glyphs.load_signed_distances_of_letters()[
         random.integers(10, size=40), random.integers(16, size=40)
     ]
     turn = random.integers(-900, 900, 40)
@@ -164,8 +164,15 @@ def test_a_letter_is_seen_through_the_inverse_of_its_pose():
     stretch = random.uniform(0.8, 1.25, 40)
     shift = random.uniform(-1, 1, (40, 2))
     bolder = random.uniform(-0.6, 2, 40)
-    seen = glyphs.draw_letter(
-        field, 20, scale=scale, turn=turn, shear=shear, stretch=stretch, shift=shift, bolder=bolder
+    seen = glyphs.draw_letter_coverage(
+        field,
+        20,
+        scale=scale,
+        turn=turn,
+        shear=shear,
+        stretch=stretch,
+        shift=shift,
+        boldness=bolder,
     )
     for i in range(40):
         angle = 2 * np.pi * turn[i] / glyphs.TURN
@@ -187,7 +194,7 @@ def test_a_letter_is_seen_through_the_inverse_of_its_pose():
 def test_a_stroke_covers_what_is_near_its_line():
     start = np.array([[-0.5, 0.0]])
     end = np.array([[0.5, 0.0]])
-    cover = glyphs.draw_stroke(start, end, np.array([0.2]), 21)[0]
+    cover = glyphs.draw_stroke_coverage(start, end, np.array([0.2]), 21)[0]
     axis = np.linspace(-1, 1, 21)
     beyond = np.maximum(np.abs(axis) - 0.5, 0)
     distance = np.hypot(beyond[None, :], axis[:, None])
@@ -281,13 +288,13 @@ def test_untied_tint_says_nothing_of_the_label():
     ("call", "message"),
     [
         (lambda: load("digit"), "Unknown dataset 'digit': did you mean 'digits'"),
-        (lambda: load("digits", seed=1), "Dataset 'digits' takes no options, but seed was given; only 'glyphs' has"),
+        (lambda: load("digits", seed=1), "Dataset 'digits' takes no options, but seed was given; only 'glyphs' and"),
         (lambda: load("glyphs", n=5), "Unknown option of glyphs 'n'"),
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'.*Allowed: 1, 3"),
         (lambda: tint_background(IMAGE, LABEL, 0.5, classes=2, agreement=0.5),
-         "agreement is below 1: tint_background needs a generator"),
+         "agreement is below 1, so tint_background needs a generator"),
     ],
 )  # fmt: skip
 def test_wrong_use(call, message):

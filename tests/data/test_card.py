@@ -9,7 +9,12 @@ import pytest
 
 import fedlab_nb as fl
 from fedlab_nb.cli import main
-from fedlab_nb.data.card import has_unequal_classes, list_columns, write_html_card, write_text_card
+from fedlab_nb.data.card import (
+    format_html_card,
+    format_text_card,
+    has_unequal_classes,
+    list_column_rows,
+)
 
 ROWS = pd.DataFrame(
     {
@@ -45,7 +50,7 @@ class Tags(HTMLParser):
 
 
 def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
-    rows = {name: (taken, why) for name, taken, why, _ in list_columns(data.schema)}
+    rows = {name: (taken, why) for name, taken, why, _ in list_column_rows(data.schema)}
     assert {name: taken for name, (taken, _) in rows.items()} == {
         "patient_id": "left out",
         "age": "number",
@@ -59,7 +64,7 @@ def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
 
 
 def test_the_counts_are_those_of_the_file(data):
-    text = write_text_card(data)
+    text = format_text_card(data)
     counts = ROWS["outcome"].value_counts()
     assert f"Classes: ill {counts['ill']}, well {counts['well']}." in text
     train = len(data.y_train)
@@ -72,46 +77,46 @@ def test_the_counts_are_those_of_the_file(data):
 
 def test_unequal_classes_are_said_and_equal_ones_not(data, tmp_path):
     assert has_unequal_classes(data)
-    assert "gets 90% right" in write_text_card(data)
+    assert "gets 90% right" in format_text_card(data)
     ROWS.assign(outcome=["ill", "well"] * 30).to_csv(tmp_path / "even.csv", index=False)
     even = fl.load(tmp_path / "even.csv")
     assert not has_unequal_classes(even)
-    assert "unequal" not in write_text_card(even)
+    assert "unequal" not in format_text_card(even)
 
 
 def test_the_first_rows_are_the_files_own(data):
-    lines = write_text_card(data).partition("First rows:\n")[2].splitlines()
+    lines = format_text_card(data).partition("First rows:\n")[2].splitlines()
     assert lines[0].split() == list(ROWS.columns)
     assert lines[1].split()[:3] == ["P000", "30", "f"]
 
 
 def test_a_notebook_and_a_terminal_show_the_card(data, tmp_path, capsys):
-    assert repr(data) == write_text_card(data)
+    assert repr(data) == format_text_card(data)
     html = data._repr_html_()
     tags = Tags()
     tags.feed(html)
     assert not tags.open
     assert "<b>sex" not in html
     assert "&lt;b&gt;sex&lt;/b&gt;" in html
-    for name, taken, why, _ in list_columns(data.schema):
+    for name, taken, why, _ in list_column_rows(data.schema):
         assert taken in html
         assert why
         assert name.startswith("<") or name in html
     assert main(["look", str(tmp_path / "mine.csv")]) == 0
-    assert capsys.readouterr().out == write_text_card(data) + "\n"
+    assert capsys.readouterr().out == format_text_card(data) + "\n"
     assert main(["look", f"{tmp_path / 'mine.csv'}?label=age"]) == 2
 
 
 def test_an_option_changes_what_the_card_says(data, tmp_path):
     other = fl.load(tmp_path / "mine.csv", client="", leave_out="age", category="patient_id,text")
-    rows = {name: taken for name, taken, *_ in list_columns(other.schema)}
+    rows = {name: taken for name, taken, *_ in list_column_rows(other.schema)}
     assert (rows["age"], rows["text"], rows["hospital"]) == ("left out", "category", "category")
-    assert "none are named" in write_text_card(other)
+    assert "none are named" in format_text_card(other)
 
 
 def test_images_are_shown_and_nothing_of_a_data_set_is_computed_for_it():
     data = fl.load("digits")
-    html = write_html_card(data)
+    html = format_html_card(data)
     assert html.count("<img alt=") == 8
     assert "1,237 training" in html
     assert repr(data).startswith("Dataset('digits'")
@@ -121,5 +126,5 @@ def test_a_wide_table_says_how_many_columns_it_leaves_unlisted(tmp_path):
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 100)).round(3))
     wide.columns = [f"c{i}" for i in range(100)]
     wide.assign(label=["a", "b"] * 15).to_csv(tmp_path / "wide.csv", index=False)
-    text = write_text_card(fl.load(tmp_path / "wide.csv"))
+    text = format_text_card(fl.load(tmp_path / "wide.csv"))
     assert "61 more columns" in text

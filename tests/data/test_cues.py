@@ -9,8 +9,8 @@ from fedlab_nb.data.cues import (
     COLOURS,
     SHAPES,
     SMALLEST_FIGURE,
-    draw_figure,
-    list_colours,
+    draw_shape_mask,
+    list_shape_colours,
     stamp_shape,
 )
 from fedlab_nb.errors import UsageError
@@ -28,7 +28,7 @@ def stamp_images(labels, size=32, channels=3, seed=0, **options):
 
 @pytest.mark.parametrize("size, width", [(5, 8), (9, 28), (10, 32)])
 def test_no_two_figures_are_alike(size, width):
-    figures = [draw_figure(name, size, width) for name in SHAPES]
+    figures = [draw_shape_mask(name, size, width) for name in SHAPES]
     assert len({str(figure) for figure in figures}) == 10
     for name, figure in zip(SHAPES, figures, strict=True):
         assert len(figure) == size
@@ -37,14 +37,14 @@ def test_no_two_figures_are_alike(size, width):
 
 
 def test_areas_of_figures():
-    area = {name: sum(map(sum, draw_figure(name, 60, 200))) / 3600 for name in SHAPES}
+    area = {name: sum(map(sum, draw_shape_mask(name, 60, 200))) / 3600 for name in SHAPES}
     known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
              "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
     assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
 
 
 def test_the_heart_is_the_curve_in_powers_and_stands_on_its_tip():
-    heart = np.array(draw_figure("heart", 60, 60))
+    heart = np.array(draw_shape_mask("heart", 60, 60))
     middles = (np.arange(60) + 0.5) / 30 - 1
     u = 1.35**0.5 * middles[None, :]
     v = -(1.2 * middles[:, None] + 0.1)  # v points up
@@ -56,7 +56,7 @@ def test_the_heart_is_the_curve_in_powers_and_stands_on_its_tip():
 def test_the_figure_is_the_labels_its_place_and_colour_are_not():
     x, out = stamp_images([4] * 60)
     covered = (out != x).any(1)
-    star = torch.tensor(draw_figure("star", 10, 32))
+    star = torch.tensor(draw_shape_mask("star", 10, 32))
     corners = set()
     paints = set()
     for image, where in zip(out, covered, strict=True):
@@ -70,23 +70,23 @@ def test_the_figure_is_the_labels_its_place_and_colour_are_not():
         paints.add(tuple(colour.flatten().tolist()))
     assert len(corners) > 40
     assert len(paints) == 10
-    assert {tuple(torch.tensor(c).tolist()) for c in list_colours(3)} == paints
+    assert {tuple(torch.tensor(c).tolist()) for c in list_shape_colours(3)} == paints
     assert len(COLOURS) == 10
 
 
 def test_every_class_has_its_own_and_strength_is_opacity():
     x, out = stamp_images(list(range(10)))
     areas = (out != x).any(1).flatten(1).sum(1).tolist()
-    assert areas == [sum(map(sum, draw_figure(name, 10, 32))) for name in SHAPES]
+    assert areas == [sum(map(sum, draw_shape_mask(name, 10, 32))) for name in SHAPES]
     _, half = stamp_images(list(range(10)), strength=0.5)
     torch.testing.assert_close(half - x, (out - x) / 2)
     assert torch.equal(stamp_images([1, 2], strength=0)[0], stamp_images([1, 2], strength=0)[1])
     assert stamp_images([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
-    assert len(set(map(tuple, list_colours(1)))) == 10
+    assert len(set(map(tuple, list_shape_colours(1)))) == 10
 
 
 def test_an_untied_figure_says_nothing_of_the_label():
-    areas = {sum(map(sum, draw_figure(name, 30, 96))): c for c, name in enumerate(SHAPES)}
+    areas = {sum(map(sum, draw_shape_mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
     x, out = stamp_images([3] * 400, size=96, agreement=0)
     shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from javascript import javascript
 
 import fedlab_nb as fl
-from fedlab_nb.data import Edit, Edits, federate, format_letters
-from fedlab_nb.data.edits import parse_letters
+from fedlab_nb.data import Edit, Edits, federate, format_client_letters
+from fedlab_nb.data.edits import parse_client_letters
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings, make_plans
 
@@ -75,7 +75,7 @@ def test_what_each_move_means_by_hand():
     assert after("A>, B>A") == [[0, 4], [3], [5]]
     assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
     assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
-    assert [parse_letters(format_letters(k)) for k in range(702)] == list(range(702))
+    assert [parse_client_letters(format_client_letters(k)) for k in range(702)] == list(range(702))
 
 
 def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_nothing():
@@ -89,14 +89,14 @@ def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_noth
     assert torch.equal(first.shards[3], first.shards[10])
     assert torch.equal(first.label_counts[:10].sum(0), plain.label_counts.sum(0))
     settings_by_name = Settings.make(moves="A4>B, D*, E=east", seed=3)
-    assert (settings_by_name.moves, settings_by_name.count, settings_by_name.members) == (
+    assert (settings_by_name.moves, settings_by_name.client_count, settings_by_name.members) == (
         "3: A4>B, D*, E=east",
         11,
         tuple(range(11)),
     )
-    assert settings_by_name.make_federation_options()["moves"] == "3: A4>B, D*"
+    assert settings_by_name.list_nondefault_federation_options()["moves"] == "3: A4>B, D*"
     keys = {
-        make_plans(Settings.make(moves=m), ["fedavg"])[0].make_clients_key()
+        make_plans(Settings.make(moves=m), ["fedavg"])[0].hash_settings_of_local_training()
         for m in ("", "A=x", "A4>B", "B4>A")
     }
     assert len(keys) == 3
@@ -249,7 +249,10 @@ def test_a_federation_without_a_change_is_the_run_of_its_settings():
     federation = federate("digits", alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
     given = Settings.make(federation=federation)
     settings_by_name = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
-    assert given.make_federation_options() == settings_by_name.make_federation_options()
+    assert (
+        given.list_nondefault_federation_options()
+        == settings_by_name.list_nondefault_federation_options()
+    )
     assert replace(given, moves="") == settings_by_name
     assert given.moves == "3:"
     later = replace(given, seed=7).federation()

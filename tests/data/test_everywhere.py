@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlab_nb.data import glyphs, natural, partition
-from fedlab_nb.data.arrays import measure_mean_and_deviation
-from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
+from fedlab_nb.data.arrays import measure_mean_and_deviation_per_channel
+from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
 from fedlab_nb.data.cues import (
     INSIDE_TESTS,
     SHAPES,
     compute_exponential_decay,
-    draw_figure,
-    make_polygon,
+    draw_shape_mask,
+    make_point_in_polygon_test,
 )
 from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.data.tables import compute_pooled_moments
@@ -28,6 +28,7 @@ WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
 # Slow because it loads every bundled data set, draws the letters and deals fifty federations.
+@pytest.mark.slow
 def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
     """These digests are in the repository: whoever gets others has other data than everybody else.
     After a change that is meant, `python tests/data_digests.py --write`, and raise the data set's
@@ -71,7 +72,7 @@ def test_the_order_of_a_sum_is_written_down():
 def test_mean_and_deviation_are_those_of_numpy(shape):
     x = np.random.default_rng(0).normal(3, 20, shape)
     axes = 0 if len(shape) == 2 else (0, 2)
-    mean, std = measure_mean_and_deviation(x)
+    mean, std = measure_mean_and_deviation_per_channel(x)
     # rounding of a few thousand additions
     assert np.allclose(mean, x.mean(axis=axes, keepdims=True), rtol=1e-12)
     assert np.allclose(std, x.std(axis=axes, keepdims=True), rtol=1e-12)
@@ -91,7 +92,7 @@ def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
     plain = [text or "" for text in texts]
     usual = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")
     expected = HASHED_FEATURES**0.5 * usual.transform(plain).toarray()
-    assert np.allclose(hash_words(texts), expected, rtol=1e-12)
+    assert np.allclose(count_hashed_words(texts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +114,17 @@ def test_a_rounded_table_hides_the_last_bits_of_the_function(values, steps):
 def test_the_tables_are_the_functions_to_within_half_a_step():
     steps = np.arange(-5000, 5000)
     exact = np.cos(2 * np.pi * steps / glyphs.TURN)
-    assert np.abs(glyphs.compute_cosine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    assert (
+        np.abs(glyphs.compute_rounded_cosine(steps) - exact).max()
+        <= 0.5000001 / glyphs.COSINE_STEPS
+    )
     exact = np.sin(2 * np.pi * steps / glyphs.TURN)
-    assert np.abs(glyphs.compute_sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
-    assert np.abs(natural.compute_logarithms(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
+    assert (
+        np.abs(glyphs.compute_rounded_sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    )
+    assert (
+        np.abs(natural.compute_rounded_log1p(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
+    )
     t = np.linspace(0, 20, 1001)
     assert np.abs(compute_exponential_decay(t) - np.exp(-t)).max() < 1e-5
 
@@ -125,14 +133,16 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
     """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another
     one gets other last bits. So as not to be seen, they must not decide who gets a sample."""
-    draw = partition.draw_dirichlet
+    draw = partition.draw_symmetric_dirichlet
     normal = partition.draw_lognormal_shares
 
     def jittered(numbers):
         signs = np.where(np.arange(numbers.size).reshape(numbers.shape) % 2, 1, -1)
         return numbers * (1 + share * signs)
 
-    monkeypatch.setattr(partition, "draw_dirichlet", lambda *given: jittered(draw(*given)))
+    monkeypatch.setattr(
+        partition, "draw_symmetric_dirichlet", lambda *given: jittered(draw(*given))
+    )
     monkeypatch.setattr(partition, "draw_lognormal_shares", lambda *given: jittered(normal(*given)))
     for number, settings in enumerate(data_digests.federation_settings()):
         federation = data_digests.federate(**settings)
@@ -143,17 +153,17 @@ def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypat
 @pytest.mark.parametrize("share", [1e-13, -1e-13])
 def test_the_last_bits_of_a_sine_move_no_pixel_of_a_figure(share, monkeypatch):
     figures = {
-        (name, size): draw_figure(name, size, 32) for name in SHAPES for size in range(5, 33)
+        (name, size): draw_shape_mask(name, size, 32) for name in SHAPES for size in range(5, 33)
     }
     sine = math.sin
     cosine = math.cos
     monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + share) + share)
     monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - share) - share)
     for name, again in {
-        "star": make_polygon(5, 0.45),
-        "pentagon": make_polygon(5),
-        "hexagon": make_polygon(6),
+        "star": make_point_in_polygon_test(5, 0.45),
+        "pentagon": make_point_in_polygon_test(5),
+        "hexagon": make_point_in_polygon_test(6),
     }.items():
         monkeypatch.setitem(INSIDE_TESTS, name, again)
     for (name, size), expected in figures.items():
-        assert draw_figure(name, size, 32) == expected, (name, size)
+        assert draw_shape_mask(name, size, 32) == expected, (name, size)

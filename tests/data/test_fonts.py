@@ -40,12 +40,14 @@ def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
         seen.append(field[:, 0, 0])
         return np.zeros((len(field), size, size))
 
-    monkeypatch.setattr(glyphs, "load_distance_fields", lambda: fields)
-    monkeypatch.setattr(glyphs, "draw_letter", draw_letter)
+    monkeypatch.setattr(glyphs, "load_signed_distances_of_letters", lambda: fields)
+    monkeypatch.setattr(glyphs, "draw_letter_coverage", draw_letter)
     for block in range(2):
-        glyphs.draw_block(256 * block, glyphs.make_stream("train", 3, block), 8)
+        glyphs.draw_image_block(
+            256 * block, glyphs.make_random_stream_of_block("train", 3, block), 8
+        )
     drawn = np.concatenate(seen[1::2])  # clutter first, then the letter
-    assert drawn[:400].tolist() == glyphs.draw_fonts(400, "train", 3).tolist()
+    assert drawn[:400].tolist() == glyphs.draw_font_indices(400, "train", 3).tolist()
     assert len(np.unique(drawn)) == 16
 
 

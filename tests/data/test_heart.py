@@ -77,6 +77,7 @@ def test_a_hospital_left_out_is_the_test_set(name, hospital):
 
 
 # Slow because it runs every method.
+@pytest.mark.slow
 def test_every_method_runs_on_the_hospitals_or_says_why_not():
     knobs = {}
     for method, knobs_of_method in METHODS.items():

@@ -10,12 +10,17 @@ from fedlab_nb.data import (
     add_dataset,
     describe,
     federate,
-    find_in_memory,
+    find_dataset_in_memory,
     load,
     registry,
-    to_plain_settings,
+    replace_objects_by_names_in_settings,
 )
-from fedlab_nb.data.arrays import convert_to_owners, encode_clients, from_arrays, hash_content
+from fedlab_nb.data.arrays import (
+    convert_index_lists_to_owners,
+    encode_client_ids,
+    hash_dataset_content,
+    make_dataset_from_arrays,
+)
 from fedlab_nb.errors import UsageError
 
 X = np.linspace(0, 1, 60 * 4).reshape(60, 4).astype("float32")
@@ -30,7 +35,7 @@ def test_arrays_are_what_the_same_file_is(tmp_path):
     arrays = {**OWN, "x_public": X[:5], "client_train": IDS}
     np.savez(tmp_path / "own.npz", **arrays)
     file = load(tmp_path / "own.npz")
-    dataset = from_arrays(arrays)
+    dataset = make_dataset_from_arrays(arrays)
     for name in ("x_train", "y_train", "x_test", "y_test", "x_public", "client_train"):
         assert torch.equal(getattr(file, name), getattr(dataset, name)), name
     assert dataset.client_names == file.client_names == ("east", "north", "south")
@@ -39,26 +44,26 @@ def test_arrays_are_what_the_same_file_is(tmp_path):
 
 
 def test_torch_tensors_and_lists_are_the_same_data():
-    dataset = from_arrays(OWN)
+    dataset = make_dataset_from_arrays(OWN)
     tensors = {name: torch.from_numpy(array) for name, array in OWN.items()}
     for same in (tensors, {**OWN, "x_public": None}, {**OWN, "y_train": Y.tolist()}):
-        assert from_arrays(same).digest == dataset.digest
-    assert from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != dataset.digest
-    assert from_arrays({**OWN, "client_train": IDS}).digest != dataset.digest
+        assert make_dataset_from_arrays(same).digest == dataset.digest
+    assert make_dataset_from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != dataset.digest
+    assert make_dataset_from_arrays({**OWN, "client_train": IDS}).digest != dataset.digest
 
 
 def test_a_dataset_has_copies_of_its_own():
     x = np.zeros((60, 1, 8, 8), np.float32)
-    dataset = from_arrays({**OWN, "x_train": x, "x_test": x[:9]})
+    dataset = make_dataset_from_arrays({**OWN, "x_train": x, "x_test": x[:9]})
     x[:] = 1
     assert not dataset.x_train.any()
 
 
 def test_the_digest_follows_the_tensors():
-    dataset = from_arrays(OWN)
-    before = hash_content(dataset)
+    dataset = make_dataset_from_arrays(OWN)
+    before = hash_dataset_content(dataset)
     dataset.y_train[0] = 2
-    assert hash_content(dataset) != before
+    assert hash_dataset_content(dataset) != before
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_the_digest_follows_the_tensors():
 )
 def test_one_sentence_for_each_unusable_array(changes, message):
     with pytest.raises(UsageError, match=message) as caught:
-        from_arrays({**OWN, **changes})
+        make_dataset_from_arrays({**OWN, **changes})
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
 
@@ -91,14 +96,14 @@ def test_a_name_is_taken_everywhere(tmp_path):
         9,
         0,
     )
-    assert federate("mine", clients=3).dataset is load("mine") is find_in_memory("mine")
+    assert federate("mine", clients=3).dataset is load("mine") is find_dataset_in_memory("mine")
     add_dataset("mine", {**OWN, "client_train": IDS})  # the same name again is the new data
     assert federate("mine").partition == "natural"
     assert describe("mine").digest != about.digest
     np.savez(tmp_path / "own.npz", **OWN)
     add_dataset("filed", tmp_path / "own.npz", title="From a file")
     assert load("filed") is load(tmp_path / "own.npz")
-    assert find_in_memory("filed") is None
+    assert find_dataset_in_memory("filed") is None
     assert registry.DATASETS["filed"].title == "From a file"
 
 
@@ -106,25 +111,29 @@ def test_a_digest_that_a_person_wrote_is_not_trusted():
     from dataclasses import replace
 
     first, second = (
-        replace(from_arrays({**OWN, "y_train": y}), digest="mine") for y in (Y, (Y + 1) % 3)
+        replace(make_dataset_from_arrays({**OWN, "y_train": y}), digest="mine")
+        for y in (Y, (Y + 1) % 3)
     )
     names = {
-        to_plain_settings({"dataset": dataset})["dataset"] for dataset in (first, second, first)
+        replace_objects_by_names_in_settings({"dataset": dataset})["dataset"]
+        for dataset in (first, second, first)
     }
     assert len(names) == 2
     assert len({describe(name).digest for name in names}) == 2
 
 
 def test_settings_stay_text():
-    assert to_plain_settings({"alpha": 1}) == {"alpha": 1}
-    assert to_plain_settings({"dataset": "digits"}) == {"dataset": "digits"}
-    assert to_plain_settings({"dataset": load("digits")}) == {"dataset": "digits"}
-    assert to_plain_settings({"dataset": ["digits", OWN]})["dataset"] == [
+    assert replace_objects_by_names_in_settings({"alpha": 1}) == {"alpha": 1}
+    assert replace_objects_by_names_in_settings({"dataset": "digits"}) == {"dataset": "digits"}
+    assert replace_objects_by_names_in_settings({"dataset": load("digits")}) == {
+        "dataset": "digits"
+    }
+    assert replace_objects_by_names_in_settings({"dataset": ["digits", OWN]})["dataset"] == [
         "digits",
-        to_plain_settings({"dataset": OWN})["dataset"],
+        replace_objects_by_names_in_settings({"dataset": OWN})["dataset"],
     ]
     fed = federate("digits", clients=3, seed=5)
-    given = to_plain_settings({"federation": fed, "epochs": 2})
+    given = replace_objects_by_names_in_settings({"federation": fed, "epochs": 2})
     assert given["seed"] == 5
     assert given.pop("epochs") == 2
     assert all(map(torch.equal, federate(**given).shards, fed.shards))
@@ -151,7 +160,7 @@ def test_names_that_cannot_be(name):
 )
 def test_wrong_sources(settings, message):
     with pytest.raises(UsageError, match=message):
-        to_plain_settings(settings)
+        replace_objects_by_names_in_settings(settings)
 
 
 # ------------------------------------------------------------------------------------------------------ own clients
@@ -159,7 +168,7 @@ def test_wrong_sources(settings, message):
 @given(st.lists(st.one_of(st.integers(-5, 5)), min_size=1, max_size=40), st.booleans())
 def test_natural_clients_are_the_ids(ids, as_text):
     ids = np.array(ids).astype(str) if as_text else np.array(ids)
-    client, names = encode_clients(ids, len(ids))
+    client, names = encode_client_ids(ids, len(ids))
     assert [names[k] for k in client] == [str(i) for i in ids.tolist()]
     assert len(set(names)) == len(names)
     n = len(ids)
@@ -181,7 +190,7 @@ def test_natural_clients_are_the_ids(ids, as_text):
 def test_own_indices_are_the_shards(owner, seed):
     lists = [[i for i in range(60) if owner[i] == k] for k in sorted(set(owner)) if k >= 0]
     shuffled = [np.random.default_rng(seed).permutation(rows) for rows in lists]
-    fed = federate(from_arrays(OWN), indices=shuffled, seed=seed)
+    fed = federate(make_dataset_from_arrays(OWN), indices=shuffled, seed=seed)
     assert [shard.tolist() for shard in fed.shards] == lists
     assert fed.minimum == min(map(len, lists))
     assert int(fed.label_counts.sum()) == sum(map(len, lists))
@@ -201,9 +210,9 @@ def test_own_indices_are_the_shards(owner, seed):
 )
 def test_wrong_indices(indices, message):
     with pytest.raises(UsageError, match=message):
-        convert_to_owners(indices, 60)
+        convert_index_lists_to_owners(indices, 60)
     with pytest.raises(UsageError, match=message):
-        federate(from_arrays(OWN), indices=indices)
+        federate(make_dataset_from_arrays(OWN), indices=indices)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +227,7 @@ def test_wrong_indices(indices, message):
     ],
 )
 def test_what_natural_clients_refuse(options, message):
-    data = from_arrays({**OWN, "client_train": IDS})
+    data = make_dataset_from_arrays({**OWN, "client_train": IDS})
     with pytest.raises(UsageError, match=message):
         federate(data, **options)
     # As `iid`, it makes no use of alpha
@@ -234,7 +243,7 @@ def test_what_natural_clients_refuse(options, message):
     st.integers(0, 99),
 )
 def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
-    data = from_arrays(OWN)
+    data = make_dataset_from_arrays(OWN)
     fed, again = (
         federate(data, share=share, partition=partition, clients=4, seed=seed) for _ in range(2)
     )
@@ -247,7 +256,7 @@ def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.9])
 def test_a_share_of_natural_clients_is_a_share_of_each(share):
-    data = from_arrays({**OWN, "client_train": IDS})
+    data = make_dataset_from_arrays({**OWN, "client_train": IDS})
     whole = federate(data)
     part = federate(data, share=share)
     for all_of_it, some in zip(whole.shards, part.shards, strict=True):
@@ -258,7 +267,9 @@ def test_a_share_of_natural_clients_is_a_share_of_each(share):
 def test_public_shares_leave_natural_clients_their_own():
     from fedlab_nb.data import add_public_part
 
-    data = from_arrays({**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]})
+    data = make_dataset_from_arrays(
+        {**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]}
+    )
     dataset = add_public_part(data, 0.0)  # the public part comes back, and belongs to nobody
     assert len(dataset.y_train) == 66
     assert sum(map(len, federate(dataset).shards)) == 60
@@ -276,4 +287,4 @@ def test_public_shares_leave_natural_clients_their_own():
     assert all(k in (-1, before) for before, k in known)
     assert sum(k >= 0 for _, k in known) >= 40
     with pytest.raises(UsageError, match="which leaves client 'a' without a training sample"):
-        add_public_part(from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)
+        add_public_part(make_dataset_from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)

@@ -17,13 +17,13 @@ from fedlab_nb.data.partition import (
     SIZED,
     Skew,
     assign_by_dirichlet,
-    choose_minimum,
-    count_pieces,
+    choose_minimum_samples,
+    convert_shares_to_sizes,
     measure_skew,
     partition_samples,
 )
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.rng import numpy_rng
+from fedlab_nb.rng import make_numpy_generator
 
 
 def rng(seed=0):
@@ -51,14 +51,18 @@ def cases(draw):
 @given(cases())
 def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     labels, classes, clients, seed, options = case
-    dealt = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
-    again = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    dealt = partition_samples(
+        labels, classes, clients, make_numpy_generator(seed, "partition"), **options
+    )
+    again = partition_samples(
+        labels, classes, clients, make_numpy_generator(seed, "partition"), **options
+    )
     assert len(dealt.shards) == clients
     assert sorted(np.concatenate(dealt.shards).tolist()) == list(range(len(labels)))
     assert all((np.diff(shard) > 0).all() for shard in dealt.shards)
     assert (
         min(map(len, dealt.shards))
-        >= options.get("minimum", choose_minimum(len(labels), clients))
+        >= options.get("minimum", choose_minimum_samples(len(labels), clients))
         == dealt.minimum
     )
     assert dealt.draws == 1
@@ -118,7 +122,7 @@ def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
 def test_dirichlet_shares_have_the_moments_of_the_distribution():
     # Var p_k = (1/M)(1 - 1/M) / (M alpha + 1): the fall in variance with alpha is what the slider shows.
     for alpha in (0.1, 1.0, 10.0):
-        p = np.array([rules.draw_dirichlet(rng(s), alpha, 5) for s in range(2000)])
+        p = np.array([rules.draw_symmetric_dirichlet(rng(s), alpha, 5) for s in range(2000)])
         assert p.mean() == pytest.approx(0.2)
         assert p.var() == pytest.approx(0.2 * 0.8 / (5 * alpha + 1), rel=0.1)
 
@@ -136,7 +140,7 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 def test_classes_prefers_classes_that_nobody_holds(seed):
     labels = np.arange(600) % 6
     # 3 x 2 = 6: exactly one holder for each class
-    owner, note = rules.assign_by_classes(labels, 3, rng(seed), 2)
+    owner, note = rules.assign_fixed_number_of_classes(labels, 3, rng(seed), 2)
     held = [set(labels[owner == k]) for k in range(3)]
     assert note == ""
     assert [len(h) for h in held] == [2, 2, 2]
@@ -238,11 +242,11 @@ def test_lognormal_sizes_spread_with_sigma(partition):
 
 
 def test_cut_counts_never_feeds_a_share_of_zero():
-    assert count_pieces(np.array([1 / 3, 1 / 3, 1 / 3, 0]), 3).tolist() == [1, 1, 1, 0]
+    assert convert_shares_to_sizes(np.array([1 / 3, 1 / 3, 1 / 3, 0]), 3).tolist() == [1, 1, 1, 0]
     for seed in range(200):
         p = rng(seed).random(9)
         p[-1] = p[3] = 0
-        counts = count_pieces(p / p.sum(), 1000)
+        counts = convert_shares_to_sizes(p / p.sum(), 1000)
         assert counts[-1] == counts[3] == 0
         assert counts.sum() == 1000
 

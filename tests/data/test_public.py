@@ -75,7 +75,7 @@ def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
 
 def test_each_choice_is_another_setting(mine):
     keys = {
-        make_plans(Settings.make(public=p), ["feddf"])[0].make_run_key()
+        make_plans(Settings.make(public=p), ["feddf"])[0].hash_settings_of_run()
         for p in ("own", 0, 0.1, 0.2, mine)
     }
     assert len(keys) == 5

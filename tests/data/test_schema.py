@@ -119,7 +119,7 @@ def test_what_is_missing_in_a_new_row_is_the_mean(table):
     features = 0
     for column in data.schema.columns:
         places[column.name] = features
-        features += column.width
+        features += column.feature_count
     assert x[places["age"]] == 0
     assert x[places["dose"]] == 0
     assert not x[places["sex"] : places["sex"] + 2].any()

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
-from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
+from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
 from fedlab_nb.data.kinds import MOST_CATEGORIES
-from fedlab_nb.data.tables import compute_column_sums, compute_pooled_moments, count_sums_bytes
+from fedlab_nb.data.tables import (
+    compute_column_sums,
+    compute_pooled_moments,
+    count_bytes_to_standardise_columns,
+)
 from fedlab_nb.errors import UsageError
 
 HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
@@ -104,13 +108,13 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
     assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8)
     assert scale[3] == 1
-    assert compute_column_sums(x).nbytes == count_sums_bytes(4)[0]
-    assert mean.nbytes + scale.nbytes == count_sums_bytes(4)[1]
+    assert compute_column_sums(x).nbytes == count_bytes_to_standardise_columns(4)[0]
+    assert mean.nbytes + scale.nbytes == count_bytes_to_standardise_columns(4)[1]
 
 
 def test_a_hash_words_needs_no_list_of_words():
-    one = hash_words(["no pain", None])
-    other = hash_words(["much pain", "no pain", "Pain, no!"])
+    one = count_hashed_words(["no pain", None])
+    other = count_hashed_words(["much pain", "no pain", "Pain, no!"])
     assert np.array_equal(one[0], other[1])
     assert np.array_equal(other[1], other[2])
     assert not one[1].any()
@@ -212,7 +216,7 @@ def test_no_such_encoding_and_no_file(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
     with pytest.raises(UsageError, match="not utf-8 text"):
         load(f"{tmp_path}/t.csv?encoding=utf-8")
-    with pytest.raises(UsageError, match="'klingon' is no encoding"):
+    with pytest.raises(UsageError, match="'klingon' is not an encoding"):
         load(f"{tmp_path}/t.csv?encoding=klingon")
     with pytest.raises(UsageError, match="does not exist"):
         load("nowhere.csv")

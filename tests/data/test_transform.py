@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import check_transform, find_normalisation, load
+from fedlab_nb.data import compute_normalisation, load, normalise_transform
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state, normalise_inputs
+from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 EXACT = torch.float64
 QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
@@ -21,14 +21,14 @@ QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 def test_the_constants_are_those_of_numpy():
     x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
-    mean, std = find_normalisation("standardise", x)
+    mean, std = compute_normalisation("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
     assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
-    assert find_normalisation("none", x) is None
-    blank_mean, blank_std = find_normalisation("standardise", torch.full((5, 1, 8, 8), 0.3))
+    assert compute_normalisation("none", x) is None
+    blank_mean, blank_std = compute_normalisation("standardise", torch.full((5, 1, 8, 8), 0.3))
     assert blank_std.tolist() == [1.0]
     assert float(blank_mean) == pytest.approx(0.3)
-    mean, std = find_normalisation("symmetric", x)
+    mean, std = compute_normalisation("symmetric", x)
     assert ((torch.tensor([0.0, 1.0]) - mean[0]) / std[0]).tolist() == [-1, 1]
 
 
@@ -40,17 +40,17 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
         for n in (40, 25)
     ]
-    mean, std = find_normalisation("standardise", shards[0][0])
+    mean, std = compute_normalisation("standardise", shards[0][0])
     plain = [
         build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
         for k in range(2)
     ]
-    scaled = [normalise_inputs(copy.deepcopy(model), mean, std) for model in plain]
+    scaled = [prepend_input_normalisation(copy.deepcopy(model), mean, std) for model in plain]
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
     there = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
-    train_to_end(plain, there, recipe, seed=3, backend="loop")
-    train_to_end(scaled, shards, recipe, seed=3, backend=backend)
+    train_clients_to_end(plain, there, recipe, seed=3, backend="loop")
+    train_clients_to_end(scaled, shards, recipe, seed=3, backend=backend)
     for own, other in zip(plain, scaled, strict=True):
         pairs = list(
             zip(model_state(own).values(), model_state(other).values(), strict=True)
@@ -81,7 +81,9 @@ def test_a_network_of_a_run_sees_test_images_on_its_scale():
 
 def test_parts_are_put_in_order_and_decide_the_key():
     keys = {
-        text: make_plans(Settings.make(transform=text), ["fedavg"])[0].make_clients_key()
+        text: make_plans(Settings.make(transform=text), ["fedavg"])[
+            0
+        ].hash_settings_of_local_training()
         for text in ("none", "standardise", "symmetric", "crop", "flip+crop", "flip+standardise")
     }
     assert len(set(keys.values())) == len(keys)
@@ -96,4 +98,4 @@ def test_what_is_no_transform_is_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)
     with pytest.raises(UsageError, match="feature rows"):
-        check_transform("standardise", (13,))
+        normalise_transform("standardise", (13,))

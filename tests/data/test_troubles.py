@@ -39,7 +39,7 @@ def read_values(data, path, name):
     for other in data.schema.columns:
         if other.name == name:
             break
-        place += other.width
+        place += other.feature_count
     number = find_column(data, name)
     return data.schema.encode(path)[:, place].astype(float) * number.scale + number.mean
 
@@ -290,7 +290,7 @@ def test_lines_that_are_no_rows(write, head, row):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Report of 2024\n\na,b,y\n1,2,0\n", "remove lines that are no rows"),
+        ("Report of 2024\n\na,b,y\n1,2,0\n", "remove lines that are not rows"),
         ("a,b,y\n" + "1,2,0\n" * 20 + "(20 rows)\n", "Line 22"),
         ("a,b,y\n" + '1,"2,0\n' * 20, "."),
         ("Patient,,Lab,,y\n" + "1,2,3,4,0\n" * 20, "undo merged cells"),
@@ -530,13 +530,13 @@ def test_a_given_split_and_groups(write):
 @pytest.mark.parametrize("clients", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_no_group_stands_on_both_sides(seed, clients):
-    from fedlab_nb.data.tables import draw_test_groups
+    from fedlab_nb.data.tables import draw_test_rows_in_whole_groups
 
     rng = np.random.default_rng(seed)
     groups = np.sort(rng.integers(0, 30, 200))
     y = rng.integers(0, 3, 200)
     owner = groups % 3 if clients else None
-    test = draw_test_groups(y, groups, owner)
+    test = draw_test_rows_in_whole_groups(y, groups, owner)
     assert not set(groups[test]) & set(groups[~test])
     assert 20 <= test.sum() <= 70
     assert set(y[~test]) == {0, 1, 2}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlab_nb.data import load
-from fedlab_nb.data.arrays import from_arrays
+from fedlab_nb.data.arrays import make_dataset_from_arrays
 from fedlab_nb.data.tables import draw_test_rows
 from fedlab_nb.errors import UsageError
 
@@ -26,7 +26,7 @@ def make_recordings(n=60, steps=24, people="abc"):
 def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
     given = make_recordings()
     np.savez(tmp_path / "gait.npz", **given)
-    for data in (load(tmp_path / "gait.npz"), from_arrays(given)):
+    for data in (load(tmp_path / "gait.npz"), make_dataset_from_arrays(given)):
         test = draw_test_rows((given["y"] == "walk").astype(int), np.arange(60) % 3)
         assert data.class_names == ("sit", "walk")
         assert data.client_names == ("a", "b", "c")
@@ -60,7 +60,7 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
     x = arrays["x"]
     y = arrays["y"]
     halves = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
-    data = from_arrays({**halves, "client": arrays["client"][:40]})
+    data = make_dataset_from_arrays({**halves, "client": arrays["client"][:40]})
     assert data.client_names == ("a", "b", "c")
     assert len(data.x_test) == 20
     assert data.client_test is None
@@ -71,7 +71,7 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
 )
 def test_what_does_not_fit_is_a_sentence(change):
     with pytest.raises(UsageError) as error:
-        from_arrays({**make_recordings(), **change})
+        make_dataset_from_arrays({**make_recordings(), **change})
     assert str(error.value).endswith(".")
     assert ". " not in str(error.value)
 

@@ -99,8 +99,8 @@ def test_colours_come_first_whatever_the_layout(name, monkeypatch):
         n = {"train": N_TRAIN, "test": N_TEST}[part]
         return SimpleNamespace(**LAYOUTS[name](draw_images(n), np.arange(n) % 10))
 
-    monkeypatch.setattr(vision, "open_dataset", open_in_memory)
-    monkeypatch.setattr(vision, "hash_files", lambda name: "of the files")
+    monkeypatch.setattr(vision, "open_or_download_dataset", open_in_memory)
+    monkeypatch.setattr(vision, "hash_dataset_files_if_complete", lambda name: "of the files")
     data = check_dataset(
         name,
         torch.from_numpy(draw_images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255,

@@ -7,11 +7,11 @@ from torch.nn import functional as F
 
 import fedlab_nb as fl
 from fedlab_nb.data import describe, load
-from fedlab_nb.data.arrays import from_arrays
-from fedlab_nb.data.natural import WATCH, mark_last_fifth
+from fedlab_nb.data.arrays import make_dataset_from_arrays
+from fedlab_nb.data.natural import WATCH, mark_last_fifth_of_each_recording
 from fedlab_nb.methods import METHODS
-from fedlab_nb.models import build, parameter_count
-from fedlab_nb.plots.kit import draw_recording
+from fedlab_nb.models import build, count_parameters
+from fedlab_nb.plots.kit import render_recording_pixels
 
 CHEAP = {
     "rounds": 2,
@@ -56,7 +56,7 @@ def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
 
 
 def test_the_test_windows_end_each_recording(stored):
-    test = mark_last_fifth(stored["recording"])
+    test = mark_last_fifth_of_each_recording(stored["recording"])
     for number in np.unique(stored["recording"]):
         rows = test[stored["recording"] == number]
         assert rows.sum() == len(rows) // 5
@@ -69,10 +69,12 @@ def test_the_test_windows_end_each_recording(stored):
 def test_each_channel_is_standardised_over_the_training_windows(stored):
     data = load("watch")
     x = stored["x"].astype(np.float64)
-    training = x[~mark_last_fifth(stored["recording"])]
+    training = x[~mark_last_fifth_of_each_recording(stored["recording"])]
     by_hand = (x - training.mean((0, 2))[:, None]) / training.std((0, 2))[:, None]
     assert np.allclose(
-        data.x_test.numpy(), by_hand[mark_last_fifth(stored["recording"])], atol=1e-5
+        data.x_test.numpy(),
+        by_hand[mark_last_fifth_of_each_recording(stored["recording"])],
+        atol=1e-5,
     )
 
 
@@ -88,8 +90,8 @@ def test_a_person_left_out_is_the_test_set(k, stored):
 
 def test_channels_of_ones_own_recordings_may_come_first_or_last():
     source = keep_every_nth(40)
-    first = from_arrays(source)
-    last = from_arrays(
+    first = make_dataset_from_arrays(source)
+    last = make_dataset_from_arrays(
         {key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()}
     )
     assert first.input_shape == (6, 100)
@@ -98,7 +100,7 @@ def test_channels_of_ones_own_recordings_may_come_first_or_last():
     assert first.x_train.double().mean((0, 2)).abs().max() < 1e-6
     short = {key: v[:, :, :7] if key[0] == "x" else v for key, v in source.items()}
     with pytest.raises(fl.UsageError, match="recordings \\[N, C, T\\] with C below 8"):
-        from_arrays(short)
+        make_dataset_from_arrays(short)
 
 
 def test_the_network_is_three_convolutions_along_time():
@@ -109,7 +111,7 @@ def test_the_network_is_three_convolutions_along_time():
         layer = next(part for part in block if isinstance(part, torch.nn.Conv2d))
         h = F.max_pool1d(F.conv1d(h, layer.weight[:, :, 0], layer.bias, padding=2).relu(), 2)
     assert torch.allclose(net(x), net.classifier(h.mean(2)), atol=1e-12)
-    assert parameter_count(net) == 8471
+    assert count_parameters(net) == 8471
     with pytest.raises(fl.UsageError, match="needs recordings, not images of 1x8x8; use 'mlp'"):
         build("cnn1d", (1, 8, 8), 10)
     with pytest.raises(fl.UsageError, match="at least 8 steps, not 7"):
@@ -136,15 +138,9 @@ def test_every_method_runs_on_recordings_or_says_why_not():
 
 
 def test_a_recording_is_a_line_a_channel():
-    dots = draw_recording(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
+    dots = render_recording_pixels(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
     lines = (dots != 1).any(2)
     # 0.5 in the middle, 0 at the bottom
-    assert lines[:, 0].tolist() == [
-        False,
-        False,
-        True,
-        False,
-        True,
-    ]
+    assert lines[:, 0].tolist() == [False, False, True, False, True]
     assert lines[:, 1].all()
     assert lines[:, 2].tolist() == [True, False, True, False, False]

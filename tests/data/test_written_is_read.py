@@ -154,6 +154,7 @@ def make_columns(kinds, gap, seed):
     seed=st.integers(0, 10**6),
 )
 # Slow because each example writes a table and reads it.
+@pytest.mark.slow
 def test_what_is_read_is_what_was_written_or_it_is_refused(
     tmp_path, kinds, gap, separator, encoding, seed
 ):
@@ -182,8 +183,8 @@ def test_what_is_read_is_what_was_written_or_it_is_refused(
     features = schema.encode(path)
     place = 0
     for column, (kind, _, values, gaps) in zip(schema.columns, columns, strict=True):
-        block = features[:, place : place + column.width]
-        place += column.width
+        block = features[:, place : place + column.feature_count]
+        place += column.feature_count
         check_column(kind, column, block, values, gaps)
 
 

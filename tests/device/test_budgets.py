@@ -10,8 +10,8 @@ from fedlab_nb.methods.fedlpa.solvers import (
     run_gradient_descent,
 )
 from fedlab_nb.methods.fens.aggregators import TRAINED
-from fedlab_nb.methods.fens.training import Proxy
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior
+from fedlab_nb.methods.fens.training import ProxySamples
+from fedlab_nb.methods.parts.kronecker import KroneckerFactors, LayerPosterior
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_clients
 from tests.device.emulated import NAME, EmulatedDevice
@@ -153,7 +153,7 @@ def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
         (torch.randn(n, 3, 4, generator=stream), torch.arange(n) % 4, torch.rand(n, 1, 8, 8))
         for n in (9, 30)
     ]
-    proxies = {i: Proxy(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
+    proxies = {i: ProxySamples(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
     rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
     rounds = fens.train_aggregator(rule, proxies, lambda i: torch.Generator().manual_seed(i))
@@ -168,22 +168,22 @@ def system(where):
         [torch.randn(12, 12, generator=stream, dtype=torch.float64) for _ in "ab"] for _ in range(3)
     ]
     factors = [
-        Factors(*((root @ root.T / 12 + 1e-4 * torch.eye(12)).to(where) for root in pair))
+        KroneckerFactors(*((root @ root.T / 12 + 1e-4 * torch.eye(12)).to(where) for root in pair))
         for pair in roots
     ]
     layers = [
         torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)
     ]
-    made = Posterior.stack(layers, factors, [1 / 3] * 3)
-    return made, made.compute_expectation_approximation()
+    made = LayerPosterior.stack(layers, factors, [1 / 3] * 3)
+    return made, made.solve_with_averaged_factors()
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, device):
-    here = list(run_conjugate_gradients(*system("cpu"), tolerance=tolerance, limit=30))
+    here = list(run_conjugate_gradients(*system("cpu"), tolerance=tolerance, iteration_limit=30))
     problem = system(NAME)
     device.moved.clear()
-    there = list(run_conjugate_gradients(*problem, tolerance=tolerance, limit=30))
+    there = list(run_conjugate_gradients(*problem, tolerance=tolerance, iteration_limit=30))
     assert len(there) == len(here) > GPU_STEPS  # the steps too many are thrown away
     assert device.transfers == -(-len(here) // GPU_STEPS)
     for one, other in zip(there, here, strict=True):

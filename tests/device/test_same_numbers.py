@@ -13,8 +13,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models import MODELS, model_state
 from fedlab_nb.studies import job
-from fedlab_nb.training import ClientModels, Recipe, train_to_end
-from fedlab_nb.training.stack import can_stack
+from fedlab_nb.training import ClientModels, Recipe, train_clients_to_end
+from fedlab_nb.training.stack import can_stack_model
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
 from tests.training.test_backends import make_clients
@@ -119,18 +119,18 @@ def test_every_model(name, optimizer):
     models, shards = make_clients(
         name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4
     )
-    backend = "stacked" if can_stack(models[0]) else "loop"
+    backend = "stacked" if can_stack_model(models[0]) else "loop"
     recipe = Recipe(
         epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
     twins, x = copy.deepcopy(models), shards[2][0]
-    here = ClientModels(train_to_end(models, shards, recipe, seed=3, backend=backend))
+    here = ClientModels(train_clients_to_end(models, shards, recipe, seed=3, backend=backend))
     with EmulatedDevice():
         on_device = (
             [model.to(NAME) for model in twins],
             [tuple(part.to(NAME) for part in own) for own in shards],
         )
-        there = ClientModels(train_to_end(*on_device, recipe, seed=3, backend=backend))
+        there = ClientModels(train_clients_to_end(*on_device, recipe, seed=3, backend=backend))
         for answers in (lambda of, x: of.logits(x), lambda of, x: of.features(x)):
             assert torch.allclose(answers(there, x.to(NAME)).cpu(), answers(here, x), **CLOSE)
         for one, other in zip(there.modules, here.modules, strict=True):

@@ -11,7 +11,7 @@ from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import CARGO, GESTURES, describe_flight, describe_flights
 from fedlab_nb.front.vocabulary import OFFICES
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 PLAN = "text flight_plan"
 GESTURE = {
@@ -57,7 +57,7 @@ GESTURE = {
 def ledger_of(name):
     """What a small run of the method has sent."""
     run = context(share=0.3)
-    run_to_end(METHODS[name].configure(**small(name)).run(run))
+    exhaust_generator(METHODS[name].configure(**small(name)).run(run))
     return run.link.ledger
 
 
@@ -220,8 +220,8 @@ def test_sentences_have_the_ledgers_numbers():
         ledger.add(k, "up", "local models", 26280)
     for k in range(10):
         ledger.add(k, "down", "ensemble", 69760)
-        ledger.add(k, "down", "aggregator", 20000, messages=50)
-        ledger.add(k, "up", "aggregator", 20000, messages=50)
+        ledger.add(k, "down", "aggregator", 20000, message_count=50)
+        ledger.add(k, "up", "aggregator", 20000, message_count=50)
     made = plan(describe_flight("fens", ledger))
     texts = [step["text"].replace("\xa0", " ") for step in made["steps"]]
     assert texts == [
@@ -245,7 +245,10 @@ def test_a_client_that_was_not_asked_sends_nothing():
     made = plan(describe_flight("fedavg", ledger))
     (hop,) = made["steps"][1]["hops"]
     assert (hop["clients"], hop["bytes"]) == ([1, 3], [101, 103])
-    text = "Each of 2 offices sends its network, once: 2 × 101 B to 103 B, 204 B in all."
+    text = (
+        "Each of 2 offices (A and C take no part) sends its network, once:"
+        " 2 × 101 B to 103 B, 204 B in all."
+    )
     assert made["steps"][1]["text"].replace("\xa0", " ") == text
     assert made["steps"][-1]["text"] == "The 2 networks are mixed into one network."
 
@@ -253,7 +256,7 @@ def test_a_client_that_was_not_asked_sends_nothing():
 def test_several_messages_that_nothing_answers_are_no_rounds():
     ledger = Ledger(2)
     for k in range(2):
-        ledger.add(k, "up", "students", 300, messages=3)
+        ledger.add(k, "up", "students", 300, message_count=3)
     flight = describe_flight("fedkt", ledger)
     made = plan(flight)
     assert (flight["gesture"], flight["source"]) == ("images", "public")
@@ -267,8 +270,8 @@ def test_trips_of_many_messages_stand_for_several():
     """Twelve rounds of different clients are shown as five trips; the shares of all trips add up."""
     ledger = Ledger(3)
     for k, count in enumerate((12, 7, 1)):
-        ledger.add(k, "down", "rounds", 10 * count + 1, messages=count)
-        ledger.add(k, "up", "rounds", 30 * count, messages=count)
+        ledger.add(k, "down", "rounds", 10 * count + 1, message_count=count)
+        ledger.add(k, "up", "rounds", 30 * count, message_count=count)
     made = plan(describe_flight("fedavg_multi", ledger))
     step = next(step for step in made["steps"] if step["kind"] == "exchange")
     assert step["rounds"] == 12 and len(step["hops"]) == 10

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fedlab_nb.front import HERE, JoinError, find_modules, join_front, join_modules
+from fedlab_nb.front import HERE, JoinError, find_modules, join_front_modules, join_modules
 
 
 def write(folder, **texts):
@@ -65,7 +65,7 @@ def test_a_circle_is_an_error(tmp_path):
 
 
 def test_every_module_of_the_stage_is_joined_and_parses():
-    text = join_front("stage", "worker_transport", "panel_entry", "race")
+    text = join_front_modules("stage", "worker_transport", "panel_entry", "race", "hand")
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     code = f"console.log(JSON.stringify(Object.keys({text})));"
     # From its input: an argument may not be so long.
@@ -73,8 +73,9 @@ def test_every_module_of_the_stage_is_joined_and_parses():
     assert ended.returncode == 0, ended.stderr[-2000:]
     assert json.loads(ended.stdout) == [
         "createStage", "createWorkerTransport", "renderPanel", "spreadLabels", "createRace",
+            "createHand",
     ]  # fmt: skip
     modules = {"worker_transport.js"}
-    for entry in ("panel_entry", "race"):
+    for entry in ("panel_entry", "race", "hand", "flight_stills"):
         modules |= {path.name for path in find_modules(HERE / f"{entry}.js")}
     assert modules == {path.name for path in HERE.glob("*.js")}

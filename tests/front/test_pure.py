@@ -1,5 +1,7 @@
 """What the stage knows without a screen: moves, where tiles stand, and what the headline says."""
 
+import random
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from javascript import javascript
 
-from fedlab_nb.data import Edits, federate, format_letters, load
+from fedlab_nb.data import Edits, federate, format_client_letters, load
+from fedlab_nb.data.partition import measure_skew
 from fedlab_nb.errors import SAMPLES
 from fedlab_nb.front.vocabulary import describe_people
+from fedlab_nb.panels.controls import MOST_SEED
+from fedlab_nb.panels.link import parse_settings_of_link
+from fedlab_nb.plots import PartitionPicture
 
 FEDERATION = "text federation"
-TRANSPORT = "text federation state kernel_transport"
+TRANSPORT = "text federation selection state kernel_transport"
 LAYOUT = "layout"
 HEADLINE = "text headline"
 
@@ -58,6 +64,58 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
         assert len(set(held)) == len(held)
 
 
+def test_moves_are_said_in_words():
+    classes = [{"name": "8", "plural": "eights"}, {"name": "cat"}]
+    first = {"from": 4, "label": 0, "to": 3}
+    code = "return describeMoves(moves, classes)"
+    for moves, says in (
+        ([first], "You moved E’s eights to D; kept when α changes."),
+        ([{**first, "label": None}], "You moved E’s pile to D; kept when α changes."),
+        (
+            [first, {"from": 0, "label": 1, "to": None}],
+            "You made 2 moves, the last one A’s samples of “cat” out of the data;"
+            " kept when α changes.",
+        ),
+    ):
+        assert javascript(FEDERATION, code, moves=moves, classes=classes) == says
+
+
+@pytest.mark.parametrize(
+    ("shards", "move", "is_kept"),
+    [
+        ([[0, 1], [2, 3]], {"from": 0, "label": None, "to": 1}, True),
+        ([[0, 1], [2, 3]], {"from": 0, "label": 0, "to": 1}, True),  # it has no other class
+        (
+            [[0, 1, 2], [3]],
+            {"from": 0, "label": 0, "to": 1},
+            False,
+        ),  # another class is what is left
+        ([[0, 1, 2], [3]], {"from": 0, "label": 1, "to": 1}, False),
+    ],
+)
+def test_a_sample_that_stays_behind_is_explained(shards, move, is_kept):
+    """Samples 0 and 1 are of class 0, 2 and 3 of class 1."""
+    code = """
+      const labels = [0, 0, 1, 1];
+      const piles = applyMoves(shards, labels, [move]);
+      const isKept = isLastSampleKept(move, piles, labels);
+      return [isKept, describeMoves([move], [{ name: "0" }, { name: "1" }], isKept ? "office" : "")];
+    """
+    kept, says = javascript(FEDERATION, code, shards=shards, move=move)
+    assert kept == is_kept
+    assert ("One sample stays: every office needs one." in says) == is_kept
+
+
+def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
+    code = "return lists.map((names) => nameBars(names.map((name) => ({ name })), people))"
+    lists = [["local"], ["local", "fens"], ["fens"]]
+    assert javascript("dom text flight_plan bars", code, lists=lists, people=PEOPLE) == [
+        "What one office alone gets right",
+        "What one message makes",
+        "What one message makes",
+    ]
+
+
 def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
     """Of four samples and two clients, at two α. What the kernel says counts, where it is something else."""
     code = """
@@ -65,7 +123,9 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       const asked = [];
       const buffer = (values) => new DataView(new Uint16Array(values).buffer);
       const data = { train: { labels: [0, 0, 1, 1] }, classes: ["a", "b"] };
-      const transport = createKernelTransport({ send: (message) => asked.push(message.kind) }, data);
+      const sent = [];
+      const model = { send: (message) => { asked.push(message.kind); sent.push(message); } };
+      const transport = createKernelTransport(model, data);
       transport.connect(({ kind, shards }) => told.push(shards ?? kind));
       let revision = 0;
       const deal = (alpha, moves = [], seed = 4) => {
@@ -75,7 +135,8 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       const answer = (shards) => {
         const samples = new DataView(new Uint32Array(shards.flat()).buffer);
         const sizes = shards.map((shard) => shard.length);
-        transport.receive({ kind: "federation", revision, sizes }, [samples]);
+        const { question, setting } = sent.at(-1);
+        transport.receive({ kind: "federation", question, setting, sizes }, [samples]);
       };
       const steps = {};
       const step = (name, act) => {
@@ -122,6 +183,129 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
     assert got["asked"] == ["deal"] * 7
 
 
+def test_a_hand_during_a_run_is_told_to_the_kernel_and_the_run_stays_the_job_in_sight():
+    """Nothing waits to say that Python is busy: the run itself says how far it is."""
+    code = """
+      let timers = 0;
+      globalThis.setTimeout = () => (timers += 1);
+      const sent = [];
+      const transport = createKernelTransport({ send: (message) => sent.push(message) }, {});
+      const setting = { alpha: 1, clients: 2, seed: 4, moves: [] };
+      const train = (more) => transport.send({ kind: "train", revision: 1, setting, ...more });
+      train({ isRun: false, isAfterRun: true });
+      const waiting = timers;
+      train({ isRun: true });
+      return { kinds: sent.map((message) => message.kind), waiting, timers };
+    """
+    got = javascript(TRANSPORT, code)
+    assert got == {"kinds": ["train", "train"], "waiting": 0, "timers": 1}
+
+
+TWO_VIEWS = """
+  const data = { train: { labels: [0, 0, 1, 1] }, classes: ["a", "b"] };
+  const kernel = []; // what it has been sent and has not answered yet
+  const truth = { setting: { alpha: 1, clients: 2, seed: 4, moves: [] } };
+  const shards = (alpha) => (alpha < 1 ? [[0, 1], [2, 3]] : [[0, 2], [1, 3]]);
+  function makeView(name) {
+    const view = { revisions: new Map(), dealt: null, setting: null };
+    const transport = createKernelTransport({ send: (message) => kernel.push(message) }, data, name);
+    const revisionOf = (setting) => {
+      const key = settingKey(setting);
+      if (!view.revisions.has(key)) view.revisions.set(key, view.revisions.size + 1);
+      return view.revisions.get(key);
+    };
+    view.tell = (kind, setting, isEcho) => {
+      view.setting = setting;
+      transport.send({ kind, revision: revisionOf(setting), setting, isEcho });
+    };
+    view.hand = (alpha, kind = "deal") => view.tell(kind, { alpha, clients: 2, seed: 4, moves: [] });
+    transport.connect((message) => { // as the stage does
+      if (message.kind === "setting") view.tell("follow", message.setting);
+      const isNew = message.kind === "federation" && message.revision === revisionOf(view.setting);
+      if (isNew) view.dealt = message.shards;
+    });
+    view.transport = transport;
+    view.tell("deal", truth.setting, true);
+    return view;
+  }
+  const views = [makeView("one"), makeView("two")];
+  const seen = [];
+  /** The kernel answers the oldest message, and all views hear it. */
+  function answer() {
+    const { setting, question, isEcho } = kernel.shift();
+    if (!isEcho) truth.setting = setting;
+    const all = shards(truth.setting.alpha);
+    const samples = new DataView(new Uint32Array(all.flat()).buffer);
+    const content = { kind: "federation", setting: truth.setting, question, sizes: [2, 2] };
+    for (const { transport } of views) transport.receive(content, [samples]);
+    seen.push(views.map(({ setting }) => setting.alpha));
+  }
+  const answerAll = () => { while (kernel.length) answer(); };
+  answerAll();
+  seen.length = 0;
+"""
+STATE_OF_VIEWS = """
+  for (const { transport } of views) transport.destroy();
+  return { seen, alphas: views.map(({ setting }) => setting.alpha), dealt: views.map(({ dealt }) => dealt) };
+"""
+FEW, MANY = [[0, 1], [2, 3]], [[0, 2], [1, 3]]
+
+
+def test_a_second_view_of_a_panel_follows_the_first_and_shows_no_others_piles():
+    """Both views number their settings by themselves: the second one's number 2 is not the first one's."""
+    code = f"""{TWO_VIEWS}
+      views[0].hand(0.1);
+      answerAll();
+      views[1].hand(3);
+      answerAll();
+      views[0].hand(0.2);
+      answerAll();
+      {STATE_OF_VIEWS}"""
+    got = javascript(TRANSPORT, code)
+    assert got["alphas"] == [0.2, 0.2] and got["dealt"] == [FEW, FEW]
+    assert got["seen"] == [[0.1, 0.1], [3, 3], [0.2, 0.2]]
+
+
+def test_a_view_with_a_newer_gesture_is_not_set_back_by_an_older_answer():
+    code = f"""{TWO_VIEWS}
+      views[0].hand(0.1);
+      views[0].hand(0.2);
+      views[0].hand(2); // waits, in the place of the one before
+      views[1].hand(0.3);
+      answer(); // 0.1
+      answer(); // 0.3, of the other view
+      answerAll();
+      {STATE_OF_VIEWS}"""
+    got = javascript(TRANSPORT, code)
+    assert [one for one, _ in got["seen"]] == [2, 2, 2]
+    assert got["alphas"] == [2, 2] and got["dealt"] == [MANY, MANY]
+
+
+def test_a_views_next_question_waits_for_the_answer_to_its_own():
+    code = f"""{TWO_VIEWS}
+      views[1].hand(0.3);
+      views[0].hand(0.1);
+      views[0].hand(0.2); // waits
+      answer(); // 0.3, of the other view
+      const asked = kernel.map(({{ setting }}) => setting.alpha);
+      for (const {{ transport }} of views) transport.destroy();
+      return asked;
+    """
+    assert javascript(TRANSPORT, code) == [0.1]
+
+
+def test_a_view_that_has_asked_for_a_run_keeps_its_setting_until_it_is_heard():
+    code = f"""{TWO_VIEWS}
+      views[0].hand(0.1);
+      views[1].tell("deal", truth.setting, true); // an echo of before
+      views[0].hand(0.5, "train");
+      answerAll();
+      {STATE_OF_VIEWS}"""
+    got = javascript(TRANSPORT, code)
+    assert [one for one, _ in got["seen"]] == [0.5, 0.5, 0.5]
+    assert got["alphas"] == [0.5, 0.5] and got["dealt"] == [FEW, FEW]
+
+
 def test_a_link_with_moves_makes_pythons_federation():
     labels = load("digits").y_train.tolist()
     code = (
@@ -132,6 +316,48 @@ def test_a_link_with_moves_makes_pythons_federation():
     shown = javascript(f"{FEDERATION} learn deal", code, labels=labels, text=text)
     federation = federate("digits", alpha=0.1, clients=10, seed=4, moves=text)
     assert shown == [shard.tolist() for shard in federation.shards]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_fifty_throws_of_the_page_travel_in_its_link_and_are_undone(seed):
+    """As the page does it: events, a link, the command beneath; and back, step by step, to the sample."""
+    draws = random.Random(seed)
+    throws = []
+    for _ in range(50):
+        giver, taker = draws.sample(range(10), 2)
+        label = draws.choice([None, *range(10)])
+        throws.append({"kind": "move", "from": giver, "to": taker, "label": label})
+    code = """
+      const start = deal(labels, 10, 0.1, 4);
+      const hold = ({ moves }) => applyMoves(start, labels, moves);
+      let state = FIRST_STATE;
+      const seen = [];
+      for (const event of throws) {
+        seen.push(JSON.stringify(hold(state)));
+        state = reduce(state, event);
+      }
+      const held = hold(state);
+      const command = writeMoves(state.moves);
+      const link = command.replaceAll(" ", "");
+      const { moves, leftOut } = readMoves(link, { clients: 10, classes: 10, seed: 4 });
+      const again = hold({ moves });
+      const isUndone = [];
+      while (seen.length > 0) {
+        state = reduce(state, { kind: "undo" });
+        isUndone.push(JSON.stringify(hold(state)) === seen.pop());
+      }
+      return { held, command, link, again, leftOut, isUndone };
+    """
+    labels = load("digits").y_train.tolist()
+    got = javascript(f"{FEDERATION} state learn deal", code, labels=labels, throws=throws)
+    assert sorted(i for shard in got["held"] for i in shard) == [*range(len(labels))]
+    assert got["again"] == got["held"] and got["leftOut"] == []
+    assert got["isUndone"] == [True] * 50
+    setting = {"alpha": 0.1, "clients": 10, "seed": 4}
+    link = parse_settings_of_link(f"playground.html#alpha=0.1&m=10&seed=4&moves={got['link']}")
+    for moves in (got["command"], link["moves"]):
+        federation = federate("digits", moves=moves, **setting)
+        assert got["held"] == [shard.tolist() for shard in federation.shards]
 
 
 def test_what_a_link_cannot_say_is_left_out():
@@ -159,9 +385,18 @@ def test_a_sample_that_two_clients_hold_is_a_tile_in_both_piles():
     assert [tile["slot"] for tile in tiles[:3]] == [0, 1, 2]
 
 
+def test_a_wrong_number_is_said():
+    code = "return [words.map((text) => describeWrongNumber(text, 0, MOST_SEED)), MOST_SEED]"
+    words = ["0", "4", "1000000", "1000001", "-1", "2.5", "", "x"]
+    said, most = javascript("text state", code, words=words)
+    assert said[:3] == ["", "", ""] and most == MOST_SEED
+    assert said[3:5] == ["at most 1,000,000", "at least 0"]
+    assert said[5:] == ["a whole number"] * 3
+
+
 def test_letters_are_pythons():
     shown = javascript("text", "return numbers.map(letter)", numbers=[*range(120)])
-    assert shown == [format_letters(k) for k in range(120)]
+    assert shown == [format_client_letters(k) for k in range(120)]
 
 
 def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clients():
@@ -179,7 +414,8 @@ return composePicture({
   headline: 'A <b> & "c"', setting: "digits", link: "playground.html#alpha=0.1",
   wall: { address: "data:,", width: 600, height: 200 },
   owners: [{ name: "A", score: "20 %" }, { name: "B", score: "" }],
-  bars: { rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 } },
+  bars: { title: "What one message makes",
+          rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 } },
                  { short: "AFL", colour: "#0f0", share: null, band: null }], about: "one seed" },
   image: null, about: "a nine", servers: [card("FENS", "9", "right")], clients: [card("A", "a long name", "wrong")],
   colours: { ground: "#fff", ink: "#000", soft: "#555", line: "#ddd", card: "#eee", good: "#080", track: "#eee" },
@@ -298,6 +534,23 @@ CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
             "Two offices know only zeros, and shout. The mean of logits calls 30 of 30 digits “0”.",
         ),
         (
+            [[5, 0], [9, 0], [0, 7], [3, 3]],
+            {"accuracies": {"logits": 0.1}, "calls": {"logits": [1, 29]}, "each": []},
+            "Three offices know a single digit each, and the one with “1” shouts."
+            " The mean of logits calls 29 of 30 digits “1”.",
+        ),
+        (
+            [[50, 0], [49, 1], [48, 1], [0, 7], [3, 3]],
+            {"accuracies": {"logits": 0.1}, "calls": {"logits": [1, 29]}, "each": []},
+            "Four offices know hardly more than a single digit each, and the one with “1” shouts."
+            " The mean of logits calls 29 of 30 digits “1”.",
+        ),
+        (
+            [[50, 0], [49, 0], [0, 7], [3, 3]],
+            {"accuracies": {"logits": 0.1}, "calls": {"logits": [30, 0]}, "each": []},
+            "Two offices know only zeros, and shout. The mean of logits calls 30 of 30 digits “0”.",
+        ),
+        (
             [[5, 5], [9, 1], [8, 2]],
             {"accuracies": {"logits": 0.1}, "calls": {"logits": [20, 10]}, "each": []},
             "The mean of logits calls 20 of 30 digits “0”.",
@@ -318,20 +571,86 @@ CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
         ),
         (
             [[5, 5], [6, 4]],
+            {"accuracies": {"logits": 0.8, "afl": 0.9}, "calls": {}, "each": [0.4, 0.2]},
+            "AFL gets most right: 90\xa0%, 10 points ahead of the mean of logits.",
+        ),
+        (
+            [[5, 5], [6, 4]],
+            {"accuracies": {"logits": 0.9, "afl": 0.8}, "calls": {}, "each": [0.4, 0.2]},
+            "The mean of logits gets most right: 90\xa0%, 10 points ahead of AFL.",
+        ),
+        (
+            [[5, 5], [6, 4]],
             {"accuracies": {"fedavg": 0.88, "afl": 0.9}, "calls": {}, "each": [0.4, 0.2]},
             "Here it hardly matters how they are combined: 88\xa0% to 90\xa0% right.",
         ),
         (
             [[5, 5], [6, 4]],
             {"accuracies": {"fedavg": 0.5, "afl": 0.9, "logits": 0.88}, "calls": {}, "each": [0.4]},
-            "FedAvg loses most: 50\xa0% right, where AFL gets 90\xa0%.",
+            "Of the joint models, FedAvg loses most: 50\xa0% right, where AFL gets 90\xa0%.",
         ),
         ([[5, 5], [6, 4]], {"accuracies": {"afl": 0.9}, "calls": {}, "each": []}, None),
+        (
+            [[5, 0], [9, 0], [3, 3]],
+            {"accuracies": {"local": 0.23}, "calls": {}, "each": [0.4, 0.2, 0.1]},
+            "Two of 3 offices know only zeros: A and B.",
+        ),
     ],
 )
 def test_the_headline_says_the_first_clear_finding(counts, results, says):
     facts = dict(counts=counts, results=results, people=PEOPLE, methods=METHODS, classes=CLASSES)
     assert javascript(HEADLINE, "return findHeadline(facts)", facts=facts) == says
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 12).flatmap(
+        lambda classes: st.lists(
+            st.lists(st.integers(0, 300), min_size=classes, max_size=classes),
+            min_size=1,
+            max_size=9,
+        )
+    )
+)
+def test_the_effective_number_of_classes_is_that_of_the_package(counts):
+    said = javascript(HEADLINE, "return countEffectiveClasses(counts)", counts=counts)
+    assert said == pytest.approx(measure_skew(np.array(counts)).effective_classes)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "alpha", "seed"),
+    [
+        ("digits", 0.5, 0), ("digits", 0.5, 3), ("digits", 1, 4), ("digits", 10, 0), ("digits", 100, 0),
+        ("heart", 1, 0),
+    ],
+)  # fmt: skip
+def test_headline_and_sentence_say_the_same_number_of_classes(dataset, alpha, seed):
+    """The stage's headline is JavaScript, the sentence below the saved picture is Python."""
+    data = load(dataset)
+    clients = 10 if dataset == "digits" else 4
+    federation = federate(data, clients=clients, alpha=alpha, seed=seed, partition="dirichlet")
+    counts = federation.label_counts.tolist()
+    names = [{"name": name} for name in data.class_names]
+    facts = dict(counts=counts, results=None, people=PEOPLE, methods=METHODS, classes=names)
+    headline = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    sentence = PartitionPicture().show(federation, setting="").sentence
+    effectively = rf"effectively sees about ([\d.]+) of {len(names)} "
+    (number,) = re.findall(effectively, sentence)
+    if headline.startswith("Every office sees"):
+        assert float(number) == len(names)
+    else:
+        assert re.findall(effectively, headline) == [number], (headline, sentence)
+
+
+def test_not_every_office_sees_all_digits_where_one_lacks_a_digit():
+    counts = [[10, 10, 10], [10, 10, 0]] + [[10, 10, 10]] * 30
+    names = [{"name": name} for name in "012"]
+    facts = dict(counts=counts, results=None, people=PEOPLE, methods=METHODS, classes=names)
+    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    assert said == "Each office effectively sees about 3.0 of 3 digits."
+    facts["counts"] = [row for row in counts if all(row)]
+    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    assert said == "Every office sees all 3 digits."
 
 
 def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
@@ -385,3 +704,34 @@ def test_the_headline_speaks_of_patients():
     facts |= {"methods": METHODS, "classes": classes}
     said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
     assert said == "The mean of logits calls 116 of 180 patients “yes”."
+
+
+def test_a_headline_names_a_mean_in_full_and_has_one_full_stop():
+    """Its short name, with a full stop of its own, is for a column."""
+    methods = [
+        {"name": "fedet", "short": "Fed-ET", "phrase": "Fed-ET"},
+        {"name": "ensemble", "short": "Mean prob.", "phrase": "The mean of probabilities"},
+    ]
+    results = {"accuracies": {"fedet": 0.85, "ensemble": 0.66}, "calls": {}, "each": []}
+    facts = dict(
+        counts=[[5, 5], [6, 4]], results=results, people=describe_people("digits", SAMPLES[3])
+    )
+    facts |= {"methods": methods, "classes": [{"name": "0"}, {"name": "1"}]}
+    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts).replace("\xa0", " ")
+    assert said == "Fed-ET gets most right: 85 %, 19 points ahead of the mean of probabilities."
+
+
+def test_the_hint_asks_for_run_until_there_are_results():
+    code = "return describeFirstSteps({ about: '', canDragAlpha: false, trainsNetworks: true, ...about })"
+
+    def describe(**about):
+        return javascript(HEADLINE, code, about=about)
+
+    drag = "Drag a pile to a neighbour."
+    assert describe(needsRun=True, isDone=False) == f"{drag} Press Run for results."
+    assert describe(needsRun=True, isDone=True) == drag
+    for is_done in (False, True):
+        assert describe(needsRun=False, isDone=is_done) == f"{drag} Results follow."
+    freely = describe(about="Digits.", canDragAlpha=True, needsRun=True, isDone=True)
+    assert freely == "Digits. Drag a pile to a neighbour, or drag α."
+    assert "in a notebook" in describe(needsRun=True, isDone=False, trainsNetworks=False)

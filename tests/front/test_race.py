@@ -1,5 +1,6 @@
 """The race in the browser says what the still picture of `plots.race` says, and its lanes are the ledger's."""
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -9,10 +10,10 @@ from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import describe_flight
 from fedlab_nb.front.vocabulary import CLIENTS
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.race import count_paid_points, find_byte_limits, sentence
+from fedlab_nb.plots.race import count_points_within_budget, describe_leader, find_byte_range
 
 PLAN = "text flight_plan race_plan"
-RACE = "text clock dom flight_plan flight_paint player race_plan race_markers race"
+RACE = "text clock dom flight_plan flight_paint player race_plan race_names race_markers race"
 
 
 def make_series(name, points):
@@ -31,7 +32,7 @@ def make_scene(series):
             {"bytes": p["bytes"], "accuracy": p["accuracy"], "seconds": 0.0} for p in one.curves[0]
         ]
         methods.append({"name": one.name, "points": points, "training": None})
-    return {"bytes": list(find_byte_limits(series)), "seconds": 0, "methods": methods}
+    return {"bytes": list(find_byte_range(series)), "seconds": 0, "methods": methods}
 
 
 # Bytes of three figures, so that no rounding to three of them matters.
@@ -65,8 +66,8 @@ def test_a_moment_is_the_still_pictures(cases):
     shown = javascript(PLAN, code, cases=sent)
     for (series, budgets), answers in zip(cases, shown, strict=True):
         for budget, (words, counts) in zip(budgets, answers, strict=True):
-            assert counts == [count_paid_points(one, budget) for one in series]
-            still = sentence(series, budget).removesuffix(" One seed's curves.")
+            assert counts == [count_points_within_budget(one, budget) for one in series]
+            still = describe_leader(series, budget).removesuffix(" One seed's curves.")
             assert words.split() == still.split()  # whatever blanks stand between them
 
 
@@ -119,8 +120,8 @@ def test_lanes_follow_the_ledger():
     for client, size in ((0, 20), (1, 60)):
         ledger.add(client, "up", "local models", size)
     for client in range(2):
-        ledger.add(client, "down", "aggregator", 4, messages=4)
-        ledger.add(client, "up", "aggregator", 12, messages=4)
+        ledger.add(client, "down", "aggregator", 4, message_count=4)
+        ledger.add(client, "up", "aggregator", 12, message_count=4)
     flight = describe_flight("fens", ledger)
     code = """
         const plan = planFlight(flight, people);
@@ -150,3 +151,51 @@ def test_labels_keep_their_order_and_a_line_between_them(cases):
         assert min(placed) >= -1e-6 and max(placed) <= 300 + 1e-6
         if all(b - a >= 14 for a, b in zip(sorted(wanted), sorted(wanted)[1:], strict=False)):
             assert places == pytest.approx(wanted)
+
+
+def test_a_name_stands_where_nothing_is():
+    code = "return chooseSides(marks, lines, { left: 0, right: 200, top: 0, bottom: 200 })"
+
+    def choose(marks, lines=()):
+        marks = [dict(zip(("x", "y", "width"), mark, strict=True)) for mark in marks]
+        lines = [[{"x": x, "y": y} for x, y in line] for line in lines]
+        return javascript("race_names", code, marks=marks, lines=lines)
+
+    wall_right = [(120, 0), (120, 200)]
+    wall_left = [(80, 0), (80, 200)]
+    assert choose([(100, 100, 40)]) == ["right"]
+    assert choose([(190, 100, 40)]) == ["left"]  # the plane ends there
+    assert choose([(100, 100, 40)], [wall_right]) == ["left"]
+    assert choose([(100, 100, 14)], [wall_right, wall_left]) == ["above"]
+    ceiling = [(0, 86), (200, 86)]
+    assert choose([(100, 100, 14)], [wall_right, wall_left, ceiling]) == ["below"]
+    # At the plane's right edge a line comes from the left: the name stands over or under it.
+    assert choose([(190, 100, 40)], [[(100, 100), (190, 100)]]) == ["above left"]
+    assert choose([(190, 100, 40)], [[(100, 80), (190, 100)]]) == ["below left"]
+    assert choose([(10, 100, 40)], [[(10, 100), (100, 100)]]) == ["above right"]
+    # Names side by side would overlap, and one would hide the other's mark.
+    assert choose([(100, 100, 40), (100, 106, 40)]) == ["right", "left"]
+    assert choose([(100, 100, 40), (130, 100, 40)]) == ["left", "right"]
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.lists(st.lists(st.integers(-20, 20), min_size=4, max_size=4), min_size=100, max_size=200))
+def test_a_stretch_enters_a_box_where_one_of_its_points_is_inside(stretches):
+    code = (
+        "const box = { left: -6, right: 8, top: -5, bottom: 7 };"
+        "return stretches.map(([ax, ay, bx, by]) => entersBox([ax, ay], [bx, by], box))"
+    )
+    answers = javascript("race_names", code, stretches=stretches)
+    for (ax, ay, bx, by), answer in zip(stretches, answers, strict=True):
+        shares = np.linspace(0, 1, 2001)
+        x = ax + shares * (bx - ax)
+        y = ay + shares * (by - ay)
+
+        def is_near(margin, x=x, y=y):
+            is_within = (x >= -6 - margin) & (x <= 8 + margin)
+            return bool((is_within & (y >= -5 - margin) & (y <= 7 + margin)).any())
+
+        if answer:
+            assert is_near(0.03)
+        else:
+            assert not is_near(-0.03)

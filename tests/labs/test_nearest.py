@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fedlab_nb.labs.afl.image import recover_class_means
-from fedlab_nb.labs.distilled.sent_images import attack_sent_images
-from fedlab_nb.labs.nearest import MAX_PAIRS, draw_pairs, find_neighbours
-from fedlab_nb.plots import png
+from fedlab_nb.labs.distilled.sent_images import find_nearest_images_of_all_clients
+from fedlab_nb.labs.nearest import MAX_PAIRS, draw_sent_and_nearest_images, find_nearest_own_images
+from fedlab_nb.plots import render_picture_png
 from fedlab_nb.studies import run
 
 
@@ -15,14 +15,14 @@ def test_the_nearest_of_the_clients_own_images():
     own[1], own[2] = 0.5, 1.0
     sent = np.stack([own[1], np.full((1, 2, 2), 0.9, dtype=np.float32)])
     labels = np.array([4, 7])
-    found = find_neighbours(sent, labels, own, np.array([1, 4, 7]), 2, np.array([1, 3]))
+    found = find_nearest_own_images(sent, labels, own, np.array([1, 4, 7]), 2, np.array([1, 3]))
     # Root mean square: each pixel of the second image is 0.1 away.
     np.testing.assert_allclose(found.distance, [0, 0.1], atol=1e-7)
     assert found.nearest_labels.tolist() == [4, 7]
     assert found.is_copy.tolist() == [True, False]
     assert found.typical == pytest.approx(0.5)
-    assert found.close_images == 2
-    single = find_neighbours(sent, labels, own[:1], np.array([1]), 0, np.array([1, 1]))
+    assert found.close_image_count == 2
+    single = find_nearest_own_images(sent, labels, own[:1], np.array([1]), 0, np.array([1, 1]))
     assert np.isnan(single.typical)
 
 
@@ -36,7 +36,7 @@ def test_the_attack_on_a_run_has_distance_zero_where_images_are_the_clients_own(
     outcome = run(
         "distilled", clients=3, alpha=0.5, **{"distilled.images": images, "distilled.per_class": m}
     )
-    attacks = attack_sent_images(outcome)
+    attacks = find_nearest_images_of_all_clients(outcome)
     assert [found.client for found in attacks] == [0, 1, 2]
     federation = outcome.federation()
     for found in attacks:
@@ -60,13 +60,15 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
     for shape in ((1, 4, 4), (3, 4, 4), (7,)):
         x, y = stream.random((40, *shape), dtype=np.float32), np.arange(40) % 10
         sent = np.concatenate([x[:1], x[1:25] * 0.9])
-        found = find_neighbours(sent, y[:25], x, y, 1, np.arange(25, 0, -1))
-        whole = draw_pairs(found, names, "Sent", "Words.", setting="here")
+        found = find_nearest_own_images(sent, y[:25], x, y, 1, np.arange(25, 0, -1))
+        whole = draw_sent_and_nearest_images(found, names, "Sent", "Words.", setting="here")
         assert f"{MAX_PAIRS} pairs of images (here)" in whole.alt
         assert len(whole.table) == 25
         assert whole.table[0] == {
             "class": "0", "images": 25, "class of the nearest": "0", "distance": 0, "its own": "yes",
         }  # fmt: skip
-        of_class = draw_pairs(found, names, "Sent", "Words.", setting="here", class_index=3)
+        of_class = draw_sent_and_nearest_images(
+            found, names, "Sent", "Words.", setting="here", class_index=3
+        )
         assert "3 pairs" in of_class.alt
-        assert png(whole).startswith(b"\x89PNG")
+        assert render_picture_png(whole).startswith(b"\x89PNG")

@@ -11,7 +11,7 @@ from watched import watched
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.runs import plan_runs, run_all, run_method
+from fedlab_nb.labs.runs import plan_runs, run_method_on_all_seeds, run_planned_runs
 
 SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds": 2, "epochs": 1}
 VIEWS = {  # of each lab; those that wait for a run stand before the bar
@@ -64,6 +64,7 @@ def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, clos
 
 @pytest.mark.parametrize("system", ["fens", "fedet", "coboosting", "fusefl", "fedlpa"])
 # Slow because every system is run in its lab; the first one imports what labs need.
+@pytest.mark.slow
 def test_one_client_is_enough(system, closing):
     quick = {"coboosting.epochs": 2} if system == "coboosting" else {}
     panel = closing(lab(system, clients=1, epochs=1, methods=[], seeds=1, **quick))
@@ -120,7 +121,7 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
 
 
 def test_one_run_gives_every_seed_and_its_progress():
-    outcomes, seen = watched(run_method("fedavg", SETTINGS, "plain", 1, 3))
+    outcomes, seen = watched(run_method_on_all_seeds("fedavg", SETTINGS, "plain", 1, 3))
     assert sorted(outcomes) == [0, 1]
     assert all(outcome.method == "fedavg" for outcome in outcomes.values())
     done = [part for part, _, _ in seen]
@@ -134,8 +135,8 @@ def test_one_run_gives_every_seed_and_its_progress():
 def test_tries_differ_in_their_choice_alone_and_a_failure_ends_them():
     settings = {**SETTINGS, "seeds": 1, "fens.rounds": 9}  # of another method, which does not run
     planned = plan_runs("fedavg", settings, {"two": {}, "three": {"clients": 3}})
-    outcomes, _ = watched(run_all(planned))
+    outcomes, _ = watched(run_planned_runs(planned))
     assert outcomes["two"][0].settings.clients == 2
     assert outcomes["three"][0].settings.clients == 3
     with pytest.raises(UsageError):
-        watched(run_all(plan_runs("fedavg", settings, {"none": {"clients": 0}})))
+        watched(run_planned_runs(plan_runs("fedavg", settings, {"none": {"clients": 0}})))

@@ -18,13 +18,13 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import (
     AFL,
     SENSITIVITY,
-    Sums,
+    RidgeSums,
+    compute_accuracy_of_classifier_weights,
     compute_linear_scores,
-    compute_weights_accuracy,
-    forget_client,
-    solve_weights,
+    solve_classifier_weights,
+    solve_classifier_weights_without_client,
 )
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 PARTITIONS = [
@@ -41,7 +41,7 @@ context = functools.partial(method_runs.context, clients=10, alpha=0.1, dtype=EX
 
 def fitted(method, **more):
     ctx = context(**more)
-    return run_to_end(method.run(ctx)), ctx
+    return exhaust_generator(method.run(ctx)), ctx
 
 
 def with_shards(federation, shards):
@@ -70,7 +70,7 @@ def test_the_weights_are_those_of_one_place_for_every_partition_and_order(featur
         backwards = with_shards(federation, federation.shards[::-1])
         close(fitted(method, federation=backwards)[0].report.weights, pooled)
     assert (
-        compute_weights_accuracy(
+        compute_accuracy_of_classifier_weights(
             pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy()
         )
         >= 0.938
@@ -108,9 +108,17 @@ def test_a_forgotten_client_was_never_there(features):
         others = with_shards(
             federation, [shard for j, shard in enumerate(federation.shards) if j != k]
         )
-        close(forget_client(model.report, k), fitted(method, federation=others)[0].report.weights)
-        assert np.abs(forget_client(model.report, k) - model.report.weights).max() > 1e-3
-    late = model.report.solve(
+        close(
+            solve_classifier_weights_without_client(model.report, k),
+            fitted(method, federation=others)[0].report.weights,
+        )
+        assert (
+            np.abs(
+                solve_classifier_weights_without_client(model.report, k) - model.report.weights
+            ).max()
+            > 1e-3
+        )
+    late = model.report.solve_server_classifier_weights(
         sum(
             (model.report.get_client_sums(j) for j in range(1, 10)), model.report.get_client_sums(0)
         ),
@@ -123,16 +131,16 @@ def test_what_cannot_be_forgotten_is_said():
     federation = federate("digits", alpha=1.0, clients=2, seed=0)
     total, _ = fitted(AFL(secure=True), federation=federation)
     with pytest.raises(UsageError, match="only their total"):
-        forget_client(total.report, 0)
+        solve_classifier_weights_without_client(total.report, 0)
     noisy, _ = fitted(AFL(epsilon=1.0), federation=federation)
     with pytest.raises(UsageError, match="noise in it"):
-        forget_client(noisy.report, 0)
+        solve_classifier_weights_without_client(noisy.report, 0)
     plain, _ = fitted(AFL(), federation=federation)
     with pytest.raises(UsageError, match="client is 2"):
-        forget_client(plain.report, 2)
+        solve_classifier_weights_without_client(plain.report, 2)
     alone = with_shards(federation, [torch.arange(100)])
     with pytest.raises(UsageError, match="only client"):
-        forget_client(fitted(AFL(), federation=alone)[0].report, 0)
+        solve_classifier_weights_without_client(fitted(AFL(), federation=alone)[0].report, 0)
 
 
 def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
@@ -186,8 +194,8 @@ def test_the_total_has_noise_of_the_promised_spread_once(secure, monkeypatch):
     """With masks the clients' shares add up to the same variance."""
     seen = []
     monkeypatch.setattr(
-        "fedlab_nb.methods.afl.solve_weights",
-        lambda total, *a, **k: (seen.append(total), solve_weights(total, *a, **k))[1],
+        "fedlab_nb.methods.afl.solve_classifier_weights",
+        lambda total, *a, **k: (seen.append(total), solve_classifier_weights(total, *a, **k))[1],
     )
     for seed in range(3):
         ctx = context()
@@ -225,7 +233,7 @@ def samples(n=60, features=5, classes=3, seed=0):
 
 def parts(x, y, sizes, gamma=0.0, classes=3):
     return [
-        Sums.measure(a, b, classes).add_ridge(gamma)
+        RidgeSums.measure(a, b, classes).add_ridge(gamma)
         for a, b in zip(x.split(sizes), y.split(sizes), strict=True)
     ]
 
@@ -244,7 +252,7 @@ def added(sums):
 def test_any_split_is_ridge_regression_on_all_samples(sizes, gamma, rho, seed):
     """Scikit-learn's, its intercept as the last of the weights (which is shrunk as the others are)."""
     x, y = samples(sum(sizes), seed=seed)
-    weights = solve_weights(added(parts(x, y, sizes, gamma)), len(sizes), gamma, rho)
+    weights = solve_classifier_weights(added(parts(x, y, sizes, gamma)), len(sizes), gamma, rho)
     rows = np.c_[x, np.ones(len(x))]
     expected = (
         Ridge(alpha=rho, fit_intercept=False, solver="svd").fit(rows, np.eye(3)[y.numpy()]).coef_.T
@@ -269,17 +277,19 @@ def test_absolute_aggregation_pair_by_pair_is_the_sum():
         first = eye - r1 @ s.moments + r1 @ s.moments @ both @ s.moments
         second = eye - r2 @ a + r2 @ a @ both @ a
         a, w = a + s.moments, first @ w + second @ w2
-    torch.testing.assert_close(w, solve_weights(added(sums), 3, 0.0, 0.0), rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(
+        w, solve_classifier_weights(added(sums), 3, 0.0, 0.0), rtol=1e-9, atol=1e-11
+    )
     cleaned = torch.linalg.inv(a - 3 * eye + 0.01 * eye) @ a @ w
     torch.testing.assert_close(
-        cleaned, solve_weights(added(sums), 3, 1.0, 0.01), rtol=1e-9, atol=1e-11
+        cleaned, solve_classifier_weights(added(sums), 3, 1.0, 0.01), rtol=1e-9, atol=1e-11
     )
 
 
 def test_fewer_samples_than_features_and_features_that_are_always_0():
     x, y = samples(4)
     x[:, 2] = 0
-    weights = solve_weights(added(parts(x, y, [3, 1], 1.0)), 2, 1.0, 0.0)
+    weights = solve_classifier_weights(added(parts(x, y, [3, 1], 1.0)), 2, 1.0, 0.0)
     rows = torch.cat([x, torch.ones(4, 1, dtype=EXACT)], 1)
     smallest = torch.linalg.lstsq(rows, torch.eye(3, dtype=EXACT)[y], driver="gelsd").solution
     torch.testing.assert_close(weights, smallest, rtol=1e-6, atol=1e-8)
@@ -291,8 +301,8 @@ def test_fewer_samples_than_features_and_features_that_are_always_0():
 def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
     x, y = samples(n, seed=seed)
     x = x * scale
-    sums = Sums.measure(x, y, 3, unit=True)
-    without_one = Sums.measure(x[1:], y[1:], 3, unit=True)
+    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
+    without_one = RidgeSums.measure(x[1:], y[1:], 3, has_unit_rows=True)
     change = sums - without_one
     class_square = change.classes.square().sum()
     sent_square = torch.triu(change.moments).square().sum()
@@ -303,19 +313,19 @@ def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
 
 def test_noise_is_symmetric_has_its_spread_and_goes_to_nothing():
     x, y = samples(60, features=80)
-    sums = Sums.measure(x, y, 3, unit=True)
+    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
     noisy = sums.add_noise(2.0, torch.Generator().manual_seed(0))
     noise = noisy.moments - sums.moments
     torch.testing.assert_close(noise, noise.T, rtol=0, atol=1e-12)
     assert torch.triu(noise)[torch.triu(noise) != 0].std().item() == pytest.approx(2, rel=0.05)
     assert (noisy.classes - sums.classes).std().item() == pytest.approx(2, rel=0.15)
-    plain = solve_weights(sums, 1, 0.0, 0.1)
-    faint = solve_weights(
+    plain = solve_classifier_weights(sums, 1, 0.0, 0.1)
+    faint = solve_classifier_weights(
         sums.add_noise(1e-12, torch.Generator().manual_seed(0)), 1, 0.0, 0.1, sigma=1e-12
     )
     torch.testing.assert_close(faint, plain, rtol=0, atol=1e-9)
     noisy = sums.add_noise(50.0, torch.Generator().manual_seed(0))
-    loud = solve_weights(noisy, 1, 0.0, 0.1, sigma=50.0)
+    loud = solve_classifier_weights(noisy, 1, 0.0, 0.1, sigma=50.0)
     assert loud.isfinite().all()  # though the moments have negative eigenvalues
     values, vectors = np.linalg.eigh(noisy.moments.numpy())
     assert values.min() < 0

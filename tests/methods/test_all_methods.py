@@ -11,7 +11,7 @@ import pytest
 import torch
 from method_runs import in_study, small
 
-from fedlab_nb.comm import Ledger, Link, count_bytes, serialise
+from fedlab_nb.comm import Ledger, Link, count_payload_bytes, serialise_payload
 from fedlab_nb.data import Dataset, Federation
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
@@ -19,7 +19,7 @@ from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.run_outputs import check_report_type
 from fedlab_nb.studies import compare, experiment, job, run
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 from fedlab_nb.studies.store import TrainedClients
@@ -70,7 +70,7 @@ def once(name):
         remembered["clients"] = clients
         remembered["states"] = [clients.state(k) for k in range(len(clients))]
 
-    return run_to_end(cheap(name).run(context(remember=remember))), remembered
+    return exhaust_generator(cheap(name).run(context(remember=remember))), remembered
 
 
 # ------------------------------------------------------------------------------------------------ what the server sees
@@ -79,9 +79,11 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
     """Neither from the federation nor from what a client took of it before."""
     ctx = context()
     private, real = ctx.private, Context.server
-    rows = private._select_rows
+    rows = private._select_samples
     monkeypatch.setattr(
-        private, "_select_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted))
+        private,
+        "_select_samples",
+        lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted)),
     )
 
     @contextmanager
@@ -97,7 +99,7 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
                 private._x, private._y = samples
 
     monkeypatch.setattr(Context, "server", server)
-    run_to_end(cheap(name).run(ctx))
+    exhaust_generator(cheap(name).run(ctx))
     assert name in NO_SERVER or ctx.server_steps > 0
 
 
@@ -129,12 +131,12 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
         Link.down,
         Link.broadcast,
         Ledger.add,
-        fens.training.record_round_bytes,
+        fens.training.record_bytes_of_round,
     )
 
     def count(direction, times, payload):
-        assert count_bytes(payload) == len(serialise(payload))
-        weighed[direction] += times * len(serialise(payload))
+        assert count_payload_bytes(payload) == len(serialise_payload(payload))
+        weighed[direction] += times * len(serialise_payload(payload))
 
     def rounds(
         ledger, members, message
@@ -154,9 +156,9 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     monkeypatch.setattr(
         Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1]
     )
-    monkeypatch.setattr(fens.training, "record_round_bytes", rounds)
+    monkeypatch.setattr(fens.training, "record_bytes_of_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
-    run_to_end(cheap(name).run(ctx))
+    exhaust_generator(cheap(name).run(ctx))
     ledger = ctx.link.ledger
     assert (
         (ledger.up, ledger.down)
@@ -170,7 +172,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
 def test_same_seed_same_digits_and_global_stream_untouched(name):
     state = torch.get_rng_state()
     x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    again = run_to_end(cheap(name).run(context()))
+    again = exhaust_generator(cheap(name).run(context()))
     assert torch.equal(once(name)[0].logits(x), again.logits(x))
     assert torch.equal(state, torch.get_rng_state())
 
@@ -260,7 +262,7 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
         assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
     else:
         assert need not in METHODS[name].info.needs
-        model = run_to_end(method.run(ctx))
+        model = exhaust_generator(method.run(ctx))
         x = torch.zeros(4, *ctx.input_shape)
         assert model.logits(x).shape == (4, ctx.classes)
 
@@ -337,7 +339,7 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
             "model": model,
         }
         knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
-        works = {work.name: work for work in make_plans(Settings.make(**setting), names)}
+        works = {work.method_name: work for work in make_plans(Settings.make(**setting), names)}
         done = {}
         for event in job(names, cache=False, **setting, **knobs):
             assert event.error is None, (event.method, event.error)

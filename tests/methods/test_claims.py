@@ -22,7 +22,7 @@ def test_a_student_with_convolutions_lives(tmp_path):
     distilling = compare(
         ["ensemble", "feddf"], dataset=str(tmp_path / "large.npz"), clients=5, alpha=0.3
     )
-    assert distilling[0].plan.model == "cnn"
+    assert distilling[0].plan.client_model == "cnn"
     assert distilling.mean("feddf") > distilling.mean("ensemble") - 0.1
 
 

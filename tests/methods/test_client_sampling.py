@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from iterative_runs import ALL, PLAIN, context, distance, drawn, finish, local_steps
 
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
@@ -43,7 +43,7 @@ def test_everyone_drawn_is_no_draw_and_bytes_are_those_of_who_takes_part(method)
     few, ctx = dataclasses.replace(plain, per_round=2), context()
     finish(few, ctx)
     state = model_state(ctx.initial_model())
-    message = count_bytes(state) * (
+    message = count_payload_bytes(state) * (
         2 if method is Scaffold else 1
     )  # its control variates are as many: no batch norm here
     taken = torch.bincount(torch.tensor(drawn(context(), 2, 3)).flatten(), minlength=4).tolist()

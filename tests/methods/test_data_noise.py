@@ -9,7 +9,7 @@ from scipy import stats
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedlpa import FedLPA
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 SCALE = 0.2
@@ -49,7 +49,7 @@ def test_a_sample_is_drawn_once():
 def test_fedlpa_measures_its_factors_on_noisy_samples():
     """The first layer's A is the second moment of its input [x 1], here computed by hand from the samples."""
     ctx, clean = noisy_context(dtype=torch.float64), noisy_context(0.0, dtype=torch.float64)
-    model = run_to_end(FedLPA().run(ctx))
+    model = exhaust_generator(FedLPA().run(ctx))
     for k, posterior in enumerate(model.posteriors):
         first_layer = next(iter(posterior.factors.values()))
         torch.testing.assert_close(first_layer.a, second_moment(ctx.private.train(k)[0]))

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from sklearn.linear_model import Ridge
 
 from fedlab_nb.data import federate
-from fedlab_nb.methods.deepafl import DeepAFL, draw_random_map, solve_layer
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.methods.deepafl import DeepAFL, draw_random_layer, solve_residual_layer
+from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 SMALL = {"layers": 3, "width": 20, "random": 30}
@@ -27,7 +27,7 @@ def test_a_layer_solves_its_normal_equations():
         torch.randn(30, 3, generator=stream, dtype=EXACT),
     )
     w = torch.randn(4, 3, generator=stream, dtype=EXACT)
-    mine = solve_layer(f.T @ f, f.T @ r, w, 0.3)
+    mine = solve_residual_layer(f.T @ f, f.T @ r, w, 0.3)
     square = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(20, dtype=EXACT)  # Ω row by row
     dense = torch.linalg.solve(square, (f.T @ r @ w.T).flatten()).view(5, 4)
     torch.testing.assert_close(mine, dense)
@@ -48,7 +48,7 @@ def test_the_model_is_the_same_for_every_partition():
         {"alpha": 100.0, "clients": 20, "seed": 1},
         {"partition": "quantity", "alpha": 0.5, "clients": 7, "seed": 2},
     ]:
-        model = run_to_end(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
+        model = exhaust_generator(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
         scores.append(model.logits(x))
     for one in scores[1:]:
         torch.testing.assert_close(one, scores[0], rtol=0, atol=1e-8)
@@ -56,9 +56,9 @@ def test_the_model_is_the_same_for_every_partition():
 
 def test_without_layers_it_is_ridge_regression_on_random_features():
     ctx = context()
-    model = run_to_end(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
+    model = exhaust_generator(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
-    weight, bias = draw_random_map(0, 0, 64, 20, x)
+    weight, bias = draw_random_layer(0, 0, 64, 20, x)
     rows = np.tanh(x.flatten(1).numpy() @ weight.numpy() + bias.numpy())
     fit = Ridge(alpha=0.5, fit_intercept=False, solver="svd").fit(rows, np.eye(10)[y.numpy()])
     np.testing.assert_allclose(model.logits(x), rows @ fit.coef_.T, atol=1e-9)
@@ -67,7 +67,7 @@ def test_without_layers_it_is_ridge_regression_on_random_features():
 def test_every_layer_lowers_what_is_minimised():
     ctx = context(data="digits")
     method = DeepAFL(**SMALL)
-    model = run_to_end(method.run(ctx))
+    model = exhaust_generator(method.run(ctx))
     objective = model.report.objective
     assert len(objective) == 4 and (np.diff(objective) < 0).all()
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
@@ -81,7 +81,7 @@ def test_every_layer_lowers_what_is_minimised():
 @pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
 def test_bytes(dtype, number):
     ctx = context(dtype=dtype)
-    run_to_end(DeepAFL(**SMALL).run(ctx))
+    exhaust_generator(DeepAFL(**SMALL).run(ctx))
     up = 4 * byte_formulas.afl_bytes(20, 10, number) + 3 * byte_formulas.afl_bytes(30, 10, number)
     assert set(ctx.link.ledger.by_client().values()) == {(up, 3 * number * 20 * (10 + 30) + 8)}
 

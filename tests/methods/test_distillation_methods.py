@@ -13,17 +13,22 @@ from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.dense import Dense, boundary_loss
+from fedlab_nb.methods.dense import Dense, compute_boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fadi import FAdi, compute_jensen_shannon, compute_total_variation
-from fedlab_nb.methods.fdafl import FDafl, activation_loss, entropy_loss, one_hot_loss
+from fedlab_nb.methods.fdafl import (
+    FDafl,
+    compute_activation_loss,
+    compute_entropy_loss,
+    compute_one_hot_loss,
+)
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
-from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
-from fedlab_nb.methods.parts.synthesis import Server
+from fedlab_nb.methods.parts.frozen_ensemble import EnsembleOutputs, FrozenEnsemble
+from fedlab_nb.methods.parts.synthesis import DistillationServer
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.training import ClientModels, Recipe
 
@@ -45,7 +50,7 @@ def finish(method, ctx):
 
 
 def trained_clients(ctx):
-    return run_to_end(ctx.local_training())
+    return exhaust_generator(ctx.local_training())
 
 
 # ------------------------------------------------------------------------------------------------ the student's rate
@@ -65,11 +70,11 @@ def test_boundary_loss_of_hand_made_answers():
     """Two classes; teacher and student disagree on the first sample only, whose KL is 0.8 log 4 + 0.2 log(1/4)."""
     teacher, student = logits([0.8, 0.2], [0.9, 0.1]).log(), logits([0.2, 0.8], [0.6, 0.4]).log()
     by_hand = -0.5 * (0.8 * math.log(0.8 / 0.2) + 0.2 * math.log(0.2 / 0.8))
-    assert float(boundary_loss(teacher, student)) == pytest.approx(by_hand, abs=1e-15)
+    assert float(compute_boundary_loss(teacher, student)) == pytest.approx(by_hand, abs=1e-15)
     assert (
-        float(boundary_loss(teacher, teacher + 3)) == 0
+        float(compute_boundary_loss(teacher, teacher + 3)) == 0
     )  # where all argmaxes agree, whatever the sizes
-    assert float(boundary_loss(teacher[1:], student[1:])) == 0
+    assert float(compute_boundary_loss(teacher[1:], student[1:])) == 0
 
 
 def test_boundary_loss_at_a_temperature():
@@ -78,7 +83,10 @@ def test_boundary_loss_at_a_temperature():
         logits([2.0, 0.0, 1.0], [0.0, 1.0, 0.0]),
         logits([0.0, 2.0, 0.0], [0.0, 3.0, 1.0]),
     )
-    hot, plain = boundary_loss(2 * teacher, 2 * student, 2.0), boundary_loss(teacher, student)
+    hot, plain = (
+        compute_boundary_loss(2 * teacher, 2 * student, 2.0),
+        compute_boundary_loss(teacher, student),
+    )
     torch.testing.assert_close(hot, 4 * plain)
     assert Dense().div_temperature == 1 and float(plain) < 0
 
@@ -95,7 +103,7 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
     with torch.no_grad():
         teacher, student_logits = sum(module(x) for module in modules) / M, student(x)
         similarity = float(-teacher.log_softmax(1)[torch.arange(6), y].mean())
-        stability = float(ensemble.compute_view(x, statistics=True).batch_norm)
+        stability = float(ensemble.compute_outputs(x, with_batch_norm_loss=True).batch_norm)
         boundary = 0.0
         for t, s in zip(teacher, student_logits, strict=True):
             if t.argmax() != s.argmax():
@@ -105,13 +113,13 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
         mixed = sum(share * module(x) for share, module in zip(w, modules, strict=True))
         by_hand = float(-mixed.log_softmax(1)[torch.arange(6), y].mean())
         plain = Dense(bn_weight=0, div_weight=0)
-        assert float(plain.generator_loss(x, y, ensemble, student, w)) == pytest.approx(
+        assert float(plain.compute_generator_loss(x, y, ensemble, student, w)) == pytest.approx(
             by_hand, rel=1e-12
         )
         for l1, l2 in [(0.0, 0.0), (1.0, 0.0), (0.5, 2.0)]:
             method = Dense(bn_weight=l1, div_weight=l2)
             expected = similarity + l1 * stability + l2 * boundary
-            assert float(method.generator_loss(x, y, ensemble, student)) == pytest.approx(
+            assert float(method.compute_generator_loss(x, y, ensemble, student)) == pytest.approx(
                 expected, rel=1e-12
             )
 
@@ -122,7 +130,7 @@ def test_teacher_weighted_by_samples(name):
     ctx, seen = context(dtype=torch.float64), []
     method = DATA_FREE[name](**{**SHORT, "epochs": 1}, weights="samples")
     shares = (torch.tensor(ctx.sizes).double() / sum(ctx.sizes)).tolist()
-    loss_name = "pixel_loss" if name == "fadi" else "generator_loss"
+    loss_name = "compute_pixel_loss" if name == "fadi" else "compute_generator_loss"
     real = getattr(type(method), loss_name)
 
     def loss(self, *args):
@@ -140,22 +148,24 @@ def test_teacher_weighted_by_samples(name):
 # ------------------------------------------------------------------------------------------------ F-DAFL
 def test_entropy_loss_is_least_for_a_uniform_mean_prediction():
     sure = 50 * torch.eye(C, dtype=torch.float64)
-    assert float(entropy_loss(sure)) == pytest.approx(
+    assert float(compute_entropy_loss(sure)) == pytest.approx(
         -math.log(C), abs=1e-12
     )  # each sample sure, all classes alike
-    assert float(entropy_loss(torch.zeros(4, C, dtype=torch.float64))) == pytest.approx(
+    assert float(compute_entropy_loss(torch.zeros(4, C, dtype=torch.float64))) == pytest.approx(
         -math.log(C), abs=1e-12
     )
-    assert float(entropy_loss(sure[:1].repeat(7, 1))) == pytest.approx(0, abs=1e-12)
+    assert float(compute_entropy_loss(sure[:1].repeat(7, 1))) == pytest.approx(0, abs=1e-12)
     some = torch.randn(30, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     mean = some.softmax(1).mean(0)
-    assert float(entropy_loss(some)) == pytest.approx(float((mean * mean.log()).sum()), rel=1e-12)
-    assert -math.log(C) < float(entropy_loss(some)) < 0
+    assert float(compute_entropy_loss(some)) == pytest.approx(
+        float((mean * mean.log()).sum()), rel=1e-12
+    )
+    assert -math.log(C) < float(compute_entropy_loss(some)) < 0
 
 
 def test_one_hot_and_activation_losses():
     teacher = logits([0.7, 0.2, 0.1], [0.1, 0.3, 0.6]).log()
-    assert float(one_hot_loss(teacher)) == pytest.approx(
+    assert float(compute_one_hot_loss(teacher)) == pytest.approx(
         -(math.log(0.7) + math.log(0.6)) / 2, abs=1e-15
     )
     features = [
@@ -163,7 +173,7 @@ def test_one_hot_and_activation_losses():
         logits([1.0, -1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 0.0]),
     ]
     # Clients' means of |h|/d: ((1 + 3)/2 + (0 + 2)/2)/2 = 1.5 and (8/4 + 0)/2 = 1; signs do not cancel.
-    assert float(activation_loss(features)) == pytest.approx(-1.25)
+    assert float(compute_activation_loss(features)) == pytest.approx(-1.25)
 
 
 # ------------------------------------------------------------------------------------------------ F-ADI
@@ -197,8 +207,12 @@ class Linear:
     def __call__(self, x):
         return self.factor * x.flatten(1)
 
-    def compute_view(self, x, statistics=False):
-        return View(self(x)[None], [self(x)], self.batch_norm if statistics else x.new_zeros(()))
+    def compute_outputs(self, samples, with_batch_norm_loss=False):
+        return EnsembleOutputs(
+            self(samples)[None],
+            [self(samples)],
+            self.batch_norm if with_batch_norm_loss else samples.new_zeros(()),
+        )
 
 
 def test_loss_of_fdafl_by_hand():
@@ -210,7 +224,9 @@ def test_loss_of_fdafl_by_hand():
     for weights in [(2.0, 3.0, 5.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]:
         method = FDafl(**dict(zip(("one_hot", "entropy", "activation"), weights, strict=True)))
         by_hand = weights[0] * sure + weights[1] * entropy + weights[2] * activation
-        assert float(method.generator_loss(x, Linear(1.0))) == pytest.approx(by_hand, abs=1e-14)
+        assert float(method.compute_generator_loss(x, Linear(1.0))) == pytest.approx(
+            by_hand, abs=1e-14
+        )
 
 
 def test_loss_of_fadi_by_hand():
@@ -231,14 +247,14 @@ def test_loss_of_fadi_by_hand():
     for chosen in [{}, *({name: weight} for name, weight in together.items()), together]:
         method = FAdi(**{**dict.fromkeys(terms, 0.0), **chosen})
         by_hand = wrong + sum(weight * terms[name] for name, weight in chosen.items())
-        assert float(method.pixel_loss(u, x, y, ensemble, student)) == pytest.approx(
+        assert float(method.compute_pixel_loss(u, x, y, ensemble, student)) == pytest.approx(
             by_hand, abs=1e-14
         )
 
 
 def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
     """u in [-1, 1] is x = (1 + u)/2, moved by at most a sixteenth of the side, here one pixel, anew each time."""
-    seen, real = [], FAdi.pixel_loss
+    seen, real = [], FAdi.compute_pixel_loss
 
     def loss(self, u, x, *rest):
         shifts = [
@@ -251,7 +267,7 @@ def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
         assert bool((x >= 0).all()) and bool((x <= 1).all())
         return real(self, u, x, *rest)
 
-    monkeypatch.setattr(FAdi, "pixel_loss", loss)
+    monkeypatch.setattr(FAdi, "compute_pixel_loss", loss)
     finish(FAdi(**{**SHORT, "epochs": 1}), context())
     assert all(len(shifts) == 1 for shifts in seen) and len(set(map(tuple, seen))) > 4
 
@@ -284,13 +300,13 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
 @pytest.mark.parametrize("kind", [Dense, FAdi])
 def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """It moves in distillation only: before the first step everything is as it was drawn."""
-    seen, name, real = [], kind.info.name, Server.distil_student
+    seen, name, real = [], kind.info.name, DistillationServer.distil_student_network
 
     def distil(self, *args):
         seen.append(model_state(self.student))
         return (yield from real(self, *args))
 
-    monkeypatch.setattr(Server, "distil_student", distil)
+    monkeypatch.setattr(DistillationServer, "distil_student_network", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
     initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))

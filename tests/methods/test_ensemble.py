@@ -7,21 +7,21 @@ from fens_runs import C, M, context, x_test
 
 from fedlab_nb.cli import format_outcome
 from fedlab_nb.data import federate
-from fedlab_nb.methods import label_of
+from fedlab_nb.methods import choose_method_label
 from fedlab_nb.methods.ensemble import (
     BY,
     GRID,
     Ensemble,
     EnsembleReport,
-    choose_best_of_clusters,
-    find_k_means,
+    assign_to_k_means_clusters,
+    choose_best_client_of_each_cluster,
     interpolate_probabilities,
 )
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def federation():
 
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
-    model = run_to_end(Ensemble(rule=rule).run(context(federation)))
+    model = exhaust_generator(Ensemble(rule=rule).run(context(federation)))
     x, y = x_test(federation).clone(), federation.dataset.y_test
     passes, ask = [], model.client_logits.function
     monkeypatch.setattr(model.client_logits, "function", lambda x: passes.append(len(x)) or ask(x))
@@ -44,7 +44,9 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     assert shares.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
     assert model.measured(x, y).others() == {
-        label_of("ensemble", {"rule": name}): shares[name] for name in by_hand if name != rule
+        choose_method_label("ensemble", {"rule": name}): shares[name]
+        for name in by_hand
+        if name != rule
     }
     x.mul_(0)  # written to since: asked anew
     assert model.logits(x).shape == (len(x), C) and len(passes) == 2
@@ -72,7 +74,7 @@ def test_comparisons_show_the_other_mean():
         2,
         outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"},
     )
-    own, beside = Runs((row,), 1).list_series(others=True)
+    own, beside = Runs((row,), 1).list_series(has_other_rules=True)
     assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
     assert own.name == "FedENS: mean of logits" and own.accuracies[0] == first.accuracy
     assert len(Runs((row,), 1).list_series()) == 1
@@ -116,7 +118,7 @@ def test_it_is_a_distribution_and_one_client_keeps_its_own(beta):
 
 def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counted(federation):
     ctx = context(federation)
-    model = run_to_end(Ensemble(rule="beta").run(ctx))
+    model = exhaust_generator(Ensemble(rule="beta").run(ctx))
     x, y = (
         torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True)
     )
@@ -140,8 +142,8 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
 def test_a_given_beta_costs_nothing_more(federation):
     ctx, plain = context(federation), context(federation)
     model, mean = (
-        run_to_end(Ensemble(rule="beta", beta=0.3).run(ctx)),
-        run_to_end(Ensemble().run(plain)),
+        exhaust_generator(Ensemble(rule="beta", beta=0.3).run(ctx)),
+        exhaust_generator(Ensemble().run(plain)),
     )
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
@@ -181,7 +183,7 @@ def selected(federation):
     def of(by, keep):
         if (by, keep) not in made:
             ctx = context(federation)
-            made[by, keep] = ctx, run_to_end(Ensemble(keep=keep, by=by).run(ctx))
+            made[by, keep] = ctx, exhaust_generator(Ensemble(keep=keep, by=by).run(ctx))
         return made[by, keep]
 
     return of
@@ -190,7 +192,7 @@ def selected(federation):
 @pytest.mark.parametrize("by", BY)
 def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
     x, plain = x_test(federation), context(federation)
-    everybody = run_to_end(Ensemble().run(plain)).logits(x)
+    everybody = exhaust_generator(Ensemble().run(plain)).logits(x)
     for keep in (0, M, M + 3):
         ctx, model = selected(by, keep)
         assert torch.equal(model.logits(x), everybody) and model.report.members is None
@@ -200,7 +202,7 @@ def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
 @pytest.mark.parametrize("keep", range(1, M))
 def test_by_validation_and_by_size_take_the_best_and_at_random_the_draw(selected, keep):
     ctx, model = selected("validation", keep)
-    clients = run_to_end(context_of_all(ctx))
+    clients = exhaust_generator(context_of_all(ctx))
     own = []
     for k in range(M):
         x, y = ctx.private.held_out(k)
@@ -241,18 +243,18 @@ def test_only_the_chosen_upload(selected, by, keep):
 def test_clusters_find_three_heaps_and_the_best_of_each_is_taken():
     stream = torch.Generator().manual_seed(0)
     heaps = torch.tensor([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]]).repeat(4, 1)
-    member = find_k_means(heaps + torch.randn(12, 2, generator=stream), 3, 5)
+    member = assign_to_k_means_clusters(heaps + torch.randn(12, 2, generator=stream), 3, 5)
     assert (
         all(len(set(member[i::3].tolist())) == 1 for i in range(3))
         and len(set(member.tolist())) == 3
     )
     ranked = [7, 4, 10, 0, 2, 1, 3, 5, 6, 8, 9, 11]  # 7, 4, 10 and 1 are of one heap
-    assert choose_best_of_clusters(member, ranked, 3) == [7, 0, 2]
+    assert choose_best_client_of_each_cluster(member, ranked, 3) == [7, 0, 2]
 
 
 def test_equal_models_fill_up_by_rank():
-    member = find_k_means(torch.ones(6, 3), 3, 2)
-    assert choose_best_of_clusters(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
+    member = assign_to_k_means_clusters(torch.ones(6, 3), 3, 2)
+    assert choose_best_client_of_each_cluster(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
 
 
 def test_a_class_that_no_chosen_client_has_is_hardly_found():

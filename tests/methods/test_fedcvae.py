@@ -15,8 +15,8 @@ from fedlab_nb.methods.fedcvae import (
     TRUNCATION,
     Cvae,
     FedCVAE,
-    compute_elbo,
-    draw_samples,
+    compute_negative_elbos,
+    generate_samples,
     train_cvaes,
 )
 
@@ -41,13 +41,15 @@ def test_loss_against_torchs_own_kl_and_cross_entropy():
     out = cvae.decoder(torch.cat([mean + q.stddev * noise, hot], 1))
     likelihood = torch.distributions.Bernoulli(logits=out, validate_args=False).log_prob(x).sum(1)
     torch.testing.assert_close(
-        compute_elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=True), kl - likelihood
+        compute_negative_elbos(cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=True),
+        kl - likelihood,
     )
     normal = torch.distributions.Normal(out, 1.0).log_prob(x).sum(1) + 12 / 2 * math.log(
         2 * math.pi
     )
     torch.testing.assert_close(
-        compute_elbo(cvae.encoder, cvae.decoder, x, hot, noise, images=False), kl - normal
+        compute_negative_elbos(cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=False),
+        kl - normal,
     )
 
 
@@ -68,7 +70,7 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
         return [
             loss
             for loss in train_cvaes(
-                cvaes, [shards[k] for k in which], streams, steps=6, batch=4, lr=0.01
+                cvaes, [shards[k] for k in which], streams, steps=6, batch_size=4, lr=0.01
             )
         ]
 
@@ -84,13 +86,13 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
         torch.randn(6, 4, 2, generator=stream).to(EXACT),
     )
     for step, (rows, noise) in enumerate(zip(*drawn, strict=True)):
-        loss = compute_elbo(
+        loss = compute_negative_elbos(
             plain.encoder,
             plain.decoder,
             x[rows].flatten(1),
             F.one_hot(y[rows], 4).to(x),
             noise,
-            images=True,
+            are_pixels=True,
         )
         torch.testing.assert_close(losses[step][1], loss.mean())
         optimizer.zero_grad(), loss.mean().backward(), optimizer.step()
@@ -104,14 +106,14 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
 # ------------------------------------------------------------------------------------------------ the server
 def test_dreams_have_the_shape_range_and_prior_that_they_should():
     images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
-    x = draw_samples(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
+    x = generate_samples(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
     assert x.shape == (3, 1, 4, 4) and 0 < x.min() and x.max() < 1
 
     class ShowLatent(torch.nn.Linear):
         def forward(self, both):
             return both
 
-    latent = draw_samples(
+    latent = generate_samples(
         ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2)
     )[:, :5]
     assert latent.abs().max() <= TRUNCATION
@@ -136,5 +138,5 @@ def test_a_class_that_a_client_lacks_is_never_asked_of_it():
         {"decoder": method._make_cvae(ctx, seeded(k)).decoder.state_dict(), "counts": counts}
         for k, counts in enumerate(torch.tensor([[5, 0, 0] + [0] * 7, [0, 0, 15] + [0] * 7]))
     ]
-    x, y = method._draw_samples(ctx, received)
+    x, y = method._generate_labelled_samples(ctx, received)
     assert y.tolist() == [0] * 50 + [2] * 150 and len(x) == 200

@@ -11,13 +11,13 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedgkt import (
     FedGKT,
+    copy_lower_half,
+    copy_upper_half,
     join_halves,
-    make_lower_half,
     make_transfer_loss,
-    make_upper_half,
 )
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import train_clients
 
 SHORT = {"rounds": 2, "local_epochs": 1, "server_epochs": 1}
@@ -41,7 +41,7 @@ def test_loss_by_hand():
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_the_halves_make_the_network(name):
     network, x = build(name, (1, 8, 8), 10, generator=seeded()).eval(), torch.rand(5, 1, 8, 8)
-    lower, upper = make_lower_half(network, seeded()), make_upper_half(network)
+    lower, upper = copy_lower_half(network, seeded()), copy_upper_half(network)
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
@@ -51,7 +51,7 @@ def test_the_halves_make_the_network(name):
 def test_bytes():
     """64 pixels, 64 features, 10 classes, two rounds: a half network down, logits once down, twice up with features."""
     ctx = context(clients=3)
-    run_to_end(FedGKT(**SHORT).run(ctx))
+    exhaust_generator(FedGKT(**SHORT).run(ctx))
     half = 64 * 65 + 10 * 65
     for k, (up, down) in ctx.link.ledger.by_client().items():
         n = ctx.sizes[k]
@@ -61,7 +61,7 @@ def test_bytes():
 def test_a_client_that_comes_for_the_first_time_gets_no_answers_but_its_half():
     """One of three clients a round: bytes of each by how often it was drawn."""
     ctx = context(clients=3)
-    run_to_end(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
+    exhaust_generator(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
     drawn = [
         int(torch.randperm(3, generator=ctx.generator("participants", t))[0]) for t in range(4)
     ]
@@ -74,12 +74,12 @@ def test_a_client_that_comes_for_the_first_time_gets_no_answers_but_its_half():
 def test_without_weight_both_sides_train_on_labels_alone():
     """Clients: their halves as if each trained alone, round by round. Server: one network on all features."""
     ctx = context(clients=2)
-    out = run_to_end(FedGKT(weight=0.0, **SHORT).run(ctx))
+    out = exhaust_generator(FedGKT(weight=0.0, **SHORT).run(ctx))
     edges = [
-        make_lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier"))
+        copy_lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier"))
         for k in range(2)
     ]
-    server, own = make_upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]
+    server, own = copy_upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]
     recipe = replace(ctx.recipe, epochs=1)
     for t in range(2):
         ways = {"seed": ctx.seed, "backend": "loop"}
@@ -105,7 +105,7 @@ def test_without_weight_both_sides_train_on_labels_alone():
 def test_with_weight_the_answers_matter():
     halves = []
     for weight in (0.0, 1.0):
-        out = run_to_end(FedGKT(weight=weight, **SHORT).run(context(clients=2)))
+        out = exhaust_generator(FedGKT(weight=weight, **SHORT).run(context(clients=2)))
         halves.append(out.clients.module(0).body[0].state_dict())
     assert not all(torch.allclose(number, halves[1][name]) for name, number in halves[0].items())
 

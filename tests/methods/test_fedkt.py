@@ -9,9 +9,13 @@ from byte_formulas import fedkt_bytes
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.ensemble import RuledEnsemble
-from fedlab_nb.methods.fedkt import FedKT, compute_measured_epsilon, compute_moments_epsilon
+from fedlab_nb.methods.fedkt import (
+    FedKT,
+    compute_data_dependent_epsilon,
+    compute_worst_case_epsilon,
+)
 from fedlab_nb.studies import compare
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import ClientModels
 
 M = 4
@@ -27,7 +31,7 @@ context = functools.partial(method_runs.context, epochs=3)
 
 def ended(method, ctx):
     """The final model, and what the server got and labelled: (students' models, labels)."""
-    seen, real = {}, type(method).aggregate_votes
+    seen, real = {}, type(method).label_by_noisy_votes
 
     def aggregate(self, ctx, logits):
         seen["logits"] = logits
@@ -38,8 +42,8 @@ def ended(method, ctx):
     ctx.link.up = lambda k, payload, **phase: (
         sent.append((k, up(k, payload, **phase))) or sent[-1][1]
     )
-    object.__setattr__(method, "aggregate_votes", aggregate.__get__(method))
-    model = run_to_end(method.run(ctx))
+    object.__setattr__(method, "label_by_noisy_votes", aggregate.__get__(method))
+    model = exhaust_generator(method.run(ctx))
     owners = [k for k, _ in sent]
     modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
     return model, ClientModels(modules).with_states([state for _, state in sent]), seen
@@ -73,7 +77,7 @@ def slow_labels(logits, consistent):
 def test_clients_whose_students_disagree_do_not_count(consistent):
     logits = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
     method = FedKT(students=3, consistent=consistent)
-    labels, report = method.aggregate_votes(None, logits)
+    labels, report = method.label_by_noisy_votes(None, logits)
     assert labels.tolist() == slow_labels(logits, consistent)
     named = logits.argmax(-1)
     agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
@@ -87,7 +91,7 @@ def test_clients_whose_students_disagree_do_not_count(consistent):
 
 def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation):
     ctx = context(federation)
-    for k, i, parts in FedKT(students=2, teachers=3)._draw_partitions(ctx, 1):
+    for k, i, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(ctx, 1):
         assert k == 1 and i in (0, 1) and len(parts) == 3
         x = torch.cat([x for x, _ in parts]).flatten(1)
         whole = ctx.private.train(1)[0].flatten(1)
@@ -95,10 +99,17 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
             x.sum(1).sort().values, whole.sum(1).sort().values
         )
         assert max(len(y) for _, y in parts) - min(len(y) for _, y in parts) <= 1
-    ((_, _, first), (_, _, second)) = FedKT(students=2, teachers=3)._draw_partitions(ctx, 1)
+    ((_, _, first), (_, _, second)) = FedKT(
+        students=2, teachers=3
+    )._partition_client_samples_for_students(ctx, 1)
     assert not torch.equal(first[0][0], second[0][0])
     ctx.private._train[1] = ctx.private._train[1][:2]
-    assert [len(parts) for *_, parts in FedKT(students=2, teachers=3)._draw_partitions(ctx, 1)] == [
+    assert [
+        len(parts)
+        for *_, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(
+            ctx, 1
+        )
+    ] == [
         2,
         2,
     ]
@@ -106,18 +117,18 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
 
 def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
     logits = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
-    assert FedKT().label_samples(logits, None).tolist() == [0]
-    assert FedKT().label_samples(logits[:2], None).tolist() == [1]  # a tie
+    assert FedKT().vote_on_labels(logits, None).tolist() == [0]
+    assert FedKT().vote_on_labels(logits[:2], None).tolist() == [1]  # a tie
 
 
 def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
     logits = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
-    ctx, plain = context(federation), FedKT().aggregate_votes(None, logits)[0]
+    ctx, plain = context(federation), FedKT().label_by_noisy_votes(None, logits)[0]
     votes = consistent_votes(logits)
     decided = votes.topk(2, 1).values.diff(dim=1)[:, 0] != 0
-    sharp = FedKT(privacy="server", gamma=1e6).aggregate_votes(ctx, logits)[0]
+    sharp = FedKT(privacy="server", gamma=1e6).label_by_noisy_votes(ctx, logits)[0]
     assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
-    blurred, report = FedKT(privacy="server", gamma=0.01).aggregate_votes(ctx, logits)
+    blurred, report = FedKT(privacy="server", gamma=0.01).label_by_noisy_votes(ctx, logits)
     assert (
         report.changed == pytest.approx(float((blurred != plain).double().mean()))
         and report.changed > 0.5
@@ -143,10 +154,10 @@ def test_epsilon_is_that_of_its_queries(federation, privacy):
     assert report.queries == 50 == len(seen["labels"])
     assert report.epsilon_simple == pytest.approx(2 * 2 * 0.02 * 50)  # 2 s γ T
     cost, times = (0.08, 50) if privacy == "server" else (0.04, 100)
-    assert report.epsilon == pytest.approx(compute_moments_epsilon(cost, times, 1e-5))
+    assert report.epsilon == pytest.approx(compute_worst_case_epsilon(cost, times, 1e-5))
     assert report.epsilon <= report.epsilon_simple
     if privacy == "server":
-        assert report.epsilon_measured == compute_measured_epsilon(
+        assert report.epsilon_measured == compute_data_dependent_epsilon(
             consistent_votes(seen["logits"]), 0.02, 0.08, 1e-5
         )
     else:
@@ -172,13 +183,16 @@ def test_mixed_architectures_a_single_client_and_single_samples(federation):
     assert torch.equal(seen["labels"], students.logits(context(alone).public)[0].argmax(1))
     many = context(federate("digits", alpha=0.05, clients=40, seed=0))
     many.private._train[3] = many.private._train[3][:1]
-    assert run_to_end(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
+    assert exhaust_generator(FedKT(**QUICK).run(many)).logits(many.public).shape == (
+        len(many.public),
+        10,
+    )
 
 
 def test_the_stack_and_the_loop_agree(federation):
     x = federation.dataset.x_test
     models = [
-        run_to_end(
+        exhaust_generator(
             FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))
         ).logits(x.double())
         for backend in ("loop", "stacked")

@@ -12,7 +12,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods import fedov as outliers
 from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.models import build
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import ClientModels, Recipe
 
 context = functools.partial(method_runs.context, alpha=0.3)
@@ -97,7 +97,7 @@ def test_cut_paste_only_moves_what_is_there():
 
 def test_rows_keep_their_columns():
     x = torch.arange(20.0).view(5, 4)
-    made = outliers.make_outliers(x, seeded())
+    made = outliers.make_outlier_images(x, seeded())
     assert made.shape == x.shape and not torch.equal(made, x)
     assert torch.equal(made % 4, x % 4)  # column c holds numbers of column c
 
@@ -112,10 +112,10 @@ def test_harder_outliers_by_hand():
         (gradient,) = torch.autograd.grad(-model(now).log_softmax(1)[:, 3].sum(), now)
         now = (now + 0.002 * gradient.sign()).detach()
     model.train()
-    made = outliers.move_to_known(model, x, 3, 3, chunk=2)
+    made = outliers.move_outliers_towards_known_classes(model, x, 3, 3, chunk_size=2)
     torch.testing.assert_close(made, now, rtol=0, atol=1e-12)
     assert model.training and all(p.grad is None for p in model.parameters())
-    assert outliers.move_to_known(model, x[:0], 3, 3).shape == (0, 6)
+    assert outliers.move_outliers_towards_known_classes(model, x[:0], 3, 3).shape == (0, 6)
 
 
 # ------------------------------------------------------------------------------------------------ the method
@@ -125,11 +125,16 @@ def test_harder_outliers_by_hand():
 def test_new_outliers_every_epoch(options):
     """As many epochs, the same bytes, the same digits again; and another model than with outliers drawn once."""
     plain, ctx = context(), context()
-    before, after = run_to_end(FedOV().run(plain)), run_to_end(FedOV(**options).run(ctx))
+    before, after = (
+        exhaust_generator(FedOV().run(plain)),
+        exhaust_generator(FedOV(**options).run(ctx)),
+    )
     assert plain.link.ledger.by_client() == ctx.link.ledger.by_client()
     x = torch.rand(5, 1, 8, 8, generator=seeded())
     assert not torch.equal(before.logits(x), after.logits(x))
-    assert torch.equal(after.logits(x), run_to_end(FedOV(**options).run(context())).logits(x))
+    assert torch.equal(
+        after.logits(x), exhaust_generator(FedOV(**options).run(context())).logits(x)
+    )
     steps = list(FedOV(**options).run(context()))
     shown = [
         (s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None
@@ -139,7 +144,7 @@ def test_new_outliers_every_epoch(options):
 
 def test_bytes_are_two_models_with_one_output_more():
     ctx = context()
-    out = run_to_end(FedOV().run(ctx))
+    out = exhaust_generator(FedOV().run(ctx))
     d = sum(p.numel() for p in build("mlp", (1, 8, 8), 11).parameters())
     assert set(ctx.link.ledger.by_client().values()) == {(4 * d, 4 * d)} and out.parameters == 3 * d
     assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
@@ -149,10 +154,10 @@ def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     federation = federate("digits", alpha=0.3, clients=3, seed=0)
     ctx = context()
     ctx.recipe = Recipe(epochs=40)
-    out = run_to_end(FedOV().run(ctx))
+    out = exhaust_generator(FedOV().run(ctx))
     for k in range(3):
         x, _ = ctx.private.held_out(k)
-        junk = outliers.make_outliers(x, seeded(5))
+        junk = outliers.make_outlier_images(x, seeded(5))
         unknown, known = (
             out.clients.logits(part)[k].softmax(-1)[:, -1].mean() for part in (junk, x)
         )

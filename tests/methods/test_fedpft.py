@@ -8,17 +8,17 @@ from method_runs import seeded
 from sklearn.mixture import GaussianMixture
 
 from fedlab_nb import run
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedpft import (
     COVARIANCES,
     FLOOR,
+    FeatureMixture,
     FedPFT,
-    Mixture,
-    fit_mixture,
-    maximise_likelihood,
+    fit_gaussian_mixture,
+    fit_mixture_to_responsibilities,
 )
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_gauss import EXACT, context, digits
 
@@ -29,7 +29,7 @@ QUICK = {"epochs": 3}
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes(covariance, components, smallest):
     ctx = context(dtype=torch.float32)
-    run_to_end(
+    exhaust_generator(
         FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx)
     )
     for k, (up, down) in ctx.link.ledger.by_client().items():
@@ -42,8 +42,8 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
     ctx = context()
     method = FedPFT()
     frozen = lambda x: x.flatten(1)  # noqa: E731
-    arrived = [method.fit_mixtures(ctx, k, frozen) for k in range(4)]
-    features, labels = method.draw_features(ctx, arrived)
+    arrived = [method.fit_and_pack_client_mixtures(ctx, k, frozen) for k in range(4)]
+    features, labels = method.draw_features_from_mixtures(ctx, arrived)
     everyone = torch.cat([ctx.private.train(k)[1] for k in range(4)])
     assert torch.equal(labels.bincount(), everyone.bincount()) and features.dtype == EXACT
     for c in range(10):  # the drawn means are those of the class
@@ -56,19 +56,19 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
 def test_small_classes_are_left_out_and_too_small_ones_are_refused():
     ctx = context()
     for k in range(4):
-        sent = FedPFT(smallest=20).fit_mixtures(ctx, k, lambda x: x.flatten(1))
+        sent = FedPFT(smallest=20).fit_and_pack_client_mixtures(ctx, k, lambda x: x.flatten(1))
         counts = torch.bincount(ctx.private.train(k)[1], minlength=10)
         assert sent["counts"].tolist() == torch.where(counts >= 20, counts, 0).tolist()
         assert list(sent["mixtures"]) == (counts >= 20).nonzero()[:, 0].tolist()
     with pytest.raises(UsageError, match="smallest"):
-        run_to_end(FedPFT(smallest=10_000).run(context()))
+        exhaust_generator(FedPFT(smallest=10_000).run(context()))
 
 
 def test_the_head_is_a_linear_one_and_learns():
     ctx = context()
-    start = run_to_end(FedPFT(lr=1e-6, epochs=1).run(ctx))
+    start = exhaust_generator(FedPFT(lr=1e-6, epochs=1).run(ctx))
     x = digits()
-    model = run_to_end(FedPFT(epochs=20).run(context()))
+    model = exhaust_generator(FedPFT(epochs=20).run(context()))
     slopes = model.head.weight
     torch.testing.assert_close(model.logits(x), x.flatten(1) @ slopes.T + model.head.bias)
     assert model.parameters == 650 and start.head.weight.abs().max() < 1e-3 < slopes.abs().max()
@@ -103,14 +103,16 @@ def clumps(n=90, d=3):
 def test_em_is_scikit_learns_from_the_same_start(kind):
     rows = clumps()
     begin = torch.nn.functional.one_hot(torch.cdist(rows, rows[:3]).argmin(1), 3).double()
-    ours = maximise_likelihood(rows, begin, kind)
+    ours = fit_mixture_to_responsibilities(rows, begin, kind)
     precisions = torch.linalg.inv(ours.spread) if kind == "full" else 1 / ours.spread
     theirs = GaussianMixture(3, covariance_type=THEIRS[kind], weights_init=ours.weights, means_init=ours.means.numpy(),
                              precisions_init=precisions.numpy(), max_iter=7, tol=0, reg_covar=FLOOR)  # fmt: skip
     with pytest.warns(UserWarning, match="converge"):
         theirs.fit(rows.numpy())
     for _ in range(7):
-        ours = maximise_likelihood(rows, ours.compute_log_densities(rows).softmax(1), kind)
+        ours = fit_mixture_to_responsibilities(
+            rows, ours.compute_log_densities(rows).softmax(1), kind
+        )
     np.testing.assert_allclose(ours.weights, theirs.weights_, atol=1e-7)
     np.testing.assert_allclose(ours.means, theirs.means_, atol=1e-6)
     np.testing.assert_allclose(ours.spread, theirs.covariances_, atol=1e-6)
@@ -123,8 +125,10 @@ def test_em_is_scikit_learns_from_the_same_start(kind):
 @pytest.mark.parametrize("seed", range(5))
 def test_each_step_of_em_makes_the_data_likelier(kind, seed):
     rows = clumps()
-    heights = [float(fit_mixture(rows, 4, kind, seeded(seed), steps).compute_log_densities(rows).logsumexp(1).sum())
-               for steps in range(8)]  # fmt: skip
+    heights = []
+    for steps in range(8):
+        mixture = fit_gaussian_mixture(rows, 4, kind, seeded(seed), steps)
+        heights.append(float(mixture.compute_log_densities(rows).logsumexp(1).sum()))
     assert all(after > before - 1e-3 for before, after in zip(heights, heights[1:], strict=False))
     assert heights[-1] > heights[0] + 1
 
@@ -132,7 +136,7 @@ def test_each_step_of_em_makes_the_data_likelier(kind, seed):
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_one_component_is_the_mean_and_the_variance(kind):
     rows = clumps()
-    one = fit_mixture(rows, 1, kind, seeded())
+    one = fit_gaussian_mixture(rows, 1, kind, seeded())
     torch.testing.assert_close(one.means[0], rows.mean(0))
     expected = {
         "none": torch.zeros(0),
@@ -150,7 +154,7 @@ def test_draws_follow_the_mixture(kind):
     full = torch.tensor([[[2.0, 1.0], [1.0, 1.0]], [[1.0, -0.5], [-0.5, 3.0]]], dtype=EXACT)
     spread = {"none": full.new_zeros(0), "spherical": full[:, 0, 0], "full": full,
               "diagonal": full.diagonal(dim1=1, dim2=2)}[kind]  # fmt: skip
-    drawn = Mixture(kind, weights, means, spread).draw_rows(40_000, seeded(1))
+    drawn = FeatureMixture(kind, weights, means, spread).draw_features(40_000, seeded(1))
     first = drawn[:, 0] < 25
     assert float(first.double().mean()) == pytest.approx(0.2, abs=0.01)
     for k, rows in enumerate((drawn[first], drawn[~first])):
@@ -163,18 +167,18 @@ def test_draws_follow_the_mixture(kind):
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_few_rows_and_rows_that_are_alike(kind):
     for rows in (clumps()[:1], clumps()[:2], clumps()[:1].expand(6, -1)):
-        mixture = fit_mixture(rows, 4, kind, seeded())
+        mixture = fit_gaussian_mixture(rows, 4, kind, seeded())
         assert len(mixture.weights) == min(4, len(rows)) and float(
             mixture.weights.sum()
         ) == pytest.approx(1)
-        assert mixture.draw_rows(20, seeded(1)).isfinite().all()
+        assert mixture.draw_features(20, seeded(1)).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_what_is_sent_comes_back(kind):
-    mixture = fit_mixture(clumps(), 2, kind, seeded())
+    mixture = fit_gaussian_mixture(clumps(), 2, kind, seeded())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
-    assert count_bytes(mixture.make_message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
-    again = Mixture.from_message(mixture.make_message(EXACT), kind)
+    assert count_payload_bytes(mixture.make_message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
+    again = FeatureMixture.from_message(mixture.make_message(EXACT), kind)
     for part in ("weights", "means", "spread"):
         torch.testing.assert_close(getattr(again, part), getattr(mixture, part), rtol=0, atol=1e-15)

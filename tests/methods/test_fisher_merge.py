@@ -13,7 +13,7 @@ from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fisher_merge import FisherMerge, compute_diagonal_fisher, merge_by_fisher
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -68,7 +68,7 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
     module.train()(x)  # batch norm gets statistics of its own
     module.train()
     state = model_state(module)
-    fisher = compute_diagonal_fisher(module, x, y, labels=labels, batch_size=4)
+    fisher = compute_diagonal_fisher(module, x, y, label_source=labels, batch_size=4)
     assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
@@ -83,26 +83,28 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
                 )
     for name in expected:
         torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
-    for name, value in compute_diagonal_fisher(module, x, y, labels=labels, batch_size=9).items():
+    for name, value in compute_diagonal_fisher(
+        module, x, y, label_source=labels, batch_size=9
+    ).items():
         torch.testing.assert_close(value, fisher[name], rtol=1e-9, atol=1e-15)
 
 
 def test_with_many_classes_labels_are_drawn_from_the_prediction(monkeypatch):
     """Beyond MOST classes one label a sample: the mean over many draws is the exact expectation, and draws repeat."""
     module, (x, y) = build("mlp", (1, 8, 8), 10, dtype=EXACT), samples(4)
-    exact = compute_diagonal_fisher(module, x, y, labels="model")["classifier.bias"]
+    exact = compute_diagonal_fisher(module, x, y, label_source="model")["classifier.bias"]
     monkeypatch.setattr(fisher_merge, "MOST", 9)
     many = x.repeat(2000, 1, 1, 1), y.repeat(2000)
     one, again = (
         compute_diagonal_fisher(
-            module, *many, labels="model", stream=torch.Generator().manual_seed(1), batch_size=8000
+            module, *many, label_source="model", stream=torch.Generator().manual_seed(1), batch_size=8000
         )["classifier.bias"]
         for _ in range(2)
     )  # fmt: skip
     torch.testing.assert_close(one, exact, rtol=0.15, atol=0)
     assert torch.equal(one, again) and not torch.equal(one, exact)
     with pytest.raises(UsageError, match="labels of the Fisher 'drawn'"):
-        compute_diagonal_fisher(module, x, y, labels="drawn")
+        compute_diagonal_fisher(module, x, y, label_source="drawn")
 
 
 def test_no_samples_is_one_sentence():
@@ -115,7 +117,9 @@ def test_no_samples_is_one_sentence():
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
-    out = run_to_end(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
+    out = exhaust_generator(
+        FisherMerge(labels="true").run(ctx)
+    )  # a pass instead of one for each class
     d = sum(t.numel() for t in model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     assert d > out.parameters if model == "resnet8" else expected == 12 * d

@@ -14,19 +14,19 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 
 from fedlab_nb import run
-from fedlab_nb.comm import count_bytes, serialise
+from fedlab_nb.comm import count_payload_bytes, serialise_payload
 from fedlab_nb.data import federate
 from fedlab_nb.methods.gauss import (
     BY_CLASS,
     HEADS,
     MOMENTS,
     Gauss,
-    make_message,
-    make_scores,
+    make_class_scorer,
     measure_class_sums,
-    read_message,
+    pack_class_sums,
+    unpack_class_sums,
 )
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
@@ -46,9 +46,9 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
     """And so the same for every skew, number of clients and seed."""
     data, x = federate("digits", alpha=1, clients=2, seed=0).dataset, digits()
     pooled = measure_class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
-    expected = make_scores(pooled, head, 0.1)(x.flatten(1))
+    expected = make_class_scorer(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
-        model = run_to_end(
+        model = exhaust_generator(
             Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed))
         )
         torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
@@ -59,7 +59,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
 @pytest.mark.parametrize("dtype", [torch.float32, EXACT])
 def test_bytes(head, dtype):
     ctx = context(dtype=dtype)
-    run_to_end(Gauss(head=head).run(ctx))
+    exhaust_generator(Gauss(head=head).run(ctx))
     held = [len(ctx.private.train(k)[1].unique()) for k in range(4)]
     assert min(held) < 10
     expected = {k: byte_formulas.gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
@@ -72,7 +72,7 @@ def test_bytes(head, dtype):
 @pytest.mark.parametrize("head", HEADS)
 def test_the_report_is_what_the_server_has(head):
     ctx = context()
-    report = run_to_end(Gauss(head=head).run(ctx)).report
+    report = exhaust_generator(Gauss(head=head).run(ctx)).report
     x, y = ctx.private.train(1)
     assert report.counts[1].tolist() == torch.bincount(y, minlength=10).tolist()
     c = int(y[0])
@@ -129,10 +129,10 @@ def test_the_sum_over_clients_is_the_pooled_one_for_any_partition(kind, clients,
     x, y = samples()
     owner = torch.randint(clients, (len(y),), generator=torch.Generator().manual_seed(seed))
     sent = [
-        make_message(measure_class_sums(x[owner == k], y[owner == k], 4, kind), EXACT)
+        pack_class_sums(measure_class_sums(x[owner == k], y[owner == k], 4, kind), EXACT)
         for k in range(clients)
     ]
-    whole, *others = [read_message(one, kind) for one in sent]
+    whole, *others = [unpack_class_sums(one, kind) for one in sent]
     for other in others:
         whole = whole + other
     close(whole, measure_class_sums(x, y, 4, kind))
@@ -147,9 +147,9 @@ def test_moments_are_numpys():
         rows = x[y == c].numpy()
         np.testing.assert_allclose(full.means[c], rows.mean(0), atol=1e-12)
         np.testing.assert_allclose(
-            full.compute_covariances()[c], np.cov(rows.T, ddof=0), atol=1e-11
+            full.compute_class_covariances()[c], np.cov(rows.T, ddof=0), atol=1e-11
         )
-        np.testing.assert_allclose(diagonal.compute_variances()[c], rows.var(0), atol=1e-11)
+        np.testing.assert_allclose(diagonal.compute_class_variances()[c], rows.var(0), atol=1e-11)
         assert float(full.log_priors[c]) == pytest.approx(np.log(len(rows) / 200))
     centred = (x - pooled.means[y]).numpy()
     np.testing.assert_allclose(
@@ -167,7 +167,9 @@ def test_a_class_of_nobody_and_a_class_of_one():
             and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
         )
         assert sums.means.tolist() == [[1, 2], [0, 0], [3.5, 4.5], [0, 0]]
-    assert measure_class_sums(x, y, 4, "full").compute_covariances()[[0, 1]].abs().max() < 1e-12
+    assert (
+        measure_class_sums(x, y, 4, "full").compute_class_covariances()[[0, 1]].abs().max() < 1e-12
+    )
     # Two classes exist: N - C is 3 - 2.
     expected = torch.tensor([[0.5, -0.5], [-0.5, 0.5]], dtype=EXACT)
     torch.testing.assert_close(
@@ -183,11 +185,11 @@ def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
     x, y = samples(30)
     y = torch.where(y == 2, 0, y)
     own = measure_class_sums(x, y, 4, kind)
-    sent = make_message(own, torch.float32)
+    sent = pack_class_sums(own, torch.float32)
     numbers = {"none": 0, "diagonal": 3 * 5, "pooled": 15, "full": 3 * 15}[kind]
-    assert count_bytes(sent) == len(serialise(sent)) == 4 * (4 + 3 * 5 + numbers)
-    close(read_message(sent, kind), own, atol=1e-3)
-    again = read_message(make_message(own, EXACT), kind)
+    assert count_payload_bytes(sent) == len(serialise_payload(sent)) == 4 * (4 + 3 * 5 + numbers)
+    close(unpack_class_sums(sent, kind), own, atol=1e-3)
+    again = unpack_class_sums(pack_class_sums(own, EXACT), kind)
     close(again, own, atol=0 if kind in BY_CLASS else 1e-12)
 
 
@@ -196,7 +198,7 @@ def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
 
 
 def head(name, x, y, shrinkage=0.0, classes=4):
-    return make_scores(measure_class_sums(x, y, classes, HEADS[name]), name, shrinkage)
+    return make_class_scorer(measure_class_sums(x, y, classes, HEADS[name]), name, shrinkage)
 
 
 def test_ldas_direction_is_scikit_learns():
@@ -229,10 +231,10 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
     qda = QuadraticDiscriminantAnalysis(store_covariance=True).fit(x.numpy(), y.numpy())
     sums = measure_class_sums(x, y, 4, "full")
     for ours, theirs in zip(
-        sums.compute_covariances(), qda.covariance_, strict=True
+        sums.compute_class_covariances(), qda.covariance_, strict=True
     ):  # theirs may divide by n_c - 1
         np.testing.assert_allclose(ours / ours.trace(), theirs / theirs.trace(), atol=1e-10)
-    density = torch.distributions.MultivariateNormal(sums.means, sums.compute_covariances())
+    density = torch.distributions.MultivariateNormal(sums.means, sums.compute_class_covariances())
     log = density.log_prob(new[:, None]) + sums.log_priors
     torch.testing.assert_close(head("qda", x, y)(new).softmax(1), log.softmax(1), rtol=0, atol=1e-9)
 

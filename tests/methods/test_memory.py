@@ -11,10 +11,10 @@ from fedlab_nb import run
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import memory
 from fedlab_nb.methods.memory import (
-    SquareMatrices,
-    check_memory,
-    measure_free_memory,
-    read_container_memory,
+    SquareMatricesInMemory,
+    check_matrices_fit_in_memory,
+    get_free_memory_in_bytes,
+    read_free_container_bytes,
 )
 
 CPU = torch.device("cpu")
@@ -37,9 +37,9 @@ def test_a_run_that_would_not_fit_is_one_sentence_with_the_sizes(case, monkeypat
     method, *option = case
     own = {"clients": 3, "epochs": 1, "dataset": WIDE, "cache": False, "device": "cpu"}
     own |= dict([option]) if option else {}
-    monkeypatch.setattr(memory, "measure_free_memory", lambda device: BY_HAND[case])
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BY_HAND[case])
     run(method, **own)
-    monkeypatch.setattr(memory, "measure_free_memory", lambda device: BY_HAND[case] - 1)
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BY_HAND[case] - 1)
     with pytest.raises(
         UsageError, match=r"30[01] x 30[01] numbers .* GB in all, and .* GB are free"
     ):
@@ -48,18 +48,20 @@ def test_a_run_that_would_not_fit_is_one_sentence_with_the_sizes(case, monkeypat
 
 @pytest.mark.parametrize("method, option", [("gauss", {"head": "nb"}), ("fedavg", {})])
 def test_what_has_no_squares_needs_no_memory_for_them(method, option, monkeypatch):
-    monkeypatch.setattr(memory, "measure_free_memory", lambda device: 0)
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: 0)
     run(method, clients=3, epochs=1, dataset=WIDE, cache=False, device="cpu", **option)
 
 
 def test_the_sentence_counts_all_parts_and_names_the_largest(monkeypatch):
-    monkeypatch.setattr(memory, "measure_free_memory", lambda device: 10**9)
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: 10**9)
     with pytest.raises(
         UsageError, match=r"7 matrices of 20,000 x 20,000 .* 25\.6 GB in all.* 1\.0 GB"
     ):
-        check_memory("AFL", [SquareMatrices(1, 3), SquareMatrices(7, 20_000)], CPU)
-    monkeypatch.setattr(memory, "measure_free_memory", lambda device: None)
-    check_memory("AFL", [SquareMatrices(10**9, 20_000)], CPU)
+        check_matrices_fit_in_memory(
+            "AFL", [SquareMatricesInMemory(1, 3), SquareMatricesInMemory(7, 20_000)], CPU
+        )
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: None)
+    check_matrices_fit_in_memory("AFL", [SquareMatricesInMemory(10**9, 20_000)], CPU)
 
 
 def test_an_allocation_that_fails_all_the_same_is_one_sentence(monkeypatch):
@@ -75,16 +77,16 @@ def test_an_allocation_that_fails_all_the_same_is_one_sentence(monkeypatch):
 
 
 def test_a_containers_bound_is_read(tmp_path):
-    assert read_container_memory(tmp_path) is None
+    assert read_free_container_bytes(tmp_path) is None
     for name, text in {
         "max": "2000",
         "current": "900",
         "stat": "anon 5\ninactive_file 300",
     }.items():
         (tmp_path / f"memory.{name}").write_text(text)
-    assert read_container_memory(tmp_path) == 1400
+    assert read_free_container_bytes(tmp_path) == 1400
     (tmp_path / "memory.max").write_text("max\n")
-    assert read_container_memory(tmp_path) is None
+    assert read_free_container_bytes(tmp_path) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound of a process as Linux has it")
@@ -92,10 +94,10 @@ def test_a_containers_bound_is_read(tmp_path):
 @pytest.mark.slow
 def test_free_memory_is_below_the_process_bound_and_above_nothing():
     code = (
-        "import resource, torch; from fedlab_nb.methods.memory import measure_free_memory\n"
+        "import resource, torch; from fedlab_nb.methods.memory import get_free_memory_in_bytes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (14_000_000 * 1024,) * 2)\n"
-        "print(measure_free_memory(torch.device('cpu')))"
+        "print(get_free_memory_in_bytes(torch.device('cpu')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 0 < int(done.stdout) < 14_000_000 * 1024
-    assert 0 < measure_free_memory(CPU)
+    assert 0 < get_free_memory_in_bytes(CPU)

@@ -10,7 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 
 from .test_all_methods import cheap, in_study
@@ -52,10 +52,12 @@ def test_forms():
 
 def test_fewer_poisoned_clients_are_among_more():
     for seed in range(5):
-        chosen = [set(Poison("labels", count).choose_clients(10, seed)) for count in range(11)]
+        chosen = [
+            set(Poison("labels", count).choose_poisoned_clients(10, seed)) for count in range(11)
+        ]
         assert [len(one) for one in chosen] == list(range(11))
         assert all(one < other for one, other in zip(chosen, chosen[1:], strict=False))
-    assert len({Poison("labels", 3).choose_clients(10, seed) for seed in range(8)}) > 3
+    assert len({Poison("labels", 3).choose_poisoned_clients(10, seed) for seed in range(8)}) > 3
 
 
 # ------------------------------------------------------------------------------------------------ what they do
@@ -67,7 +69,7 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
             (x, y), (was, true) = getattr(ctx.private, part)(k), getattr(clean.private, part)(k)
             assert torch.equal(x, was) and torch.equal(y, 9 - true if k in ctx.poisoned else true)
     y = torch.arange(6)
-    assert Poison("labels", 1).flip_labels(y, [torch.tensor([0, 5])], 10).tolist() == [
+    assert Poison("labels", 1).flip_labels_of_shards(y, [torch.tensor([0, 5])], 10).tolist() == [
         9,
         1,
         2,
@@ -75,7 +77,7 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
         4,
         4,
     ]
-    assert Poison("sign", 1).flip_labels(y, [y], 10) is y and y.tolist() == list(range(6))
+    assert Poison("sign", 1).flip_labels_of_shards(y, [y], 10) is y and y.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,10 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
 )
 def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(poison, factor):
     honest, remembered = [], []
-    run_to_end(context(remembered=honest).local_training())
+    exhaust_generator(context(remembered=honest).local_training())
     ctx = context(poison, remembered=remembered)
-    first = run_to_end(ctx.local_training())
-    again = run_to_end(
+    first = exhaust_generator(ctx.local_training())
+    again = exhaust_generator(
         context(poison, remembered=remembered).local_training()
     )  # from what is remembered
     start = model_state(ctx.initial_model())
@@ -104,8 +106,8 @@ def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(po
 def test_batch_norms_statistics_are_left():
     ctx = context("sign:4", model="resnet8")
     honest = []
-    run_to_end(context(model="resnet8", remembered=honest).local_training())
-    for k, state in enumerate(run_to_end(ctx.local_training()).states()):
+    exhaust_generator(context(model="resnet8", remembered=honest).local_training())
+    for k, state in enumerate(exhaust_generator(ctx.local_training()).states()):
         for name in state:
             if "running" in name:
                 assert torch.equal(state[name], honest[0][k][name])
@@ -114,7 +116,9 @@ def test_batch_norms_statistics_are_left():
 def test_in_rounds_the_change_is_of_each_round():
     """One round, all clients turned: θ_0 - (θ̄ - θ_0)."""
     method = METHODS["fedavg_multi"](rounds=1, local_epochs=2)
-    honest, turned = (run_to_end(method.run(context(poison))) for poison in ("none", "sign:4"))
+    honest, turned = (
+        exhaust_generator(method.run(context(poison))) for poison in ("none", "sign:4")
+    )
     start = model_state(context().initial_model())
     for name, value in model_state(turned.module).items():
         torch.testing.assert_close(
@@ -130,7 +134,7 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
     ctx, method = context(poison), cheap(name)
     if name in MODELS:
         method.check_poison(ctx)
-        changed, same = run_to_end(method.run(ctx)), run_to_end(method.run(context()))
+        changed, same = exhaust_generator(method.run(ctx)), exhaust_generator(method.run(context()))
         x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
         assert not torch.equal(changed.logits(x), same.logits(x))
     else:
@@ -142,7 +146,7 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
 # ------------------------------------------------------------------------------------------------ settings and store
 def keys(poison, method="fedavg"):
     (plan,) = make_plans(Settings.make(clients=4, poison=poison, device="cpu"), [method])
-    return plan.make_clients_key(), plan.make_run_key()
+    return plan.hash_settings_of_local_training(), plan.hash_settings_of_run()
 
 
 def test_a_poisoned_client_is_never_remembered_as_a_clean_one():
@@ -168,8 +172,8 @@ def test_a_run_with_none_poisoned_is_the_run_without_the_setting_and_others_are_
 def test_robust_averages_in_a_run():
     """Honest clients that are all alike: whatever one poisoned client sends, the median leaves it out."""
     remembered = []
-    clients = run_to_end(context("scaled:1:1000", remembered=remembered).local_training())
-    model = run_to_end(
+    clients = exhaust_generator(context("scaled:1:1000", remembered=remembered).local_training())
+    model = exhaust_generator(
         METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=remembered))
     )
     stack = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
@@ -180,6 +184,6 @@ def test_robust_averages_in_a_run():
     one = METHODS["fedavg"](average="trimmed", assumed=1)
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        run_to_end(rounds.run(context("sign:1"))).logits(x),
-        run_to_end(one.run(context("sign:1"))).logits(x),
+        exhaust_generator(rounds.run(context("sign:1"))).logits(x),
+        exhaust_generator(one.run(context("sign:1"))).logits(x),
     )

@@ -7,14 +7,14 @@ import torch
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve_layer
 from fedlab_nb.methods.parts.kronecker import (
-    Factors,
-    Posterior,
+    KroneckerFactors,
+    LayerPosterior,
     compute_kronecker_factors,
-    get_layer_matrix,
+    get_layer_weight_matrix,
 )
-from fedlab_nb.methods.regmean import RegMean, merge_layer, shrink_off_diagonal
+from fedlab_nb.methods.regmean import RegMean, merge_layer_by_regmean, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_fisher_merge import EXACT, context, samples
 
@@ -41,7 +41,7 @@ def problem(clients=3, inputs=5, outputs=2):
 def test_one_linear_layer_is_pooled_least_squares():
     xs, ys, solutions = problem()
     shares = [len(x) / sum(map(len, xs)) for x in xs]
-    merged = merge_layer(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
+    merged = merge_layer_by_regmean(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     torch.testing.assert_close(merged, pooled, rtol=0, atol=1e-10)
     average = sum(w * m for w, m in zip(shares, solutions, strict=True))
@@ -53,11 +53,11 @@ def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
     moments = [x.T @ x / len(x) for x in xs]
     eye, ridge = torch.eye(6, dtype=EXACT), 0.03
     b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
-    system = Posterior.stack(
-        solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
+    system = LayerPosterior.stack(
+        solutions, [KroneckerFactors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
     )
     torch.testing.assert_close(
-        merge_layer(solutions, moments, [0.2, 0.3, 0.5], ridge),
+        merge_layer_by_regmean(solutions, moments, [0.2, 0.3, 0.5], ridge),
         solve_layer(system)[0],
         rtol=0,
         atol=1e-5,
@@ -68,12 +68,18 @@ def test_one_client_equal_moments_and_large_ridge():
     xs, _, solutions = problem()
     moments = [x.T @ x / len(x) for x in xs]
     torch.testing.assert_close(
-        merge_layer(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10
+        merge_layer_by_regmean(solutions[:1], moments[:1], [1.0], 0.5),
+        solutions[0],
+        rtol=0,
+        atol=1e-10,
     )
     average = 0.2 * solutions[0] + 0.8 * solutions[1]
     for inputs, ridge in (([moments[2]] * 2, 0.01), (moments[:2], 1e9)):
         torch.testing.assert_close(
-            merge_layer(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7
+            merge_layer_by_regmean(solutions[:2], inputs, [0.2, 0.8], ridge),
+            average,
+            rtol=0,
+            atol=1e-7,
         )
 
 
@@ -82,7 +88,7 @@ def test_directions_without_any_input_keep_the_average():
     moments = [torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([3.0, 0.0]))]
     # First column: (1*1 + 3*3)/4, the second has no input at all.
     torch.testing.assert_close(
-        merge_layer(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]])
+        merge_layer_by_regmean(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]])
     )
 
 
@@ -101,7 +107,7 @@ def test_input_moments_are_fedlpas_first_factors(model, scale):
 def test_the_method_merges_every_layer_and_sends_triangles():
     remembered = []
     ctx = context(dtype=torch.float32, remembered=remembered)
-    out = run_to_end(RegMean().run(ctx))
+    out = exhaust_generator(RegMean().run(ctx))
     state = model_state(out.module)
     weights = [t.shape for name, t in state.items() if name.endswith("weight")]
     expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
@@ -113,16 +119,16 @@ def test_the_method_merges_every_layer_and_sends_triangles():
         compute_kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)
     ]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
-    by_hand = merge_layer(
-        [get_layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
+    by_hand = merge_layer_by_regmean(
+        [get_layer_weight_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
     )
-    torch.testing.assert_close(get_layer_matrix(state, name), by_hand)
+    torch.testing.assert_close(get_layer_weight_matrix(state, name), by_hand)
 
 
 def test_batch_norm_is_averaged():
     remembered = []
     ctx = context(model="resnet8", width=4, remembered=remembered)
-    state = model_state(run_to_end(RegMean().run(ctx)).module)
+    state = model_state(exhaust_generator(RegMean().run(ctx)).module)
     average = weighted_mean(remembered[0], ctx.sizes)
     names = [name for name in state if "running" in name]
     assert names and all(torch.equal(state[name], average[name]) for name in names)
@@ -145,8 +151,8 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
         compute_kronecker_factors(network, x, None)[name].a
         for network, x in zip(networks, images, strict=True)
     ]
-    merged = merge_layer(
-        [get_layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
+    merged = merge_layer_by_regmean(
+        [get_layer_weight_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
     )
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()

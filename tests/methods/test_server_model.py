@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import run
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_all_methods import cheap
 
@@ -19,7 +19,7 @@ context = functools.partial(method_runs.context, epochs=1)
 
 def finish(method, ctx):
     method.validate(ctx)
-    return run_to_end(method.run(ctx))
+    return exhaust_generator(method.run(ctx))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,10 @@ def test_from_the_settings_and_through_the_store():
     assert out.options["server_model"] == "cnn:3" and out.model.module.architecture[0] == "cnn"
     again = run("feddf", **asked)
     assert again.cached and again.accuracy == out.accuracy
-    assert out.plan.make_clients_key() == run("fedavg", clients=3, epochs=1).plan.make_clients_key()
+    assert (
+        out.plan.hash_settings_of_local_training()
+        == run("fedavg", clients=3, epochs=1).plan.hash_settings_of_local_training()
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,14 @@ import pytest
 import torch
 
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.ties import Ties, compute_elected_mean, measure_conflict_share, trim_changes
+from fedlab_nb.methods.ties import (
+    Ties,
+    compute_share_of_sign_conflicts,
+    compute_sign_elected_mean,
+    keep_largest_changes,
+)
 from fedlab_nb.models import model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_fisher_merge import EXACT, context
 
@@ -20,7 +25,7 @@ def result(method, clients=3, seed=None, **options):
     ctx = context(clients=clients, remembered=remembered, **options)
     if seed is not None:
         ctx.seed = seed
-    return model_state(run_to_end(method.run(ctx)).module), remembered[0], ctx
+    return model_state(exhaust_generator(method.run(ctx)).module), remembered[0], ctx
 
 
 def close(one, other, **limits):
@@ -33,28 +38,28 @@ def test_two_clients_by_hand():
     changes = torch.tensor([[4.0, -3.0, 1.0, 0.0, 2.0, 0.0], [2.0, 1.0, -1.0, 5.0, -2.0, 0.0]])
     # Agreement; the larger wins alone; a draw of sizes and of heads; one speaks; a draw; nobody speaks.
     torch.testing.assert_close(
-        compute_elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0])
+        compute_sign_elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0])
     )
     # Client 2 counts three times as much: (4 + 6)/4; 3 against 3, a draw; -3 wins over 1; 5; -6 over 2.
     shares = torch.tensor([0.25, 0.75])
     torch.testing.assert_close(
-        compute_elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
+        compute_sign_elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
     )
-    assert measure_conflict_share(changes) == pytest.approx(3 / 6)
+    assert compute_share_of_sign_conflicts(changes) == pytest.approx(3 / 6)
 
 
 def test_a_sum_of_0_goes_to_the_sign_of_most_clients():
     changes = torch.tensor([[1.0], [1.0], [-2.0]])
     torch.testing.assert_close(
-        compute_elected_mean(changes, torch.ones(3) / 3), torch.tensor([1.0])
+        compute_sign_elected_mean(changes, torch.ones(3) / 3), torch.tensor([1.0])
     )
 
 
 def test_trimming_keeps_the_largest_of_each_client():
     changes = torch.tensor([[3.0, -5.0, 1.0, 2.0, 0.5], [1.0, 2.0, -9.0, 4.0, 3.0]])
     largest = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
-    assert torch.equal(trim_changes(changes, 0.4), largest)
-    assert torch.equal(trim_changes(changes, 1.0), changes)
+    assert torch.equal(keep_largest_changes(changes, 0.4), largest)
+    assert torch.equal(keep_largest_changes(changes, 1.0), changes)
 
 
 # ------------------------------------------------------------------------------------------------ limits
@@ -71,7 +76,7 @@ def test_the_expectation_of_dare_is_the_change():
     method, mean = Ties(drop=0.75), torch.zeros_like(change)
     for seed in range(2000):
         ctx.seed = seed
-        drawn = method._drop_entries(change, ctx, 1)
+        drawn = method._drop_random_entries(change, ctx, 1)
         assert bool(((drawn == 0) | (drawn == 4 * change)).all())
         mean += drawn / 2000
     # Of one entry t the standard deviation over 2000 draws is |t| (3 / 2000)^½.
@@ -120,7 +125,7 @@ def test_bytes_of_a_trimmed_upload(keep):
 def test_the_report_counts_conflicts():
     remembered = []
     ctx = context(remembered=remembered)
-    model = run_to_end(Ties(keep=0.3).run(ctx))
+    model = exhaust_generator(Ties(keep=0.3).run(ctx))
     start = model_state(ctx.initial_model())
     signs = [torch.cat([(s[n] - start[n]).flatten() for n in start]).sign() for s in remembered[0]]
     both = sum(

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedlab_nb.models import lite0, parameter_count
+from fedlab_nb.models import count_parameters, lite0
 from fedlab_nb.models.lite0 import Block, make_convolution_layers
 
 
@@ -23,7 +23,7 @@ def test_it_has_the_numbers_of_the_papers_table():
     """716,928 with batch norm's four numbers a channel, as it was trained; folded, one of them is left."""
     body = lite0.load_lite0()
     channels = sum(layer.out_channels for layer in body.modules() if isinstance(layer, nn.Conv2d))
-    assert parameter_count(body) + 3 * channels == 716_928
+    assert count_parameters(body) + 3 * channels == 716_928
     assert not any(p.requires_grad for p in body.parameters()) and not body.training
     assert sum(isinstance(layer, Block) for layer in body.modules()) == 11
     maps = body.body[:-2](torch.zeros(1, 3, 64, 64))

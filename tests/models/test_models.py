@@ -13,14 +13,14 @@ from fedlab_nb.models import (
     add_model,
     build,
     choose_default_model,
+    count_parameters,
     load_state,
     model_state,
-    parameter_count,
 )
-from fedlab_nb.models.build import make_layer
+from fedlab_nb.models.build import make_initialised_layer
 from fedlab_nb.models.state import copy_model
 
-OF_IMAGES = [name for name, info in MODELS.items() if info.needs != "recordings"]
+OF_IMAGES = [name for name, info in MODELS.items() if info.required_sample_kind != "recordings"]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
 SLIM = dict.fromkeys(
@@ -83,11 +83,11 @@ def make_generator(seed=0):
     ],
 )
 def test_parameters_are_as_many_as_published(name, input_shape, width, parameters):
-    assert parameter_count(build(name, input_shape, 10, width=width)) == parameters
+    assert count_parameters(build(name, input_shape, 10, width=width)) == parameters
     if (
         name == "resnet8"
     ):  # for 100 classes, less the second linear layer and the embedding of FENS' public code
-        assert parameter_count(build(name, input_shape, 100, width=width)) == 5_311_064 - (
+        assert count_parameters(build(name, input_shape, 100, width=width)) == 5_311_064 - (
             100 * 2148 + 100
         )
 
@@ -306,8 +306,13 @@ def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(
 
     monkeypatch.setattr(nn.Module, "to_empty", refuse)
     stream = torch.Generator().manual_seed(0)
-    layer = make_layer(
-        nn.Conv2d, 3, 4, 1, generator=stream, like=torch.zeros(1, dtype=torch.float64)
+    layer = make_initialised_layer(
+        nn.Conv2d,
+        3,
+        4,
+        1,
+        generator=stream,
+        dtype_device_template=torch.zeros(1, dtype=torch.float64),
     )
     assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
     body = build("mlp", (1, 8, 8), 10, generator=stream)

@@ -7,11 +7,11 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fisher_merge import compute_diagonal_fisher
 from fedlab_nb.methods.parts.kronecker import find_factor_layers
-from fedlab_nb.models import MENU, MODELS, build, parameter_count, parse_models, plain
+from fedlab_nb.models import MENU, MODELS, build, count_parameters, parse_models, plain
 from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_to_end
-from fedlab_nb.training.stack import can_stack
+from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training.stack import can_stack_model
 
 
 def make_image(*shape):
@@ -61,11 +61,13 @@ def test_vgg11_has_torchvisions_convolutions():
 def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
     models = [build("shufflenet", (1, 8, 8), 3, width=2) for _ in range(2)]
     shards = [(torch.rand(4, 1, 8, 8), torch.tensor([0, 1, 2, 0]))] * 2
-    assert not can_stack(models[0]) and not can_stack(build("mobilenet", (1, 8, 8), 3, width=2))
+    assert not can_stack_model(models[0]) and not can_stack_model(
+        build("mobilenet", (1, 8, 8), 3, width=2)
+    )
     with pytest.raises(UsageError, match="backend='loop'"):
-        train_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
+        train_clients_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
     before = models[1].classifier.weight.clone()
-    train_to_end(models, shards, Recipe(epochs=1), seed=0)
+    train_clients_to_end(models, shards, Recipe(epochs=1), seed=0)
     assert not torch.equal(before, models[1].classifier.weight)
 
 
@@ -77,7 +79,7 @@ def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
     """WRN-28-10 and WRN-16-8 (36.5 and 11.0 million in the paper), without their weights."""
     with torch.device("meta"):
         blocks, features = _build_wide_resnet((3, 32, 32), width, depth)
-    assert parameter_count(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
+    assert count_parameters(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
 
 
 def test_a_block_is_pre_activated():
@@ -123,7 +125,7 @@ def test_they_run_from_the_settings():
     asked = {"clients": 5, "epochs": 1, "alpha": 1.0}
     models = "wrn16:4,mobilenet:2,shufflenet:2,vgg11:2,resnet8-gn:4"
     out = run("ensemble", model=models, batch_size=256, **asked)
-    assert out.plan.model == models and 0 <= out.accuracy <= 1
+    assert out.plan.client_model == models and 0 <= out.accuracy <= 1
     free = run("fedavg", model="resnet8-nobn:2", **asked)
     assert free.bytes_up == 4 * 5 * free.parameters
 

@@ -6,3 +6,15 @@ import pytest
 @pytest.fixture(autouse=True)
 def few_pixels(coarse):
     """See `coarse`."""
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """All messages to the browser: (content, buffers)."""
+    messages = []
+
+    def record(self, content, buffers=None):
+        messages.append((content, buffers or []))
+
+    monkeypatch.setattr("fedlab_nb.panels.stage.Stage.send", record)
+    return messages

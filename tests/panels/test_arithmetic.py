@@ -5,8 +5,12 @@ import pytest
 import torch
 
 import fedlab_nb as fl
-from fedlab_nb.methods.fedet.consensus import compute_variance_weights
-from fedlab_nb.panels.arithmetic import explain_answer, explain_mean_of_logits, is_sum
+from fedlab_nb.methods.fedet.consensus import compute_client_weights_from_variances
+from fedlab_nb.panels.arithmetic import (
+    explain_answer_as_sum,
+    explain_mean_of_client_logits,
+    has_sum_explanation,
+)
 
 QUICK = {"clients": 4, "alpha": 0.1, "epochs": 2, "seed": 3, "cache": False}
 # Weights take large steps, so that their sum is not 1 any more.
@@ -48,10 +52,10 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
     out = fl.run(name.split(",")[0], **QUICK, **RUNS[name])
     model = out.model
     x_test = out.federation().dataset.x_test
-    assert is_sum(model)
+    assert has_sum_explanation(model)
     for i in range(3):
         x = x_test[i : i + 1]
-        one = explain_answer(model, x)
+        one = explain_answer_as_sum(model, x)
         check_sum(one)
         scores = model.logits(x)[0].double().numpy()
         if one.own is not None:  # a network that has learnt from such sums
@@ -70,7 +74,7 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
         np.testing.assert_allclose(one.total, model.ensemble.logits(x)[0].numpy(), rtol=1e-6)
     if name == "fedet":
         logits = model.last.clients.logits(x)
-        weights = compute_variance_weights((logits / 3.0).softmax(-1))[:, 0]
+        weights = compute_client_weights_from_variances((logits / 3.0).softmax(-1))[:, 0]
         np.testing.assert_allclose(one.weights[:, 0], weights.numpy(), rtol=1e-5)
         shares = logits.softmax(-1)[:, 0].double()
         expected = (weights.double()[:, None] * shares).sum(0)
@@ -82,12 +86,12 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
 def test_the_mean_of_logits_is_a_sum_and_a_merged_network_is_none():
     out = fl.run("ensemble", **QUICK)
     x = out.federation().dataset.x_test[:1]
-    one = explain_mean_of_logits(out.model.clients, x)
+    one = explain_mean_of_client_logits(out.model.clients, x)
     check_sum(one)
     expected = out.model.clients.logits(x).double().mean(0)[0].numpy()
     np.testing.assert_allclose(one.total, expected, rtol=1e-5, atol=1e-5)
     assert (one.weights == 0.25).all()
     merged = fl.run("fedavg", **QUICK)
-    assert not is_sum(merged.model) and explain_answer(merged.model, x) is None
+    assert not has_sum_explanation(merged.model) and explain_answer_as_sum(merged.model, x) is None
     network = fl.run("fens", **QUICK, **{"fens.aggregator": "nn", "fens.rounds": 2})
-    assert explain_answer(network.model, x) is None
+    assert explain_answer_as_sum(network.model, x) is None

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS, Method, group_methods, register
+from fedlab_nb.methods import METHODS, Method, group_methods_by_kind, register
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.panels import playground
-from fedlab_nb.panels.choices import MethodBox
+from fedlab_nb.panels.choices import MethodChooser
 
 
 def shown(box):
@@ -16,7 +16,7 @@ def shown(box):
 
 
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
-    groups = group_methods(METHODS)
+    groups = group_methods_by_kind(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
     assert (
         list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
@@ -32,13 +32,13 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
         register(name, title=name, paper="none", **words)(
             type("Own", (Method,), {"__doc__": "One of its own."})
         )
-    groups = group_methods(METHODS)
+    groups = group_methods_by_kind(METHODS)
     assert groups["One shot"] == ["mine"] and groups["Many rounds"][-1] == "again"
     assert groups["Average weights"][-1] == "mean"
 
 
 def test_the_filter_looks_at_names_groups_and_papers():
-    box = MethodBox()
+    box = MethodChooser()
     assert shown(box) == list(METHODS)
     for asked, methods in (
         ("fens", ["fens"]),
@@ -95,10 +95,13 @@ def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     panel = make(poison="scaled:2:5", projector=True)
     assert panel.views.projector.value
-    assert panel.controls.poison.value == "scaled:2:5" and "poison='scaled:2:5'" in panel.code()
+    assert (
+        panel.controls.poison.poison_setting == "scaled:2:5"
+        and "poison='scaled:2:5'" in panel.code()
+    )
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1
-    assert panel.controls.poison.value == "labels:1"  # never more than there are
+    assert panel.controls.poison.poison_setting == "labels:1"  # never more than there are
     panel.run(wait=True)
     assert job.calls[-1][2]["poison"] == "labels:1"
     panel.controls.poison.kind.value = "none"

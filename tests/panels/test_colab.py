@@ -12,8 +12,8 @@ from fedlab_nb.panels import views, worker
 @pytest.fixture(autouse=True)
 def colab(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
-    monkeypatch.setattr(worker, "run_on_thread", None)
-    monkeypatch.setattr(views, "run_on_thread", None)
+    monkeypatch.setattr(worker, "run_on_worker_thread", None)
+    monkeypatch.setattr(views, "run_on_worker_thread", None)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from fedlab_nb.labs import lab
 from fedlab_nb.methods import Report
 from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import comparison, controls, facts, lab_view, views
-from fedlab_nb.panels.record import describe_features_owner
-from fedlab_nb.plots.words import make_setting
+from fedlab_nb.panels.record import format_features_owner
+from fedlab_nb.plots.words import make_setting_caption
 from fedlab_nb.studies.cost import Cost
 
 
@@ -21,7 +21,9 @@ def costs(monkeypatch):
 
     def put(seconds):
         for module in (controls, lab_view):
-            monkeypatch.setattr(module, "estimate_cost", lambda *asked: Cost(seconds, 1200, True))
+            monkeypatch.setattr(
+                module, "estimate_cost", lambda *asked: Cost(seconds, 2400, True, 1200, 2, True)
+            )
 
     put(2)
     return put
@@ -29,11 +31,10 @@ def costs(monkeypatch):
 
 def test_the_cost_stands_under_run_and_follows_what_is_chosen(make):
     panel = make(methods=["fedavg"], clients=4)
-    assert (
-        "420 kB both" in panel.controls.cost.value
-    )  # 4 clients, 6570 numbers, both ways, two seeds
+    # 4 clients, 6570 numbers of four bytes, both ways; one of two seeds
+    assert "210 kB both ways per seed" in panel.controls.cost.value
     panel.controls.clients.value = 8
-    assert "841 kB both" in panel.controls.cost.value
+    assert "420 kB both ways per seed" in panel.controls.cost.value
     panel.controls.methods.value = []
     assert panel.controls.cost.value == ""
 
@@ -60,10 +61,20 @@ def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     assert panel.controls.run.description == "Run"
     panel.controls.run.click()
     assert job.calls == []
-    panel.controls.run.click()
+    with panel._guard:  # the run cannot end meanwhile
+        panel.controls.run.click()
+        assert panel.controls.run.description == "Run"  # the next one is asked about again
     assert panel.wait(60) and len(job.calls) == 1
     panel.run(wait=True)  # from a cell nobody is asked
     assert len(job.calls) == 2
+
+
+def test_the_second_half_of_a_double_click_starts_nothing(make, job):
+    panel = make()
+    with panel._guard:  # the run cannot end meanwhile
+        panel.controls.run.click()
+        panel.controls.run.click()
+    assert panel.wait(60) and len(job.calls) == 1
 
 
 def test_without_data_nothing_is_said_to_cost(make, tmp_path):
@@ -92,21 +103,21 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
         begun.set()
         return go_on.wait(5) and "old"
 
-    later.request("cost", slow, said.append)
+    later.schedule_update("cost", slow, said.append)
     assert begun.wait(5)
-    later.request("cost", lambda: "new", said.append)  # while the other is being made
-    later.request("samples", lambda: 1 / 0, said.append)
+    later.schedule_update("cost", lambda: "new", said.append)  # while the other is being made
+    later.schedule_update("samples", lambda: 1 / 0, said.append)
     go_on.set()
     with guard:
         time.sleep(0.2)
         assert said == failed == []
     time.sleep(0.1)
     assert said == ["new"] and isinstance(failed[0], ZeroDivisionError)
-    later.request("cost", lambda: "now", said.append, is_urgent=True)
+    later.schedule_update("cost", lambda: "now", said.append, is_urgent=True)
     time.sleep(0.1)
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
-        later.request(kind, lambda: "never", said.append)
+        later.schedule_update(kind, lambda: "never", said.append)
     assert (
         threading.active_count() == threads + 1
     )  # a hand on a slider does not wait for threads to start
@@ -122,7 +133,9 @@ def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypat
     kind = panel.lab_views["budget"]
     begin = kind.work
     monkeypatch.setattr(
-        kind, "work", lambda state: said.append(panel.views["budget"].frame.value) or begin(state)
+        kind,
+        "work",
+        lambda state: said.append(panel.views["budget"].frame.value) or begin(state),
     )
     assert panel.state("budget").worked is None  # nobody has looked
     picture = panel.show("budget")
@@ -162,7 +175,7 @@ def test_enlarging_a_picture_covers_nothing(make):
 def test_letters_are_as_large_in_every_frame(make, frame):
     panel = make()
     panel.views.frame = frame
-    width, height = panel.views.inches
+    width, height = panel.views.picture_size_inches
     assert frame[0] / width == frame[1] / height == views.PIXELS_AN_INCH
 
 
@@ -184,9 +197,9 @@ def test_stored_results_stand_beside_the_partition_after_a_run_too(make):
 
 def test_features_of_local_networks_say_whose_they_are():
     outcome = SimpleNamespace(report=LocalReport(best_client=6))
-    setting = make_setting({"dataset": "digits", "alpha": 0.1, "clients": 10})
-    assert describe_features_owner(outcome, setting) == "client G"
-    assert describe_features_owner(SimpleNamespace(report=Report()), setting) == ""
+    setting = make_setting_caption({"dataset": "digits", "alpha": 0.1, "clients": 10})
+    assert format_features_owner(outcome, setting) == "client G"
+    assert format_features_owner(SimpleNamespace(report=Report()), setting) == ""
 
 
 def test_a_table_is_whole(make):
@@ -201,5 +214,5 @@ def test_each_drawing_is_counted_so_that_a_page_knows_whether_its_picture_is_beh
     panel = make()
     frame = panel.views["partition"].frame
     before = frame.drawn, frame.value
-    panel.views.redraw("partition")
+    panel.views.draw_hidden_view("partition")
     assert (frame.drawn, frame.value) == (before[0] + 1, before[1])

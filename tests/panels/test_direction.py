@@ -8,7 +8,7 @@ import pytest
 from fedlab_nb.panels import controls
 from fedlab_nb.panels.controls import Controls
 from fedlab_nb.panels.figures import COMMON
-from fedlab_nb.panels.lab_view import BY_IDENTITY, LabView, PanelState, next_state
+from fedlab_nb.panels.lab_view import BY_IDENTITY, LabView, PanelState, derive_next_state
 
 
 @pytest.fixture
@@ -21,7 +21,10 @@ def counted(monkeypatch):
         return spies[-1]
 
     spies = []
-    counted = Mock(settings=spy(Controls, "settings"), federate=spy(controls, "make_federation"))
+    counted = Mock(
+        settings=spy(Controls, "read_settings"),
+        federate=spy(controls, "make_federation_from_options"),
+    )
     counted.views = {kind.name: spy(kind, "draw") for kind in COMMON}
     counted.drawn = lambda: [name for name, draw in counted.views.items() if draw.called]
     counted.side_effect = lambda: [one.reset_mock() for one in spies]
@@ -85,7 +88,7 @@ def test_a_state_cannot_be_changed(make):
     state = panel.state("partition")
     with pytest.raises(FrozenInstanceError):
         state.client = 3
-    other = next_state(state, client=3)
+    other = derive_next_state(state, client=3)
     assert other.client == 3 and state.client is None and other.find_changes(state) == {"client"}
     panel.run(wait=True)
     before = panel.state("accuracy").runs

@@ -3,11 +3,11 @@
 import pytest
 
 from fedlab_nb import load
-from fedlab_nb.data.card import list_columns
-from fedlab_nb.data.files import split_options
+from fedlab_nb.data.card import list_column_rows
+from fedlab_nb.data.files import split_path_and_options
 from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.controls import OWN_FILE, find_data_files
-from fedlab_nb.panels.file_card import CHOICES, make_choice_path
+from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names
+from fedlab_nb.panels.file_card import CHOICES, make_path_with_column_choice
 
 HEAD = "patient_id,age,blood,sex,ward,outcome"
 ROWS = [
@@ -97,7 +97,7 @@ def test_another_data_set_puts_the_card_away(panel):
 
 
 def test_the_files_of_the_folder_are_suggested(panel, folder):
-    assert find_data_files() == ["patients.csv"] == list(panel.controls.path.options)
+    assert list_data_file_names() == ["patients.csv"] == list(panel.controls.path.options)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -105,12 +105,12 @@ def test_the_files_of_the_folder_are_suggested(panel, folder):
 def test_every_choice_is_what_the_file_is_then_taken_for(folder, column, choice):
     """Choose it, then choose another one: the last choice alone counts."""
     schema = load("patients.csv").schema
-    path = make_choice_path("patients.csv", schema, column, "left out")
-    path = make_choice_path(path, load(path).schema, column, choice)
+    path = make_path_with_column_choice("patients.csv", schema, column, "left out")
+    path = make_path_with_column_choice(path, load(path).schema, column, choice)
     try:
         data = load(path)
     except UsageError:
         assert choice in ("number", "split", "client", "group", "label")
         return
-    assert {name: kind for name, kind, *_ in list_columns(data.schema)}[column] == choice
-    assert choice == "left out" or "leave_out" not in split_options(path)[1]
+    assert {name: kind for name, kind, *_ in list_column_rows(data.schema)}[column] == choice
+    assert choice == "left out" or "leave_out" not in split_path_and_options(path)[1]

@@ -11,13 +11,13 @@ from fedlab_nb.labs import lab
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import Extra, LabSpec, LabView, Panel
-from fedlab_nb.panels.choices import KnobBox
+from fedlab_nb.panels.choices import KnobControls
 from fedlab_nb.plots import Picture
-from fedlab_nb.plots.style import new_figure
+from fedlab_nb.plots.style import make_figure
 
 
 def picture(text):
-    figure = new_figure((2, 1))
+    figure = make_figure((2, 1))
     return Picture(figure, alt=f"alt of {text}", sentence=text)
 
 
@@ -101,7 +101,7 @@ def text(panel, name):
 def test_every_field_of_every_method_has_its_control():
     """A browser moves a slider to the nearest step: the preset's value has to be one."""
     for name, cls in METHODS.items():
-        box = KnobBox(name)
+        box = KnobControls(name)
         assert list(box.controls) == [knob.name for knob in cls.fields()]
         assert box.changed_settings == {}, name
         assert all(control.description and control.tooltip for control in box.controls.values())
@@ -143,9 +143,9 @@ def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_but
 
 def test_set_turns_to_a_view_and_sets_its_controls(toy):
     assert toy.set("chooser", which=2, share=0.25).sentence == "which 2, share 0.25, alpha 0.1"
-    assert toy.views.visible == "chooser" and toy.sentence.startswith("which 2")
+    assert toy.views.visible_view_name == "chooser" and toy.sentence.startswith("which 2")
     assert toy.set("chooser", which=1).sentence == "which 1, share 0.25, alpha 0.1"
-    assert "α = 0.1" in toy.set("partition").alt and toy.views.visible == "partition"
+    assert "α = 0.1" in toy.set("partition").alt and toy.views.visible_view_name == "partition"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground
-from fedlab_nb.panels.link import make_link, parse_link
+from fedlab_nb.panels.link import make_link, parse_settings_of_link
 
 METHODS = st.lists(st.sampled_from(["afl", "fens"]), min_size=1)
 
@@ -15,7 +15,7 @@ METHODS = st.lists(st.sampled_from(["afl", "fens"]), min_size=1)
 @given(st.floats(1e-3, 1e3), st.integers(1, 100), st.integers(0, 2**31), METHODS)
 def test_what_is_written_is_read(alpha, clients, seed, methods):
     settings = {"dataset": "glyphs:16g", "alpha": alpha, "clients": clients, "seed": seed}
-    assert parse_link(make_link(settings, methods)) == settings | {"methods": methods}
+    assert parse_settings_of_link(make_link(settings, methods)) == settings | {"methods": methods}
 
 
 def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
@@ -23,7 +23,7 @@ def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
         "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
     )
     panel = make(kind=playground, methods=None, link=said)
-    settings = panel.controls.settings()
+    settings = panel.controls.read_settings()
     assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
     assert sorted(panel.methods) == ["afl", "fens"]
     assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"
@@ -45,9 +45,9 @@ def test_moves_by_hand_go_through_the_link(make):
 
 
 def test_old_names_are_read_and_what_is_no_link_is_refused():
-    assert parse_link("#alpha=0.05&clients=5") == {"alpha": 0.05, "clients": 5}
+    assert parse_settings_of_link("#alpha=0.05&clients=5") == {"alpha": 0.05, "clients": 5}
     for text in ("", "alpha=1", "https://x.example/", "#image=5"):
         with pytest.raises(UsageError, match="no link"):
-            parse_link(text)
+            parse_settings_of_link(text)
     with pytest.raises(UsageError, match="alpha"):
         playground(link="#alpha=much")

@@ -27,7 +27,10 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     before = view.frame.value
     for alpha in (0.5, 0.52):
         seen.controls.alpha.value = alpha
-        assert f"α = {alpha:g}," in view.frame.alt and "each sees about" in view.sentence.value
+        assert (
+            f"α = {alpha:g}," in view.frame.alt
+            and "each effectively sees about" in view.sentence.value
+        )
         assert view.frame.value not in ("", before)
         before = view.frame.value
     fresh = make(alpha=0.52).views["partition"]
@@ -82,7 +85,7 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
         return lighten(figure)
 
     monkeypatch.setattr(style, "exclude_data_from_layout", layout)
-    monkeypatch.setattr(views.Views, "_pause", lambda *_: None)
+    monkeypatch.setattr(views.Views, "_pause_drawing", lambda *_: None)
     panel.views._resting_until = 0.0
     panel.run()
     assert begun.wait(20) and panel.status == "running"

@@ -1,10 +1,21 @@
 """What a panel shows before its first run: stored results where they fit the controls, nothing where they do not."""
 
+import statistics
+from dataclasses import replace
+
 import pytest
+from fake_job import outcome
+from matplotlib.colors import to_hex
 
 from fedlab_nb.panels import nearest_results
+from fedlab_nb.panels.figures import add_stored_bands
+from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.nearest_results import find_nearest_results
+from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.plots.accuracy import draw_accuracy
+from fedlab_nb.plots.kit import GHOST
 from fedlab_nb.plots.stored_curves import StoredPlot
+from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.studies.stored_results import StoredTable
 
 METHODS = ["local", "fedavg", "fens"]
@@ -19,7 +30,7 @@ SETTINGS = {
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw(
+    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw_into(
         StoredPlot()
     )  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
@@ -33,7 +44,7 @@ def test_titles_numbers_and_source_of_the_table():
 def test_settings_that_differ_are_named():
     asked = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
     assert (
-        find_nearest_results(METHODS, asked).describe_differences()
+        find_nearest_results(METHODS, asked).describe_differences_from_table()
         == "Their epochs and fens.rounds differ from yours."
     )
 
@@ -58,11 +69,62 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     }
     digits = nearest_results.load()
     tables = {"digits": digits, "glyphs:16g": StoredTable("glyphs:16g", digits.about, rows)}
-    monkeypatch.setattr(nearest_results, "list_stored_sets", lambda: list(tables))
+    monkeypatch.setattr(nearest_results, "list_datasets_with_stored_results", lambda: list(tables))
     monkeypatch.setattr(nearest_results, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
-    picture = find_nearest_results(METHODS, mine).draw(kept := StoredPlot())
+    picture = find_nearest_results(METHODS, mine).draw_into(kept := StoredPlot())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
     assert "glyphs:16g, α = 0.1" in picture.alt
-    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw(kept).alt
+    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw_into(kept).alt
     assert find_nearest_results(METHODS, {**mine, "transform": "none"}) is None
+
+
+def test_bands_are_those_of_the_table_and_only_of_this_setting():
+    found = find_nearest_results(METHODS, SETTINGS)
+    bands = found.get_bands_by_method()
+    shares = list(found.table.accuracies("fens", 0.1, 10).values())
+    assert len(shares) == 10 and bands["fens"].mean == pytest.approx(sum(shares) / 10)
+    half = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
+    assert bands["fens"].half_width == pytest.approx(half, rel=1e-3)
+    assert found.describe_stored_seeds() == "10 stored seeds"
+    near = find_nearest_results(METHODS, {**SETTINGS, "alpha": 0.12})
+    assert near.get_bands_by_method() == bands
+    assert near.describe_stored_seeds() == "10 stored seeds at α = 0.1"
+    for other in ({"clients": 9}, {"epochs": 5}, {"fens.rounds": 7}):
+        assert find_nearest_results(METHODS, {**SETTINGS, **other}).get_bands_by_method() == {}
+
+
+def test_the_stored_band_lies_behind_the_bar_of_its_method():
+    """Of the run's own setting, whatever the controls say now; of no other method and of no pinned row."""
+    settings = {**SETTINGS, "seeds": 1}
+    row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+    state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
+    (series,) = add_stored_bands(state.runs.list_series(), state)
+    expected = find_nearest_results(["fens"], settings).get_bands_by_method()["fens"]
+    assert series.stored == expected
+    with use_figure_size((8, 4)):
+        ax = draw_accuracy([series]).figure.axes[0]
+    ghost = next(patch for patch in ax.patches if to_hex(patch.get_facecolor()) == GHOST)
+    assert ghost.get_x() == pytest.approx(expected.low)
+    assert ghost.get_x() + ghost.get_width() == pytest.approx(min(1, expected.high))
+    assert ax.get_xlabel().endswith("; grey: 10 stored seeds")
+    hidden = replace(state, shows_stored=False)
+    assert add_stored_bands(hidden.runs.list_series(), hidden)[0].stored is None
+
+
+def test_a_bar_without_a_stored_band_says_why():
+    settings = {**SETTINGS, "seeds": 1}
+    few_epochs = {**settings, "epochs": 5}
+
+    def describe(settings):
+        row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+        state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
+        (series,) = state.runs.list_series()
+        rows = add_stored_bands([series, replace(series, method="fens without weights")], state)
+        return [one.hover_text.splitlines()[-1] for one in rows]
+
+    stored, variant = describe(settings)
+    assert stored.startswith("10 stored seeds: ") and stored.endswith(" %")
+    assert variant == "this variant is not in the stored results"
+    nothing = "nothing is stored for this setting"
+    assert describe(few_epochs) == describe({**settings, "dataset": "wine"}) == [nothing, nothing]

@@ -40,7 +40,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert job.calls[-1][2].items() >= {"partition": "client_dirichlet", "clients": 5}.items()
     c.dataset.value = "digits"
     panel._worker.wait(60)
-    assert c.dealing.layout.display == "none" and "partition" not in c.settings()
+    assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 
 def test_a_federation_a_name_and_a_partition_of_ones_own(make):
@@ -72,7 +72,7 @@ def test_letters_can_be_dealt_out_by_their_fonts(make, job):
     assert (
         c.dealing.value == "dirichlet"
         and c.dealing.layout.display is None
-        and "partition" not in c.settings()
+        and "partition" not in c.read_settings()
     )
     c.dealing.value = "fonts"
     assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in shown(panel)

@@ -8,7 +8,7 @@ import torch
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.panels.figures import describe_client_bytes
-from fedlab_nb.panels.partition_editor import MOST_SAMPLES, make_samples_html
+from fedlab_nb.panels.partition_editor import MAX_SAMPLES, make_samples_html
 from fedlab_nb.studies.settings import Settings
 
 
@@ -26,7 +26,7 @@ def same(one, other):
 
 
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
-    monkeypatch.setattr(panel.views, "draw", lambda: None)
+    monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
     chance, states = random.Random(0), [shards(panel)]
     while len(panel.editor.edits.changes) < 50:
         client, to = chance.sample(range(10), 2)
@@ -52,7 +52,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     panel.views.client.value, panel.views.class_index.value = 3, 6
     assert editor.row.layout.display is None and editor.undo.layout.display == "none"
     assert (
-        editor.samples.value.count("<img") == MOST_SAMPLES
+        editor.samples.value.count("<img") == MAX_SAMPLES
         and "121 samples of class 6 at client D" in editor.samples.value
     )
     editor.to.value = 1
@@ -126,7 +126,7 @@ def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     def request(kind, *_, is_urgent=False):
         asked.append((kind, is_urgent))
 
-    monkeypatch.setattr(panel.controls.debouncer, "request", request)
+    monkeypatch.setattr(panel.controls.debouncer, "schedule_update", request)
     panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
@@ -141,6 +141,6 @@ def test_a_dot_shows_its_samples_of_every_kind(name):
         int(held.label_counts[client, class_index]),
     )
     assert (
-        shown.count("<img") == (0 if name == "heart" else min(count, MOST_SAMPLES))
+        shown.count("<img") == (0 if name == "heart" else min(count, MAX_SAMPLES))
         and f"{count} sample" in shown
     )

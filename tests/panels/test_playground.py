@@ -15,7 +15,7 @@ from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels import figures, playground, runs_panel, saved, theme
-from fedlab_nb.plots.words import data_size
+from fedlab_nb.plots.words import format_data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
 VIEWS = ("partition", "accuracy", "communication", "features", "classes")
@@ -30,7 +30,7 @@ def picture(panel, view):
 def test_first_view_is_complete_before_anything_is_trained(make, job):
     panel = make()
     data, alt, sentence = picture(panel, "partition")
-    assert data.startswith(SVG) and "α = 0.1, 10 clients, seed 0" in alt and "classes" in sentence
+    assert data.startswith(SVG) and "α = 0.1, 10 clients, seed 0" in alt and "digits" in sentence
     assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
     assert all(cls.info.title in panel.runs_panel.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and "fl-status-idle" in panel._dom_classes and job.calls == []
@@ -50,7 +50,7 @@ def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
     panel = make(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
     panel.run(wait=True, timeout=300)
     (outcome,) = panel.outcomes
-    assert f"all 4 clients {data_size(outcome.bytes_up)}." in panel.controls.facts.value
+    assert f"all 4 clients {format_data_size(outcome.bytes_up)}." in panel.controls.facts.value
 
 
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
@@ -74,7 +74,7 @@ def test_a_run_fills_every_view_and_the_table(make):
     assert panel.wait(60)
     assert panel.status == "done" and "fl-status-done" in panel._dom_classes
     assert "fl-status-idle" not in panel._dom_classes
-    assert panel.views.visible == "accuracy" and panel.runs_panel.tabs.value == "runs"
+    assert panel.views.visible_view_name == "accuracy" and panel.runs_panel.tabs.value == "runs"
     expected = [("fedavg", 0), ("fedavg", 1), ("fens", 0), ("fens", 1)]
     assert [(o.method, o.settings.seed) for o in panel.outcomes] == expected
     panel.views.client.value = 3
@@ -92,6 +92,7 @@ def test_a_run_fills_every_view_and_the_table(make):
     assert panel.views.display_options["client"] is None and not panel.error
 
 
+@pytest.mark.slow
 def test_models_of_earlier_runs_do_not_stay_in_memory(make):
     panel = make(job=None, methods=["fedavg", "ensemble"], seeds=1, clients=3, epochs=1)
     panel.run(wait=True)
@@ -134,7 +135,7 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
             time.sleep(0.01)
         assert condition()
 
-    monkeypatch.setattr(figures, "compute_tsne_in_process", apart)
+    monkeypatch.setattr(figures, "compute_tsne_in_subprocess", apart)
     panel = make()
     for view in panel.views.views.values():
         view.frame.size = [700, 420]
@@ -145,7 +146,7 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     drawn = panel.views["communication"].picture
     assert (
         "communication" not in panel.views.dirty
-        and panel.views.visible == "features"
+        and panel.views.visible_view_name == "features"
         and not panel.error
     )
     panel.views.select_view("communication")
@@ -214,7 +215,11 @@ def test_pinned_rows_stay_beside_new_runs(make):
     panel.runs_panel.clear.click()
     assert [row.method for row in panel.state("accuracy").runs.rows] == ["fens"]
     panel.run(wait=True)
-    assert [row.run for row in panel.state("accuracy").runs.shown] == [3, 3, 1] and not panel.error
+    assert [row.run for row in panel.state("accuracy").runs.shown_rows] == [
+        3,
+        3,
+        1,
+    ] and not panel.error
 
 
 # Slow because nine runs of a panel are drawn.
@@ -228,7 +233,7 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
     last = listed.children
     assert (
-        len(last) == 1 + runs_panel.MOST_ROWS + 1 and last[-1].children[0].value
+        len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
     )  # the heading; the first run's FENS
     assert more.description == f"Show all {9 * several} rows"
     more.click()
@@ -354,7 +359,7 @@ def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monk
 
 def test_closing_a_panel_closes_all_that_it_is_made_of(make):
     panel = make()
-    parts = theme.list_parts([panel])
+    parts = theme.list_nested_widgets([panel])
     assert len(parts) > 100
     panel.close()
     assert all(part.comm is None for part in parts)

@@ -8,14 +8,17 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import plan_methods
+from fedlab_nb.panels.figures import plan_shown_methods
 from fedlab_nb.panels.lab_view import PanelState
-from fedlab_nb.panels.race import measure_points
+from fedlab_nb.panels.race import compute_seconds_of_curve_points
 
 
 # Slow because the picture of what travels is drawn several times, once for a method of each group.
+@pytest.mark.slow
 def test_compare_shows_needs_at_once_and_time_after_a_run(make):
     panel = make(fl.comparison, seeds=1)
+    rows_of_tabs = [name for name in panel.views.tabs._dom_classes if name.startswith("fl-split")]
+    assert rows_of_tabs == ["fl-split-5"] and "fl-own-last" in panel.views.tabs._dom_classes
     words = panel.show("needs")
     assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
     assert [row["local work"] for row in words.table] == ["40 passes"] * 2
@@ -47,7 +50,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 def test_what_leaks_follows_the_settings(own):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
-    plans = plan_methods(PanelState(methods=methods, settings=settings))
+    plans = plan_shown_methods(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])
@@ -62,7 +65,7 @@ def test_the_race_is_run_once_and_handed_to_the_browser(make):
     assert panel.show("race") is None and "Press Run" in frame.value and frame.scene == {}
     panel.views.select_view("partition")
     panel.run(wait=True)
-    assert panel.views.visible == "race"  # where Play is
+    assert panel.views.visible_view_name == "race"  # where Play is
     end = panel.show("race")
     assert "leads with" in end.sentence and not panel.error
     assert end.figure is not None and frame.value == ""  # a still picture is there, and is not sent
@@ -89,11 +92,11 @@ def test_seconds_go_as_progress_does_within_training_and_the_rest():
         point(local, 0.25), point(local, 0.5), point("server", 0.75), point("other", 0.5),
         point("end", 1.0),
     ])  # fmt: skip
-    assert measure_points(once) == [2.0, 4.0, 5.0, 5.0, 6.0]  # it never falls
+    assert compute_seconds_of_curve_points(once) == [2.0, 4.0, 5.0, 5.0, 6.0]  # it never falls
     rounds = SimpleNamespace(seconds_local=0.0, seconds_method=3.0, history=[
         point("rounds", 0.5), point("rounds", 1.0), point("end", 1.0),
     ])  # fmt: skip
-    assert measure_points(rounds) == [1.5, 3.0, 3.0]
+    assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
 
 
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):

@@ -2,40 +2,30 @@
 
 import ast
 import random
+import re
+import threading
 import time
 
 import numpy as np
 import pytest
 from fake_job import outcome
+from stage_messages import START, deal, last, open_window, read_owners, read_shards
 
 from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
+from fedlab_nb.panels.figures import draw_piles_and_results
 from fedlab_nb.panels.record import Row, Runs
-from fedlab_nb.panels.stage import Stage
 from fedlab_nb.panels.stage_data import (
     collect_flights,
-    deal_partitions,
     describe_data,
-    describe_table_row,
-    rank_columns,
+    format_cells_by_column,
+    make_partitions_for_alphas,
+    rank_columns_by_class_information,
 )
 from fedlab_nb.studies.cost import Cost
 
 METHODS = ["fedavg", "fens"]
-START = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
-
-
-@pytest.fixture
-def sent(monkeypatch):
-    """All messages to the browser: (content, buffers)."""
-    messages = []
-
-    def record(self, content, buffers=None):
-        messages.append((content, buffers or []))
-
-    monkeypatch.setattr(Stage, "send", record)
-    return messages
 
 
 @pytest.fixture
@@ -47,7 +37,7 @@ def quick(monkeypatch):
         methods, _ = asked
         if isinstance(methods, str):
             methods = (methods,)
-        return Cost(sum(seconds[method] for method in methods), 0.0, True)
+        return Cost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
 
     monkeypatch.setattr("fedlab_nb.panels.stage_panel.estimate_cost", forecast)
     return seconds
@@ -62,42 +52,10 @@ def panel(make, sent, quick):
     return panel
 
 
-def open_window(panel):
-    panel._receive({"kind": "open"})
-    deal(panel, START, 1)
-    panel._receive({"kind": "opened"})
-
-
-def deal(panel, setting, revision):
-    panel._receive({"kind": "deal", "revision": revision, "setting": setting})
-
-
 def train(panel, setting, revision, is_run):
     message = {"kind": "train", "revision": revision, "setting": setting, "isRun": is_run}
-    panel._receive(message)
+    panel._handle_message(message)
     assert panel.wait(60)
-
-
-def last(sent, kind):
-    return next(
-        (content, buffers) for content, buffers in reversed(sent) if content["kind"] == kind
-    )
-
-
-def read_shards(sent):
-    content, (buffer,) = last(sent, "federation")
-    samples = np.frombuffer(buffer, dtype=np.uint32)
-    assert len(samples) == sum(content["sizes"])
-    return np.split(samples, np.cumsum(content["sizes"])[:-1])
-
-
-def read_owners(sent):
-    """The one client of each sample."""
-    shards = read_shards(sent)
-    owners = np.zeros(sum(map(len, shards)), dtype=np.uint16)
-    for k, shard in enumerate(shards):
-        owners[shard] = k
-    return owners
 
 
 def owners_of(federation):
@@ -109,7 +67,7 @@ def owners_of(federation):
 
 def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state(panel, sent):
     about = last(sent, "data")[0]["about"]
-    panel._receive({"kind": "samples", "digest": about["digest"]})
+    panel._handle_message({"kind": "samples", "digest": about["digest"]})
     content, (labels, images, test_labels, test_images) = last(sent, "samples")
     digits = load("digits")
     assert np.array_equal(np.frombuffer(labels, np.uint16), digits.y_train.numpy())
@@ -118,7 +76,7 @@ def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state
     assert np.abs(seen - digits.x_train[:, 0].numpy()).max() <= 0.5 / 255 + 1e-6
     assert len(test_images) == 64 * len(digits.y_test)
     before = len(sent)
-    panel._receive({"kind": "samples", "digest": "other"})
+    panel._handle_message({"kind": "samples", "digest": "other"})
     deal(panel, {**START, "alpha": 1}, 2)
     assert all(content["kind"] != "samples" for content, _ in sent[before:])
     state = panel.stage.get_state()
@@ -126,13 +84,70 @@ def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state
     assert len(repr(state)) < 2000 and content["train"] == {"side": 8, "channels": 1}
 
 
-def test_who_holds_what_is_what_federate_deals_out_and_carries_the_revision(panel, sent):
+def test_a_panel_brings_along_what_its_first_window_needs(make, sent, quick):
+    """A kernel that is busy with the cells below answers nobody. Afterwards nothing of it is left to be saved."""
+    panel = make(kind=playground, seed=4)
+    assert panel.stage.opening == {}
+    panel._ipython_display_()
+    opening = panel.stage.opening
+    assert set(opening) == {"data", "samples", "federation", "stored", "partitions"}
+    labels = load("digits").y_train.numpy()
+    assert np.array_equal(np.frombuffer(opening["samples"]["buffers"][0], np.uint16), labels)
+    alphas = opening["partitions"]["content"]["alphas"]
+    owners = np.frombuffer(opening["partitions"]["buffers"][0], np.uint16).reshape(len(alphas), -1)
+    assert np.array_equal(
+        owners[alphas.index(1)], owners_of(federate("digits", alpha=1, clients=10, seed=4))
+    )
+    panel.controls.alpha.value = 0.5  # by the next cell, before a window is there
+    opening = panel.stage.opening
+    assert opening["data"]["content"]["about"]["setting"] == {**START, "alpha": 0.5}
+    expected = federate("digits", alpha=0.5, clients=10, seed=4).shards
+    held = np.frombuffer(opening["federation"]["buffers"][0], np.uint32)
+    assert np.array_equal(held, np.concatenate([np.sort(shard) for shard in expected]))
+    panel._handle_message({"kind": "opened"})
+    panel.controls.alpha.value = 2
+    assert panel.stage.opening == {}
+
+
+def test_what_a_person_has_brought_is_not_saved_with_the_widget(make, sent, tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"x_train": rng.random((20, 8, 8)), "y_train": np.arange(20) % 2}
+    arrays |= {"x_test": rng.random((10, 8, 8)), "y_test": np.arange(10) % 2}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    panel = make(kind=playground, dataset=str(tmp_path / "mine.npz"), clients=2)
+    panel._ipython_display_()
+    assert panel.stage.opening == {} and not panel.error
+
+
+def test_who_holds_what_is_what_federate_deals_out_and_says_what_it_answers(panel, sent):
     for revision, alpha in enumerate((0.05, 0.7, 10), start=2):
         deal(panel, {**START, "alpha": alpha}, revision)
-        assert last(sent, "federation")[0]["revision"] == revision
+        content, _ = last(sent, "federation")
+        assert content["setting"] == {**START, "alpha": alpha}
+        assert content["question"] == f"window {revision}"
         expected = owners_of(federate("digits", alpha=alpha, clients=10, seed=4))
         assert np.array_equal(read_owners(sent), expected)
         assert panel.controls.alpha.value == alpha
+
+
+def test_a_setting_beyond_a_limit_is_answered_with_the_one_that_it_has_become(panel, sent):
+    deal(panel, {**START, "clients": 10_000}, 2)
+    content, _ = last(sent, "federation")
+    most = panel.controls.clients.max
+    assert content["setting"] == {**START, "clients": most}
+    assert len(content["sizes"]) == most and content["question"] == "window 2"
+
+
+def test_a_view_that_opens_later_does_not_begin_the_others_anew(panel, sent):
+    panel._handle_message({"kind": "open", "view": "second"})
+    content, _ = last(sent, "data")
+    assert content["view"] == "second"
+    panel._handle_message(
+        {"kind": "samples", "view": "second", "digest": content["about"]["digest"]}
+    )
+    assert last(sent, "samples")[0]["view"] == "second"
+    panel.controls.methods.value = ["fedavg"]  # that concerns all
+    assert last(sent, "data")[0]["view"] == ""
 
 
 def read_partitions(sent):
@@ -170,7 +185,7 @@ def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_tru
     content, owners = wait_for_partitions(sent)
     assert content["clients"] == 5 and owners[1].max() == 4
     panel.controls.hidden_settings["moves"] = "C*"  # a double: the stage has no gesture for it
-    panel._apply_controls()
+    panel._handle_control_change()
     assert last(sent, "partitions")[0]["alphas"] == []
 
 
@@ -184,15 +199,15 @@ def test_an_alpha_that_cannot_be_dealt_is_left_out_and_many_samples_are_dealt_at
         return federate(dataset, alpha=alpha, **options)
 
     monkeypatch.setattr(stage_data, "federate", refuse)
-    assert deal_partitions(about, alphas).alphas == (0.05, 0.3)
+    assert make_partitions_for_alphas(about, alphas).alphas == (0.05, 0.3)
     monkeypatch.setattr(stage_data, "MOST_OWNERS", 3 * 1437 - 1)
-    assert deal_partitions(about, alphas).alphas == stage_data.PREVIEWED
+    assert make_partitions_for_alphas(about, alphas).alphas == stage_data.PREVIEWED
 
 
 def test_a_double_and_its_original_both_hold_their_samples(make, sent):
     panel = make(kind=playground, seed=4, moves="C*, A>")
     panel.stage_revision = 0
-    panel._receive({"kind": "open"})
+    panel._handle_message({"kind": "open"})
     setting = last(sent, "data")[0]["about"]["setting"]
     assert setting["clients"] == 11
     deal(panel, setting, 1)
@@ -278,9 +293,10 @@ def test_nothing_trains_before_the_first_gesture(panel, job):
 
 
 def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_older(
-    panel, sent, job, quick
+    panel, sent, job, quick, monkeypatch
 ):
     train(panel, START, 1, is_run=True)
+    assert last(sent, "job")[0]["text"] == "Run 1 is done: 4 results."
     assert job.calls[-1][:2] == (METHODS, 2)
     results, _ = last(sent, "results")
     assert results["seeds"] == {"fedavg": 2, "fens": 2} and results["older"] == []
@@ -290,6 +306,12 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
     results, _ = last(sent, "results")
     assert results["seeds"] == {"fedavg": 1, "fens": 2} and results["older"] == ["fens"]
     assert results["setting"] == {**START, "alpha": 1} and results["isFinal"]
+    said = last(sent, "job")[0]["text"]
+    assert re.fullmatch(r"One seed took \d+\.\d s\.", said)
+    monotonic = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 60)
+    panel._handle_message({"kind": "opened"})  # a second window, a minute later
+    assert last(sent, "job")[0]["text"] == said
     panel.controls.epochs.value = 3  # nothing that the stage has a control for
     assert last(sent, "results")[0]["older"] == METHODS
     assert "fl-older" in panel.views["communication"].box._dom_classes
@@ -312,8 +334,8 @@ def test_a_run_that_came_to_nothing_does_not_name_the_next(panel, sent, job):
     """The next run has its number, and results of its own setting."""
     train(panel, START, 1, is_run=False)
     job.gate.clear()
-    panel._receive({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
-    panel._receive({"kind": "stop"})
+    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    panel._handle_message({"kind": "stop"})
     job.gate.set()
     panel.wait()
     train(panel, {**START, "alpha": 3}, 3, is_run=False)
@@ -331,14 +353,98 @@ def test_slow_methods_wait_for_run(panel, sent, job, quick):
 def test_stop_ends_a_run_at_once_and_a_hand_does_not(panel, sent, job):
     job.gate.clear()
     message = {"kind": "train", "revision": 1, "setting": START, "isRun": True}
-    panel._receive(message)
-    assert panel.status == "running"
-    panel._receive({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    panel._handle_message(message)
+    content, _ = last(sent, "job")
+    assert panel.status == "running" and content["isRunning"] and content["isRun"]
+    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
     assert len(job.calls) == 1 and panel.status == "running"
     assert np.array_equal(read_owners(sent), owners_of(federate("digits", alpha=1, seed=4)))
-    panel._receive({"kind": "stop"})
+    panel._handle_message({"kind": "stop"})
     assert panel.status == "stopped" and last(sent, "job")[0]["isRunning"] is False
     job.gate.set()
+
+
+def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent, job):
+    job.gate.clear()
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    assert [seeds for _, seeds, _ in job.calls] == [2]  # the run goes on
+    job.gate.set()
+    assert panel.wait(60)
+    assert [(seeds, each["alpha"]) for _, seeds, each in job.calls] == [(2, 0.1), (1, 1)]
+    results, _ = last(sent, "results")
+    assert results["setting"]["alpha"] == 1 and results["isFinal"]
+    assert last(sent, "job")[0]["isRunning"] is False
+
+
+def test_stop_and_a_hand_that_takes_back_what_it_did_leave_nothing_to_train(panel, job):
+    job.gate.clear()
+    changed = {**START, "alpha": 1}
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START})
+    job.gate.set()
+    assert panel.wait(60) and len(job.calls) == 1
+    job.gate.clear()
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
+    panel._handle_message({"kind": "stop"})
+    job.gate.set()
+    assert panel.wait(60) and len(job.calls) == 2 and panel.status == "stopped"
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_one_seed_follows_a_views_own_work(panel, job, is_run):
+    """Also where the newest run was one that followed a hand."""
+    train(panel, START, 1, is_run=is_run)
+    calls = len(job.calls)
+    gate = threading.Event()
+    ends = []
+
+    def end(job_end, *_):
+        ends.append(job_end)
+        panel._status.show_end(job_end, None)
+
+    with panel._guard:
+        panel._status.show_start()
+        panel._start_job(lambda: gate.wait(60), lambda _: None, end)
+    changed = {**START, "alpha": 2}
+    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
+    assert len(job.calls) == calls
+    gate.set()
+    assert panel.wait(60) and ends == ["done"]
+    assert job.calls[-1][1] == 1 and job.calls[-1][2]["alpha"] == 2
+
+
+def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
+    """Also after one seed, which ends by itself before a hand is at the button."""
+    train(panel, START, 1, is_run=False)
+    kind = panel.views["features"].kind
+
+    def work(state):
+        job.gate.wait(60)
+        yield 1, 1, "a step"
+
+    for name, value in {"is_ready": bool, "planned_runs": lambda _: {}, "work": work}.items():
+        monkeypatch.setattr(kind, name, value, raising=False)
+    job.gate.clear()
+    panel._start_button_job("features")
+    content, _ = last(sent, "job")
+    assert content["isRunning"] and content["isRun"]
+    panel._handle_message({"kind": "stop"})
+    assert last(sent, "job")[0]["isRunning"] is False
+    job.gate.set()
+    assert panel.wait(60)
+
+
+def test_run_is_heard_while_one_seed_is_trained(panel, job):
+    job.gate.clear()
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START})
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    job.gate.set()
+    assert panel.wait(60)
+    assert [seeds for _, seeds, _ in job.calls] == [1, 2]
 
 
 def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
@@ -351,7 +457,7 @@ def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
 def test_answers_are_what_the_models_say(make, sent):
     panel = make(kind=playground, job=None, methods=["local", "ensemble"], clients=3, epochs=1)
     setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
-    panel._receive({"kind": "open"})
+    panel._handle_message({"kind": "open"})
     deal(panel, setting, 1)
     train(panel, setting, 1, is_run=False)
     results, (said,) = last(sent, "results")
@@ -364,20 +470,20 @@ def test_answers_are_what_the_models_say(make, sent):
     assert results["each"] == pytest.approx(local.report.each_client)
     accuracies = (said == digits.y_test.numpy()).mean(1)
     assert accuracies[1] == pytest.approx(results["accuracies"]["logits"])
-    panel._receive({"kind": "ask", "image": "5"})
+    panel._handle_message({"kind": "ask", "image": "5"})
     content, (shares, _) = last(sent, "answers")
     shares = np.frombuffer(shares, np.float32).reshape(len(names), 10)
     assert content["names"] == names and shares.sum(1) == pytest.approx(1, abs=1e-5)
     assert shares[3:].argmax(1).tolist() == said[3:, 5].tolist()
     pixels = digits.x_test[5].flatten().tolist()
-    panel._receive({"kind": "ask", "image": "a" * 64, "pixels": pixels})
+    panel._handle_message({"kind": "ask", "image": "a" * 64, "pixels": pixels})
     _, (drawn, _) = last(sent, "answers")
     assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
 
 
 def test_a_row_of_a_table_is_said_as_its_file_has_it():
     heart = load("heart")
-    said = describe_table_row(heart.schema, heart.x_test[0].numpy())
+    said = format_cells_by_column(heart.schema, heart.x_test[0].numpy())
     assert list(said.items())[:4] == [
         ("age", "63"),
         ("sex", "m"),
@@ -386,7 +492,7 @@ def test_a_row_of_a_table_is_said_as_its_file_has_it():
     ]
     assert said["oldpeak"] == "2.3" and said["ca"] == "0"
     digits = load("digits")
-    assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == {}
+    assert format_cells_by_column(digits.schema, digits.x_test[0].numpy()) == {}
 
 
 def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
@@ -394,7 +500,7 @@ def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
     row = heart.x_test[0].numpy().copy()
     row[0] = 0  # the age
     row[1:3] = 0  # the sex
-    said = describe_table_row(heart.schema, row)
+    said = format_cells_by_column(heart.schema, row)
     assert "age" not in said and "sex" not in said and said["cp"] == "typical"
 
 
@@ -405,8 +511,8 @@ def test_the_column_that_tells_the_class_comes_first():
     x[:, 0] = [0, 1, 0, 1]  # age: nothing
     x[:, 1], x[:, 2] = [1, 1, 0, 0], [0, 0, 1, 1]  # sex: everything
     x[:, 7] = [0, 1, 1, 2]  # trestbps: half of its variance lies between the classes
-    assert rank_columns(heart.schema, x, labels) == ["sex", "trestbps", "age"]
-    assert rank_columns(load("digits").schema, x, labels) == []
+    assert rank_columns_by_class_information(heart.schema, x, labels) == ["sex", "trestbps", "age"]
+    assert rank_columns_by_class_information(load("digits").schema, x, labels) == []
 
 
 def box_children(widget):
@@ -427,8 +533,8 @@ def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
 
 def test_a_recording_is_shown_before_anybody_is_trained(make, sent):
     panel = make(kind=playground, job=None, dataset="watch", methods=["local"], epochs=1)
-    panel._receive({"kind": "open"})
-    panel._receive({"kind": "ask", "image": "1", "pixels": []})
+    panel._handle_message({"kind": "open"})
+    panel._handle_message({"kind": "ask", "image": "1", "pixels": []})
     content, buffers = last(sent, "answers")
     recording = load("watch").x_test[1].numpy()
     assert content["channels"] == len(recording) and content["names"] == []
@@ -438,15 +544,17 @@ def test_a_recording_is_shown_before_anybody_is_trained(make, sent):
 def test_a_row_is_shown_before_anybody_is_trained(make, sent):
     heart = load("heart")
     panel = make(kind=playground, dataset="heart", seed=4)
-    panel._receive({"kind": "ask", "image": "1", "pixels": []})
+    panel._handle_message({"kind": "ask", "image": "1", "pixels": []})
     content, _ = last(sent, "answers")
     assert content["names"] == [] and content["setting"] is None
-    cells = describe_table_row(heart.schema, heart.x_test[1].numpy())
+    cells = format_cells_by_column(heart.schema, heart.x_test[1].numpy())
     assert dict(content["row"]) == cells
-    ranking = rank_columns(heart.schema, heart.x_train.numpy(), heart.y_train.numpy())
+    ranking = rank_columns_by_class_information(
+        heart.schema, heart.x_train.numpy(), heart.y_train.numpy()
+    )
     assert [name for name, _ in content["row"]] == [name for name in ranking if name in cells]
     sent.clear()
-    panel._receive({"kind": "ask", "image": "99999", "pixels": []})
+    panel._handle_message({"kind": "ask", "image": "99999", "pixels": []})
     assert sent == []
 
 
@@ -494,3 +602,36 @@ def test_flights_are_those_of_the_settings_own_seed(job):
     both = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
     assert both["fedavg"]["legs"][1]["bytes"] == [sent] * 3
     assert collect_flights(Runs(), names, state) == {}
+
+
+def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own(
+    make, sent, quick, tmp_path, monkeypatch
+):
+    """A still is saved in the notebook."""
+    shown = []
+
+    def draw(state, images, scores):
+        shown.append(images)
+        return draw_piles_and_results(state, images, scores)
+
+    monkeypatch.setattr("fedlab_nb.panels.stage_panel.draw_piles_and_results", draw)
+    digits = load("digits")
+    x = np.concatenate([digits.x_train.numpy(), digits.x_test.numpy()])
+    y = np.concatenate([digits.y_train.numpy(), digits.y_test.numpy()])
+    path = tmp_path / "mine.npz"
+    np.savez(path, x=x, y=y)
+    make(kind=playground, seed=4).still()
+    make(kind=playground, seed=4, dataset=str(path)).still()
+    known, own = shown
+    assert known.shape == (len(digits.y_train), 8, 8, 1)
+    assert own is None
+
+
+def test_the_still_has_scores_of_the_present_setting_alone(make, sent, quick):
+    panel = make(kind=playground, job=None, seed=4, clients=3, methods=["local"], seeds=1, epochs=1)
+    assert panel._list_client_accuracies() == []
+    panel.run(wait=True, timeout=100)
+    assert len(panel._list_client_accuracies()) == 3
+    assert "Accuracy, seed 4" in panel.still().sentence
+    panel.controls.alpha.value = 1.0
+    assert panel._list_client_accuracies() == []

@@ -24,15 +24,15 @@ def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monke
         ran.append(threading.current_thread())
 
     for _ in range(3):
-        worker.run_on_thread(work).result(10)
+        worker.run_on_worker_thread(work).result(10)
     gate = threading.Event()
-    both = worker.run_on_thread(gate.wait), worker.run_on_thread(work)
+    both = worker.run_on_worker_thread(gate.wait), worker.run_on_worker_thread(work)
     both[1].result(10)
     assert len(set(ran)) == 2 and ran[0] is ran[1] is ran[2] is not ran[3]
     gate.set()
     both[0].result(10)
     for left in 1, 0:
-        worker.run_on_thread(lambda: 1 / 0).result(10)
+        worker.run_on_worker_thread(lambda: 1 / 0).result(10)
         assert len(worker._idle) == left
     for thread in ran:
         thread.join(10)

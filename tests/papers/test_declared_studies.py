@@ -12,16 +12,21 @@ from fedlab_nb.papers.declared import figures
 from fedlab_nb.papers.declared.figures import (
     ROOT,
     FigureStudy,
-    check_texts,
-    find_changed_texts,
+    describe_wrong_texts,
     load_all_studies,
+    make_corrected_texts,
 )
-from fedlab_nb.papers.points import Point, compute_rows, sort_by_clients, write_rows
+from fedlab_nb.papers.points import (
+    Point,
+    compute_point_rows,
+    list_cells_grouped_by_trained_clients,
+    write_stored_rows,
+)
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
-from fedlab_nb.studies.stored_figures import format_figure
+from fedlab_nb.studies.stored_figures import format_figure_values
 from fedlab_nb.studies.stored_results import load
-from fedlab_nb.studies.stored_rows import make_row_key, read_stored_rows
+from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
 
 STUDIES = load_all_studies()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, FigureStudy)}
@@ -54,7 +59,7 @@ def study(tmp_path):
         "low": "gain > 0.2",
         "not_clear": "c > a",
     }
-    write_rows(
+    write_stored_rows(
         tmp_path / "x.json",
         {},
         [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()],
@@ -65,16 +70,18 @@ def study(tmp_path):
 
 def test_figures_are_computed_by_seed(study):
     rows = study.load_rows()
-    assert study.compute_figure("a", rows) == dict(enumerate(ACCURACY["a"]))
-    assert study.compute_figure("gain", rows) == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
-    assert study.compute_figure("gain / a", rows)[0] == pytest.approx(0.2)
+    assert study.compute_figure_values_by_seed("a", rows) == dict(enumerate(ACCURACY["a"]))
+    assert study.compute_figure_values_by_seed("gain", rows) == pytest.approx(
+        {0: 0.1, 1: 0.08, 2: 0.12}
+    )
+    assert study.compute_figure_values_by_seed("gain / a", rows)[0] == pytest.approx(0.2)
     rows += [
         row_of("m", {"alpha": a, "m.k": 2}, [a]) for a in (0.1, 10)
     ]  # axes name one run among several
-    assert study.compute_figure("runs/m[alpha=10, k=2]", rows) == {0: 10}
+    assert study.compute_figure_values_by_seed("runs/m[alpha=10, k=2]", rows) == {0: 10}
     for unknown in ("d", "runs/d", "other/a", "runs/m"):
         with pytest.raises(ValueError):
-            study.compute_figure(unknown, rows)
+            study.compute_figure_values_by_seed(unknown, rows)
 
 
 @pytest.mark.parametrize(
@@ -84,21 +91,21 @@ def test_figures_are_computed_by_seed(study):
      ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):
-    assert study.format_figure(what, study.load_rows()) == words
+    assert study.format_figure_values(what, study.load_rows()) == words
 
 
 def test_less_than_nothing_and_an_unknown_form():
     values = {0: -0.2, 1: -0.001, 2: 0.1}
-    assert [format_figure({0: v}, "mean") for v in values.values()] == [
+    assert [format_figure_values({0: v}, "mean") for v in values.values()] == [
         "−20",
         "0",
         "10",
-    ] and format_figure(values, "each") == "−20 0 10"
-    assert format_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
-    assert format_figure({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
-    assert format_figure(values, "effect") == "makes no clear difference (−3 ± 38 points)"
+    ] and format_figure_values(values, "each") == "−20 0 10"
+    assert format_figure_values({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
+    assert format_figure_values({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
+    assert format_figure_values(values, "effect") == "makes no clear difference (−3 ± 38 points)"
     with pytest.raises(ValueError, match="no form"):
-        format_figure({0: 1.0}, "pretty")
+        format_figure_values({0: 1.0}, "pretty")
 
 
 def test_a_claim_is_judged_by_paired_differences(study):
@@ -111,19 +118,26 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     (tmp_path / "page.md").write_text(page)
     (tmp_path / "a.py").write_text("# a 1 %,\n# b 2 %\n")
     with pytest.raises(ValueError, match="no place"):
-        find_changed_texts(tmp_path, {"fedlpa": study})
+        make_corrected_texts(tmp_path, {"fedlpa": study})
     (tmp_path / "a.py").write_text('"""So a 1 %,\n    b 2 %."""\n')
     assert (
-        len([line for line in check_texts(tmp_path, {"fedlpa": study}) if "differs" in line]) == 2
+        len(
+            [
+                line
+                for line in describe_wrong_texts(tmp_path, {"fedlpa": study})
+                if "differs" in line
+            ]
+        )
+        == 2
     )
-    for path, text in find_changed_texts(tmp_path, {"fedlpa": study}).items():
+    for path, text in make_corrected_texts(tmp_path, {"fedlpa": study}).items():
         path.write_text(text)
     assert "It has <!--n fedlpa.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
     assert (
         "<!--n all_together.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()
     )  # another study's
     assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
-    lines = check_texts(tmp_path, {"fedlpa": study})
+    lines = describe_wrong_texts(tmp_path, {"fedlpa": study})
     assert not [line for line in lines if "differs" in line]
     assert (
         len([line for line in lines if "wrong" in line]) == 2
@@ -143,15 +157,15 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
 def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
     """By Student's t: half the band of three values is 2.484 standard deviations, and these have one of a point."""
     made = [row_of(method, {}, [0.5 + gap for gap in gaps]), row_of("local", {}, [0.5, 0.5, 0.5])]
-    write_rows(tmp_path / "x.json", {}, made)
+    write_stored_rows(tmp_path / "x.json", {}, made)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
     study = FigureStudy(
         "fedlpa", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"}
     )
-    assert study.find_methods("gain") == {method, "local"}
+    assert study.find_methods_read_by_figure("gain") == {method, "local"}
     for words, is_said in (("", False), (" (at the edge: perhaps)", True)):
         (tmp_path / "page.md").write_text(f"It is ahead. <!--c fedlpa.ahead-->{words}\n")
-        assert (check_texts(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
+        assert (describe_wrong_texts(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
 
 
 def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
@@ -164,16 +178,16 @@ def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
         return [(point.runs, point.method) for point in study.list_points(study.load_rows())]
 
     assert wanted(study) == [("short", "afl")]
-    assert wanted(study.include_later_runs()) == [("short", "afl"), ("long", "gauss")]
-    (_, long) = study.include_later_runs().list_points()
+    assert wanted(study.make_study_with_later_runs()) == [("short", "afl"), ("long", "gauss")]
+    (_, long) = study.make_study_with_later_runs().list_points()
     row = {"runs": "long", "method": "gauss", "at": dict(long.at), "seeds": [0], "made": {}}
     columns = dict.fromkeys(long.columns, [0.5])
-    write_rows(study.path, {}, [{**row, "data": long.data_digest, **columns}])
+    write_stored_rows(study.path, {}, [{**row, "data": long.data_digest, **columns}])
     assert wanted(study) == [("short", "afl"), ("long", "gauss")]
     assert study.describe_stale_rows() == [
         "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
     ]
-    write_rows(
+    write_stored_rows(
         study.path,
         {},
         [{**row, "data": long.data_digest, "made": {"gauss.head": "none"}, **columns}],
@@ -207,24 +221,24 @@ def test_a_row_of_other_data_does_not_hold():
     own, letters = describe("digits").digest, describe("glyphs").digest
     assert point.data_digest == f"{own}+{letters}"
     row = {"seeds": [0], "made": point.options, "data": point.data_digest}
-    assert point.is_current(row) and point.is_current(
+    assert point.is_current_row(row) and point.is_current_row(
         {**row, "data": point.data_digest} | {"on": "elsewhere"}
     )
-    assert not point.is_current({**row, "data": own}) and not point.is_current(
+    assert not point.is_current_row({**row, "data": own}) and not point.is_current_row(
         {**row, "data": "glyphs 1"}
     )
     del row["data"]
-    assert point.is_current(row)
+    assert point.is_current_row(row)
 
 
 @pytest.mark.slow
 def test_every_text_says_what_its_study_does():
-    assert check_texts(ROOT, QUOTING) == []
+    assert describe_wrong_texts(ROOT, QUOTING) == []
 
 
 def test_every_figure_of_a_text_has_a_study_and_no_line_begins_with_one():
     """Markdown takes a line that begins with a comment for HTML."""
-    for path in figures.find_texts(ROOT):
+    for path in figures.list_markdown_texts(ROOT):
         text = path.read_text()
         assert {m["study"] for m in figures.FIGURE.finditer(text)} <= set(QUOTING), path.name
         assert not re.search(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] ", text, re.MULTILINE), path.name
@@ -258,7 +272,7 @@ def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(mo
     assert (
         stale
         == {
-            make_row_key(r)
+            make_unique_row_key(r)
             for r in rows
             if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]
         }
@@ -273,13 +287,13 @@ def test_other_values_and_other_seeds_do_not_hold(family):
     (first, *rest) = rows
     for change in ({"made": {**first["made"], "gone": 1}}, {"seeds": first["seeds"][:-1]}):
         assert [point.key for point in study.list_missing_points([{**first, **change}, *rest])] == [
-            make_row_key(first)
+            make_unique_row_key(first)
         ]
     if study.name.startswith("tuning"):
         return
     fewer = {name: value for name, value in first.items() if name != "accuracy"}
     assert [point.key for point in study.list_missing_points([fewer, *rest])] == [
-        make_row_key(first)
+        make_unique_row_key(first)
     ]
     assert study.list_missing_points([{**fewer, "failed": "it diverged"}, *rest]) == []
 
@@ -321,7 +335,7 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
         (m, c) for m in METHODS_HERE for c in (2, 3)
     }
     assert small.compute_missing_rows(watch=watch) == {} and len(seen) == 8
-    assert small.compute_missing_rows(recomputed=["ensemble"], watch=watch) == {} and {
+    assert small.compute_missing_rows(recomputed_methods=["ensemble"], watch=watch) == {} and {
         method for method, *_ in seen[8:]
     } == {"ensemble"}
     assert small.load_rows() == rows and read_stored_rows(small.path)[0]["command"].endswith(
@@ -346,12 +360,12 @@ def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
 def test_a_column_may_be_a_path_or_a_measure(small):
     out = experiment.run("fens", clients=2, epochs=1, alpha=1)
     assert (
-        small.read_column("calibration.nll", out) == out.nll
-        and small.read_column("report.heads.ccvr", out) is None
+        small.read_column_value("calibration.nll", out) == out.nll
+        and small.read_column_value("report.heads.ccvr", out) is None
     )
-    assert small.read_column("per_class.-1", out) == out.per_class[-1]
+    assert small.read_column_value("per_class.-1", out) == out.per_class[-1]
     measured = dataclasses.replace(small, measures="fedlab_nb.papers.measures")
-    assert measured.read_column("best.member", out) == max(out.report.member_accuracy)
+    assert measured.read_column_value("best.member", out) == max(out.report.member_accuracy)
 
 
 SAMPLES = [
@@ -364,8 +378,8 @@ SAMPLES = [
 
 def comes_out_again(study, point, close, seeds):
     """Another processor adds up in another order; `close`: a few images are allowed."""
-    (then,) = [row for row in study.load_rows() if make_row_key(row) == point.key]
-    ((_, now),) = compute_rows(
+    (then,) = [row for row in study.load_rows() if make_unique_row_key(row) == point.key]
+    ((_, now),) = compute_point_rows(
         [dataclasses.replace(point, seeds=point.seeds[:seeds])], study.decimals
     )
     assert now["accuracy"] == pytest.approx(then["accuracy"][:seeds], abs=close)
@@ -412,8 +426,8 @@ def test_runs_that_share_their_clients_are_neighbours():
     """Clients are trained once, for methods of one study and for several numbers of a table."""
     asked = [Settings.make(clients=clients) for clients in (2, 3)]
     points = [Point("r", m, {}, s, [0, 1]) for m in ("fedavg", "ensemble") for s in asked]
-    cells = sort_by_clients(points)
-    at = [(cell.plan.settings.clients, cell.seed, cell.plan.name) for cell in cells]
+    cells = list_cells_grouped_by_trained_clients(points)
+    at = [(cell.plan.settings.clients, cell.seed, cell.plan.method_name) for cell in cells]
     assert at == [
         (c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")
     ]

@@ -10,17 +10,17 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.tuning import (
     STUDY,
     choose_knobs,
-    choose_try,
-    compare_with_first_try,
-    find_better_tries,
+    choose_try_number,
+    compute_lead_over_first_try,
+    find_tries_better_than_first,
     load_tuning_rows,
     make_validation_set,
-    read_parts,
+    read_tries_by_part,
 )
 from fedlab_nb.studies.settings import Settings, make_plans
-from fedlab_nb.studies.stored_rows import make_row_key
+from fedlab_nb.studies.stored_rows import make_unique_row_key
 
-ROWS, PARTS = load_tuning_rows(), read_parts()
+ROWS, PARTS = load_tuning_rows(), read_tries_by_part()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
 
 
@@ -55,7 +55,7 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
     for name, part in PARTS.items():
         for method, tries in part.items():
             assert len({tuple(knobs) for knobs in tries}) == 1
-            ahead = find_better_tries(ROWS, name, [method]) if name != "recipe" else []
+            ahead = find_tries_better_than_first(ROWS, name, [method]) if name != "recipe" else []
             mild = wanted(tries, STUDY["guard"], sorted({0, *ahead}) if ahead else [])
             for form in forms(name):
                 own = [row for row in ROWS if form.items() <= row["at"].items()]
@@ -65,11 +65,11 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
 
 
 def test_no_try_sends_more_than_the_first_one():
-    at = {make_row_key(row): row["bytes"][0] for row in ROWS}
+    at = {make_unique_row_key(row): row["bytes"][0] for row in ROWS}
     for row in ROWS:
-        assert row["bytes"][0] <= at[make_row_key({**row, "at": {**row["at"], "try": 0}})], row[
-            "at"
-        ]
+        assert row["bytes"][0] <= at[make_unique_row_key({**row, "at": {**row["at"], "try": 0}})], (
+            row["at"]
+        )
 
 
 def test_the_validation_images_are_training_images_and_no_test_images():
@@ -91,10 +91,14 @@ def test_classroom_knobs_are_those_that_the_study_took(part, method):
     """`assumed` says how many liars a person expects."""
     classroom = dataclasses.asdict(METHODS[method].configure())
     taken = {
-        name: value for name, value in choose_knobs(method, part=part).items() if name != "assumed"
+        name: value
+        for name, value in choose_knobs(method, part_name=part).items()
+        if name != "assumed"
     }
     assert {name: classroom[name] for name in taken} == pytest.approx(taken)
-    assert PARTS[part][method][0].get("assumed") == choose_knobs(method, part=part).get("assumed")
+    assert PARTS[part][method][0].get("assumed") == choose_knobs(method, part_name=part).get(
+        "assumed"
+    )
 
 
 def test_pairs_of_an_option_are_told_apart_by_form_too():
@@ -108,7 +112,7 @@ def test_pairs_of_an_option_are_told_apart_by_form_too():
             {"runs": "o", "method": "m", "at": a, "seeds": [0], "accuracy": [v]}
             for a, v in zip(at, values, strict=True)
         ]
-        assert compare_with_first_try(rows, "o", ["m"])[1].verdict == verdict
+        assert compute_lead_over_first_try(rows, "o", ["m"])[1].verdict == verdict
 
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
@@ -119,7 +123,7 @@ def test_the_classroom_recipe_is_the_one_that_the_study_took():
 
 
 def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
-    for judge, tries in read_parts("glyphs:16g")["recipe"].items():
+    for judge, tries in read_tries_by_part("glyphs:16g")["recipe"].items():
         assert tried(load_tuning_rows("glyphs:16g"), "recipe", judge) == wanted(
             tries, STUDY["alphas"]
         )
@@ -132,7 +136,7 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
 
 @pytest.mark.parametrize("method", ["dense", "coboosting"])
 def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
-    tries = read_parts("glyphs:28g")["methods"][method]
+    tries = read_tries_by_part("glyphs:28g")["methods"][method]
     skewed = [
         row for row in load_tuning_rows("glyphs:28g") if row["at"]["alpha"] in STUDY["alphas"]
     ]
@@ -192,5 +196,5 @@ def test_a_try_is_taken_where_it_is_clearly_better_and_not_clearly_worse_without
         for alpha, of in parts.items()
         for n, a in enumerate(of)
     ]
-    assert choose_try(rows, "methods", ["m"]) == taken
-    assert taken == 0 or find_better_tries(rows, "methods", ["m"])[0] == len(tries)
+    assert choose_try_number(rows, "methods", ["m"]) == taken
+    assert taken == 0 or find_tries_better_than_first(rows, "methods", ["m"])[0] == len(tries)

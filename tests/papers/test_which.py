@@ -9,23 +9,35 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb.cli import main
+from fedlab_nb.data import DATASETS, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.which import (
     Answers,
     Candidate,
     Federation,
+    choose_by_rehearsal,
     choose_by_rule,
+    choose_by_rule_of_other_datasets,
+    choose_seed_count,
+    choose_shortlist,
+    compute_shortlist_regrets,
     describe_federation,
+    describe_risk_of_answer,
     describe_rule,
-    describe_study,
+    describe_stored_study,
+    find_candidates_tied_for_best,
     find_frontier,
-    find_ties,
-    leave_one_out,
-    list_cases,
+    list_answer_cases,
     load_stored_federations,
+    make_candidate,
+    make_fold,
+    make_frontier,
+    make_regret_tables,
+    score_shortlist,
     which,
 )
+from fedlab_nb.plots.frontier import draw_frontiers
 from fedlab_nb.plots.themed import write_themed_svg
 
 GUIDE = Path(__file__).parents[2] / "notebooks" / "guide" / "which.md"
@@ -42,7 +54,7 @@ def names(candidates: list[Candidate]) -> list[str]:
 
 def test_equally_cheap_ties_begin_with_the_most_accurate():
     pair = [candidate("afl", [0.8, 0.9], 10), candidate("gauss", [0.82, 0.9], 10)]
-    assert names(find_ties(pair)) == ["gauss", "afl"]
+    assert names(find_candidates_tied_for_best(pair)) == ["gauss", "afl"]
 
 
 def test_the_frontier_leaves_out_who_is_beaten_in_accuracy_or_bytes():
@@ -52,6 +64,37 @@ def test_the_frontier_leaves_out_who_is_beaten_in_accuracy_or_bytes():
     fedavg = candidate("fedavg", [0.8], 12)  # as good as afl, and dearer
     moon = candidate("moon", [0.95], 40)
     assert names(find_frontier([moon, fens, gauss, fedavg, afl])) == ["afl", "gauss", "moon"]
+
+
+def test_a_cheap_answer_says_how_far_it_may_be_behind():
+    """Behind by 2, 4 and 6 points: 4 ± t(2) · 2 / √3 = 4 ± 4.97. Within the noise, and 8.97 at most."""
+    cheap = candidate("fedpft", [0.90, 0.90, 0.90], 10)
+    best = candidate("gauss", [0.92, 0.94, 0.96], 20)
+    assert names(find_candidates_tied_for_best([cheap, best])) == ["fedpft", "gauss"]
+    (line,) = describe_risk_of_answer(cheap, [cheap, best])
+    assert line.strip().startswith("the most accurate on average: gauss;")
+    assert "fedpft may be up to 9.0 points behind it" in line
+    assert describe_risk_of_answer(best, [cheap, best]) == []
+
+
+def test_there_is_no_rule_for_images_that_the_study_does_not_have():
+    text = describe_stored_study()
+    assert "other images: no fixed answer." in text
+    assert "for images use" not in text
+
+
+def test_one_seed_that_had_to_wait_makes_no_method_slow():
+    row = {
+        "method": "afl",
+        "made": {"afl.features": "pixels"},
+        "seeds": [0, 1, 2],
+        "accuracy": [0.9, 0.9, 0.9],
+        "bytes_up": [10, 10, 10],
+        "bytes_down": [0, 0, 0],
+        "seconds_local": [0.0, 0.0, 0.0],
+        "seconds_method": [0.02, 2.27, 0.03],
+    }
+    assert make_candidate(row, 10).seconds == 0.03
 
 
 def test_of_two_with_the_same_bytes_the_better_one_stays():
@@ -65,11 +108,13 @@ def test_ties_are_within_the_band_of_paired_differences_the_cheapest_first():
     level = candidate("afl", [0.90, 0.90, 0.93], 10)
     # Differences .03, .04, .05: mean .04, the same half width. Clear.
     worse = candidate("gauss", [0.87, 0.88, 0.89], 5)
-    assert names(find_ties([best, level, worse])) == ["afl", "moon"]
+    assert names(find_candidates_tied_for_best([best, level, worse])) == ["afl", "moon"]
 
 
 def test_one_seed_makes_no_ties():
-    assert names(find_ties([candidate("moon", [0.9], 2), candidate("afl", [0.89], 1)])) == ["moon"]
+    assert names(
+        find_candidates_tied_for_best([candidate("moon", [0.9], 2), candidate("afl", [0.89], 1)])
+    ) == ["moon"]
 
 
 def three_data_sets() -> list[Federation]:
@@ -89,7 +134,7 @@ def test_the_rule_has_the_least_mean_regret():
 
 
 def test_what_is_left_out_is_judged_by_the_others():
-    found = leave_one_out(three_data_sets(), Answers())
+    found = choose_by_rule_of_other_datasets(three_data_sets(), Answers())
     # Without a: afl .15, gauss 0. Without b: afl .1, gauss .05. Without c: both .05, afl by name.
     assert {data: name for data, (name, _) in found.items()} == {
         "a": "gauss",
@@ -104,7 +149,7 @@ def test_what_is_left_out_is_judged_by_the_others():
 def test_the_same_data_at_another_alpha_are_left_out_too():
     one, two, _ = three_data_sets()
     again = Federation("a, another alpha", "a", one.candidates)
-    found = leave_one_out([one, again, two], Answers())
+    found = choose_by_rule_of_other_datasets([one, again, two], Answers())
     assert found["a"][0] == "gauss"  # of b alone; with the twin it would be afl
 
 
@@ -112,6 +157,113 @@ def test_data_sets_count_once_however_many_alphas_they_have():
     one, two, three = three_data_sets()
     copies = [Federation(f"a{i}", "a", one.candidates) for i in range(9)]
     assert choose_by_rule([*copies, two, three], Answers())[0] == "gauss"
+
+
+def test_a_shortlist_is_scored_by_its_best_member_and_by_its_spare():
+    # Best .9 in each data set. Regrets of afl: 0, .1, .2; of gauss: .1, 0, 0.
+    tables = make_regret_tables(three_data_sets(), Answers(), has_image_options=True)
+    # Both: best 0, 0, 0; spare .1, .1, .2. Afl alone has no spare: accuracy 0, so a regret of .9.
+    assert score_shortlist(tables, ["afl", "gauss"]) == pytest.approx(0.4 / 3 / 2)
+    assert score_shortlist(tables, ["afl"]) == pytest.approx((0.3 + 3 * 0.9) / 3 / 2)
+
+
+def test_a_shortlist_begins_with_the_generalist_and_ends_where_nothing_is_gained():
+    federations = []
+    for federation in three_data_sets():
+        third = candidate("moon", [0.5], 3)  # worst everywhere: neither best nor spare
+        federations.append(
+            Federation(federation.name, federation.data, [*federation.candidates, third])
+        )
+    assert choose_shortlist(federations, Answers()) == ["gauss", "afl"]
+
+
+def test_image_options_are_not_on_the_list_for_tables(federations):
+    images = choose_shortlist(federations, Answers())
+    tables = choose_shortlist(federations, Answers(), has_image_options=False)
+    assert any(name.endswith("(lite0)") for name in images)
+    assert not any(name.endswith(("(lite0)", "(conv)")) for name in tables)
+
+
+def test_the_list_for_a_data_set_is_made_without_it():
+    one, two, three = three_data_sets()
+    # The best of a; without a it ran on one data set alone, which is too few for a list.
+    first = Federation("a", "a", [*one.candidates, candidate("moon", [0.99], 3)])
+    second = Federation("b", "b", [*two.candidates, candidate("moon", [0.1], 3)])
+    regrets = compute_shortlist_regrets([first, second, three], Answers())
+    assert regrets == pytest.approx({"a": 0.09, "b": 0, "c": 0})
+
+
+def test_a_rehearsal_takes_the_cheapest_that_is_surely_within_a_point():
+    best = candidate("moon", [0.900, 0.910, 0.920], 40)
+    # Behind by .2, .3 and .4 points: .3 ± 4.30 · .1 / √3 = .3 ± .25, at most .55.
+    close = candidate("afl", [0.898, 0.907, 0.916], 20)
+    # Behind by 0, .5 and 1 points: .5 ± 1.24. Within the noise, and maybe 1.74 points behind.
+    unsure = candidate("fedpft", [0.900, 0.905, 0.910], 10)
+    assert choose_by_rehearsal([best, close, unsure]).name == "afl"
+    assert choose_by_rehearsal([best, unsure]).name == "moon"
+
+
+def test_five_folds_hold_each_training_sample_out_once_and_leave_the_test_samples_alone():
+    digits = load("digits")
+    images = {image.numpy().tobytes() for image in digits.x_test}
+    held_out = []
+    for seed in range(5):
+        fold = make_fold(digits, seed)
+        assert len(fold.y_train) + len(fold.y_test) == len(digits.y_train)
+        held_out += [image.numpy().tobytes() for image in fold.x_test]
+        assert not images & {image.numpy().tobytes() for image in fold.x_train}
+    assert sorted(held_out) == sorted(image.numpy().tobytes() for image in digits.x_train)
+    first = make_fold(digits, 0)
+    again = make_fold(digits, 5)  # another order
+    assert not (len(first.y_test) == len(again.y_test) and first.x_test.equal(again.x_test))
+
+
+def test_a_fold_keeps_whose_each_sample_is():
+    heart = load("heart")
+    fold = make_fold(heart, 3)
+    assert fold.client_train is not None
+    assert fold.client_train.bincount().shape == heart.client_train.bincount().shape
+    owners = {
+        row.numpy().tobytes(): client
+        for row, client in zip(heart.x_train, heart.client_train.tolist(), strict=True)
+    }
+    for row, client in zip(fold.x_train, fold.client_train.tolist(), strict=True):
+        assert owners[row.numpy().tobytes()] == client
+
+
+@pytest.mark.slow
+def test_a_rehearsal_runs_the_shortlist_and_leaves_no_data_set_behind():
+    before = set(DATASETS)
+    answers = Answers(forget=True)
+    result = which("heart", answers=answers, seconds=60, seeds=3, epochs=1)
+    (federation,) = result.federations
+    shortlist = choose_shortlist(load_stored_federations(), answers, has_image_options=False)
+    assert set(names(federation.candidates)) == set(shortlist)
+    assert all(len(c.accuracy) == 3 for c in federation.candidates)
+    assert f"answer: {choose_by_rehearsal(federation.candidates).name}," in str(result)
+    assert "on the test samples:" in str(result)
+    assert set(DATASETS) == before
+
+
+def test_the_picture_of_a_rehearsal_has_the_answer_of_its_text_in_bold():
+    moon = candidate("moon", [0.900, 0.910, 0.920], 40)
+    cheapest_tie = candidate("fedpft", [0.900, 0.905, 0.910], 10)
+    answer = choose_by_rehearsal([moon, cheapest_tie])
+    rehearsed = Federation("mine", "mine", [moon, cheapest_tie], answer.name)
+    frontier = make_frontier(rehearsed, Answers())
+    assert frontier.ties[0] == cheapest_tie.title
+    assert frontier.recommended == moon.title
+    picture = draw_frontiers([frontier], setting="3 seeds")
+    bold = [text.get_text() for text in picture.figure.axes[0].texts if text.get_weight() == "bold"]
+    assert bold == [moon.title]
+    assert f"the answer is {moon.title}" in picture.alt
+    studied = make_frontier(Federation("a", "a", [moon, cheapest_tie]), Answers())
+    assert studied.recommended == cheapest_tie.title
+
+
+@pytest.mark.parametrize(("samples", "seeds"), [(10_000, 5), (1000, 5), (500, 10), (142, 20)])
+def test_small_data_are_rehearsed_with_more_seeds(samples, seeds):
+    assert choose_seed_count(samples) == seeds
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +275,7 @@ def federations():
 def test_every_combination_of_answers_is_answered_or_says_why_not(said, federations):
     answers = Answers(*said)
     sentence = describe_rule(federations, answers)
-    found = re.match(r"(?:for images )?use ([^,]+),", sentence)
+    found = re.match(r"(?:for images of letters and digits )?use ([^,]+),", sentence)
     assert found or sentence.startswith("No method")
     if found:
         method = found[1].split(" ")[0]
@@ -157,7 +309,7 @@ def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
     for federation in federations:
         if federation.data in ("digits", "heart"):
             assert all(len(c.accuracy) == 10 for c in federation.candidates if c.method == "afl")
-    assert len(list_cases()) == 6
+    assert len(list_answer_cases()) == 6
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"seeds": 1}])
@@ -172,7 +324,7 @@ def test_the_guide_shows_what_the_command_prints():
     assert "(../images/which.svg)" in page
     head, rest = page.split("```text\n", 1)
     tail = rest[rest.index("```\n") :]
-    expected = f"{head}```text\n{describe_study()}\n{tail}"
+    expected = f"{head}```text\n{describe_stored_study()}\n{tail}"
     if os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
         GUIDE.write_text(expected, encoding="utf-8")
         page = expected
@@ -205,6 +357,7 @@ def test_picture_and_text_name_the_same_methods_for_every_federation():
         assert cheapest == [titles[answer]]
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_picture_and_text_and_answers_narrow_both():
     data, metadata = which(answers=Answers(once=True))._repr_mimebundle_()
     assert data["text/html"].count("<svg") == 1 and "light-dark(" in data["text/html"]
@@ -223,6 +376,7 @@ def test_one_federation_can_be_drawn_and_an_unknown_one_is_refused():
         which(alpha=0.1)
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_picture(tmp_path, capsys):
     file = tmp_path / "which.svg"
     assert main(["which", "--once", "yes", "--picture", str(file)]) == 0

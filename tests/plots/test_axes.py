@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.style import new_figure
+from fedlab_nb.plots.style import make_figure
 
 
 @pytest.fixture
 def ax():
-    return new_figure().subplots()
+    return make_figure().subplots()
 
 
 def texts(axis):
@@ -25,14 +25,14 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
 
 @pytest.mark.parametrize(("limits", "chore", "shown"), [
     ((0, 1), lambda ax: style.set_percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
-    ((0, 3), lambda ax: style.limit_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
+    ((0, 3), lambda ax: style.limit_tick_count(ax, "x", 8, is_whole=True), ["0", "1", "2", "3"]),
     (
         (0, 4000),
-        lambda ax: style.limit_ticks(ax, "x", 4, form=style.format_bytes),
+        lambda ax: style.limit_tick_count(ax, "x", 4, format_value=style.format_bytes),
         ["0", "1 kB", "2 kB", "3 kB", "4 kB"],
     ),
     ((-0.5, 2.5), lambda ax: style.set_client_ticks(ax, 3), ["A", "B", "C"]),
-    ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
+    ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, max_letters=6), ["ship", "autom…"]),
     ((0.03, 20), lambda ax: style.set_log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
 def test_what_stands_at_the_ticks(ax, limits, chore, shown):
@@ -42,11 +42,11 @@ def test_what_stands_at_the_ticks(ax, limits, chore, shown):
 
 
 def test_marks_only_what_is_there(ax):
-    style.mark_place(ax, None, 5)
-    style.mark_place(ax, 5, 5)
+    style.highlight_row_or_column(ax, None, 5)
+    style.highlight_row_or_column(ax, 5, 5)
     assert not ax.patches
-    style.mark_place(ax, 2, 5)
-    style.mark_place(ax, 3, 5, "y", frame=True)
+    style.highlight_row_or_column(ax, 2, 5)
+    style.highlight_row_or_column(ax, 3, 5, "y", has_frame=True)
     column, row = ax.patches
     assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
         2.5,
@@ -65,7 +65,7 @@ def test_seeds_are_faint_and_their_mean_is_returned(ax):
     assert (
         len(ax.lines) == 4
         and ax.lines[-1].get_linewidth() == 1
-        and style.average_lines({}) == ([], [])
+        and style.average_lines_over_seeds({}) == ([], [])
     )
 
 
@@ -83,4 +83,6 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
         and min(np.diff(sorted(at.values()))) > 0.0999
         and min(at.values()) >= 0
     )
-    assert style.spread_labels([], 1) == [] and style.spread_labels([3.0], 1, top=2, low=0) == [2]
+    assert style.spread_label_positions([], 1) == [] and style.spread_label_positions(
+        [3.0], 1, highest=2, lowest=0
+    ) == [2]

@@ -3,7 +3,7 @@
 import pytest
 
 from fedlab_nb import plots
-from fedlab_nb.plots.calibration import merge_bins
+from fedlab_nb.plots.calibration import merge_bins_of_seeds
 from fedlab_nb.plots.series import Series
 from fedlab_nb.training.calibration import BINS, Calibration
 
@@ -36,14 +36,16 @@ def test_the_sure_and_the_modest_are_named():
         and "Modest: ECE 5 %" in picture.detail
     )
     assert "Sure is too sure: it says 90 %" in plots.draw_calibration(rows[:2]).sentence
-    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"] and plots.png(
-        picture
-    )
+    assert [row["ECE"] for row in picture.table] == [
+        "50.0 %",
+        "5.0 %",
+        "70.0 %",
+    ] and plots.render_picture_png(picture)
 
 
 def test_seeds_are_counted_together_and_errors_are_means():
     one = series("A", 0.5, of(0.8, 0.5, count=20), of(0.8, 1.0, count=60))
-    x, y, counts = merge_bins(one)
+    x, y, counts = merge_bins_of_seeds(one)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
     assert plots.draw_calibration([one]).table[0]["ECE"] == "25.0 %"
 
@@ -56,6 +58,8 @@ def test_votes_and_old_results_say_why_they_have_no_line():
     ]
     picture = plots.draw_calibration(rows)
     assert "Votes, Old and None" in picture.sentence
-    assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)
+    assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.render_picture_png(
+        picture
+    )
     many = [series(f"Method {i}", 0.5, of(0.6, 0.5), pinned=i % 2 == 1) for i in range(30)]
-    assert plots.png(plots.draw_calibration(many))
+    assert plots.render_picture_png(plots.draw_calibration(many))

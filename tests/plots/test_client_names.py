@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import federate
-from fedlab_nb.data.registry import add_dataset, find_client_names
+from fedlab_nb.data.registry import add_dataset, find_client_names_in_memory
+from fedlab_nb.plots.marks import get_marks_by_id
 from fedlab_nb.plots.partition import describe_partition, draw_partition
-from fedlab_nb.plots.style import new_figure, set_client_axis
-from fedlab_nb.plots.vector import get_marks
+from fedlab_nb.plots.style import make_figure, set_client_axis
 from fedlab_nb.plots.words import (
-    client_name,
-    describe_shared_setting,
-    format_letters,
+    find_common_setting,
+    format_client_for_row,
+    format_client_for_sentence,
+    format_client_for_title,
+    format_client_letters,
     make_client_axis_label,
-    make_setting,
-    plain_client_name,
-    row_name,
+    make_setting_caption,
 )
 
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
@@ -34,7 +34,7 @@ def rows(owners, seed=0):
 
 
 def own(name, clients, *more):
-    return make_setting(
+    return make_setting_caption(
         {"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more
     )
 
@@ -46,35 +46,42 @@ def wards(forget_names):
 
 
 def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
-    names = find_client_names("wards", 3)
+    names = find_client_names_in_memory("wards", 3)
     assert sorted(names) == sorted(WARDS)
-    assert find_client_names("wards", 4) == find_client_names("others", 3) == ()
+    assert find_client_names_in_memory("wards", 4) == find_client_names_in_memory("others", 3) == ()
     assert (
-        client_name(names.index("north"), wards)
-        == f"client {format_letters(names.index('north'))} (north)"
+        format_client_for_title(names.index("north"), wards)
+        == f"client {format_client_letters(names.index('north'))} (north)"
     )
     assert (
-        row_name(names.index("east"), own("wards", 3, "seed 1"))
-        == f"{format_letters(names.index('east'))} (east)"
+        format_client_for_row(names.index("east"), own("wards", 3, "seed 1"))
+        == f"{format_client_letters(names.index('east'))} (east)"
     )
-    assert row_name(0, own("others", 3)) == "client A" == client_name(0, str(wards) + " ")
+    assert (
+        format_client_for_row(0, own("others", 3))
+        == "client A"
+        == format_client_for_title(0, str(wards) + " ")
+    )
     at = names.index(WARDS[1])
-    assert client_name(at, wards) == f"client {format_letters(at)} (Saint Mary's Ge…)"
+    assert (
+        format_client_for_title(at, wards)
+        == f"client {format_client_letters(at)} (Saint Mary's Ge…)"
+    )
 
 
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
-    ax = new_figure().add_subplot()
+    ax = make_figure().add_subplot()
     set_client_axis(ax, 3, wards)
     assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
     assert (
-        find_client_names("numbered", 3) == ()
+        find_client_names_in_memory("numbered", 3) == ()
         and make_client_axis_label(own("numbered", 3)) == "client"
     )
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
     assert (
-        describe_shared_setting([row] * 3, range(3)) == wards
-        and describe_shared_setting([row, own("wards", 4)], [0]) == ""
+        find_common_setting([row] * 3, range(3)) == wards
+        and find_common_setting([row, own("wards", 4)], [0]) == ""
     )
 
 
@@ -82,26 +89,29 @@ def test_who_holds_what_says_the_names(wards):
     held = federate("wards", partition="natural")
     picture = draw_partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
-    assert picture.table[at]["client"] == f"{format_letters(at)} (north)" and "north" in picture.alt
-    assert f"Client {format_letters(at)} (north)" in str(
-        get_marks(picture.figure)
+    assert (
+        picture.table[at]["client"] == f"{format_client_letters(at)} (north)"
+        and "north" in picture.alt
+    )
+    assert f"Client {format_client_letters(at)} (north)" in str(
+        get_marks_by_id(picture.figure)
     )  # what hovering over it says
     assert describe_partition(held, at, None, wards).startswith(
-        f"Client {format_letters(at)} (north) holds 20 samples"
+        f"Client {format_client_letters(at)} (north) holds 20 samples"
     )
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
-    assert f"client {plain_client_name(most, wards)} holds" in describe_partition(
+    assert f"client {format_client_for_sentence(most, wards)} holds" in describe_partition(
         held, None, 0, wards
     )
 
 
 def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
     """On the axis and in the table, those that take no part behind the others."""
-    away = make_setting(
+    away = make_setting_caption(
         {"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"}
     )
-    assert [plain_client_name(place, away) for place in range(4)] == ["A", "C", "D", "B"]
-    ax = new_figure().add_subplot()
+    assert [format_client_for_sentence(place, away) for place in range(4)] == ["A", "C", "D", "B"]
+    ax = make_figure().add_subplot()
     set_client_axis(ax, 4, away)
     assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == [
         "A",
@@ -110,10 +120,10 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         "B",
         "",
     ]
-    names = find_client_names("wards", 3)
-    unseen = make_setting(
+    names = find_client_names_in_memory("wards", 3)
+    unseen = make_setting_caption(
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )
-    assert [row_name(place, unseen)[:6] for place in range(3)] == [
-        f"{format_letters(k)} ({names[k][:3]}" for k in (1, 2, 0)
+    assert [format_client_for_row(place, unseen)[:6] for place in range(3)] == [
+        f"{format_client_letters(k)} ({names[k][:3]}" for k in (1, 2, 0)
     ]

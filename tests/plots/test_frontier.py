@@ -11,11 +11,11 @@ from fedlab_nb.plots.frontier import (
     Frontier,
     choose_percent_ticks,
     draw_frontiers,
-    find_accuracy_range,
+    find_accuracy_axis_range,
 )
 from fedlab_nb.plots.style import ACCENT, SECOND
-from fedlab_nb.plots.themed import themed_svg, write_themed_svg
-from fedlab_nb.plots.vector import darken_colour
+from fedlab_nb.plots.themed import make_themed_svg, write_themed_svg
+from fedlab_nb.plots.vector import adapt_colour_to_dark_page
 
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
@@ -82,7 +82,7 @@ def test_the_line_joins_what_is_not_beaten(picture):
 
 
 def test_what_lies_far_below_is_counted_at_the_lower_edge(frontier, picture):
-    low, high = find_accuracy_range(frontier)
+    low, high = find_accuracy_axis_range(frontier)
     assert low == pytest.approx(0.75) and high == pytest.approx(0.95)
     assert "▾ 1 further below" in [text.get_text() for text in picture.figure.axes[0].texts]
     (mark,) = lines_of(picture, marker="v")
@@ -120,12 +120,12 @@ def test_many_federations_stand_in_columns(frontier):
 
 
 def test_a_themed_file_has_both_colours_and_the_words(picture, tmp_path):
-    text = themed_svg(picture)
+    text = make_themed_svg(picture)
     assert ElementTree.fromstring(text).tag.endswith("svg")  # noqa: S314
     assert "light-dark" not in text
     name = re.search(rf"(--c\d+):{ACCENT.lower()};", text)[1]
     night = text[text.index("prefers-color-scheme:dark") :]
-    assert f"{name}:{darken_colour(ACCENT.lower())};" in night
+    assert f"{name}:{adapt_colour_to_dark_page(ACCENT.lower())};" in night
     assert f"var({name})" in night
     assert picture.alt in text
     file = write_themed_svg(picture, tmp_path / "a.svg")

@@ -8,13 +8,13 @@ from matplotlib.colors import to_hex, to_rgb
 
 from fedlab_nb import plots
 from fedlab_nb.declared import read_toml
-from fedlab_nb.methods import METHODS, label_of
+from fedlab_nb.methods import METHODS, choose_method_label
 from fedlab_nb.methods.afl import OWN_FITS
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.identity import look, looks, shorten_title
-from fedlab_nb.plots.race import Race
+from fedlab_nb.plots.identity import choose_distinct_looks, get_method_look, shorten_title
+from fedlab_nb.plots.race import RacePicture
 from fedlab_nb.plots.stored_curves import StoredPlot
-from fedlab_nb.plots.study import draw_accuracy_lines, plot_study
+from fedlab_nb.plots.study import draw_accuracy_lines_with_bands, plot_study
 from fedlab_nb.plots.style import ACCENT, INK, SECOND
 from fedlab_nb.studies.results import Results
 
@@ -30,14 +30,14 @@ def series(method, level=0.8):
         {"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p}
         for p in (0.6, 1.0)
     ]
-    title = label_of(method)
+    title = choose_method_label(method)
     return Series(
         title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)}
     )
 
 
 def test_every_method_has_a_look_of_its_own():
-    every = {name: look(name) for name in METHODS}
+    every = {name: get_method_look(name) for name in METHODS}
     package = {
         name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
     }  # no test's method
@@ -53,48 +53,60 @@ def test_every_method_has_a_look_of_its_own():
 
 def test_a_method_is_found_by_name_title_and_short_name():
     for name, method in METHODS.items():
-        assert look(method.info.title) == look(shorten_title(method.info.title)) == look(name), name
-    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look(
-        "fedavg_multi"
-    )
-    styles = looks(
+        assert (
+            get_method_look(method.info.title)
+            == get_method_look(shorten_title(method.info.title))
+            == get_method_look(name)
+        ), name
+    assert get_method_look("fens (rounds = 3)") == get_method_look("fens") and get_method_look(
+        "FedAvg, T rounds, run 2"
+    ) == get_method_look("fedavg_multi")
+    styles = choose_distinct_looks(
         ["fens (rounds = 1)", "fens (rounds = 9)", "fens"]
     )  # variants keep the colour and differ
     assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {
-        look("fens").colour
+        get_method_look("fens").colour
     }
 
 
 def test_the_two_ensembles_are_never_drawn_alike():
     """By label, short label, series and study: two colours and two markers."""
-    labels = [label_of("ensemble", {"ensemble.rule": rule}) for rule in ("logits", "probabilities")]
+    labels = [
+        choose_method_label("ensemble", {"ensemble.rule": rule})
+        for rule in ("logits", "probabilities")
+    ]
     rows = [
         {"method": "ensemble", "seed": 0, "accuracy": 0.5, "ensemble.rule": r}
         for r in ("logits", "probabilities")
     ]
     assert [Results(rows, ("ensemble.rule",)).label(row) for row in rows] == labels
-    one, other = pair = [look(name) for name in labels]
+    one, other = pair = [get_method_look(name) for name in labels]
     assert (
         pair
-        == [look(shorten_title(name)) for name in labels]
+        == [get_method_look(shorten_title(name)) for name in labels]
         == [Series(name).look for name in labels]
     )
-    assert list(looks(labels).values()) == pair and other == look("ensemble")
+    assert list(choose_distinct_looks(labels).values()) == pair and other == get_method_look(
+        "ensemble"
+    )
     assert one.colour != other.colour and one.marker != other.marker
 
 
 def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
     for name in set(METHODS) - set(read_toml("methods/looks.toml")):
         monkeypatch.delitem(METHODS, name)
-    before = {name: look(name) for name in METHODS}
+    before = {name: get_method_look(name) for name in METHODS}
     package = {one.colour for one in before.values()}
     for i in range(3):
         monkeypatch.setitem(METHODS, f"mine_{i}", METHODS["fedavg"])
-    mine = [look(f"mine_{i}") for i in range(3)]
+    mine = [get_method_look(f"mine_{i}") for i in range(3)]
     assert len({one.colour for one in mine}) == 3 and not package & {one.colour for one in mine}
     monkeypatch.setitem(METHODS, "mine_later", METHODS["fedavg"])
-    assert [look(f"mine_{i}") for i in range(3)] == mine
-    assert look("mine_later") not in mine and {name: look(name) for name in before} == before
+    assert [get_method_look(f"mine_{i}") for i in range(3)] == mine
+    assert (
+        get_method_look("mine_later") not in mine
+        and {name: get_method_look(name) for name in before} == before
+    )
 
 
 def results(methods):
@@ -112,15 +124,17 @@ def test_a_method_has_one_colour_in_every_picture(others):
     table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
     called = dict(zip("abc", others, strict=False))
     pictures = [
-        plots.draw_accuracy(rows), plots.draw_communication(rows), Race(rows).show(1e9),
+        plots.draw_accuracy(rows), plots.draw_communication(rows), RacePicture(rows).show(1e9),
         plot_study(results(others), "bytes"),
         StoredPlot().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
-        draw_accuracy_lines(dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called),
+        draw_accuracy_lines_with_bands(
+            dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called
+        ),
     ]  # fmt: skip
-    rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
+    rest = {get_method_look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
     for picture in pictures:
         drawn = {to_hex(line.get_color()) for ax in picture.figure.axes for line in ax.lines}
         drawn |= {
             to_hex(patch.get_facecolor()) for ax in picture.figure.axes for patch in ax.patches
         }
-        assert {look(m).colour.lower() for m in others} <= drawn and not rest & drawn
+        assert {get_method_look(m).colour.lower() for m in others} <= drawn and not rest & drawn

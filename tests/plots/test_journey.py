@@ -1,61 +1,159 @@
-"""The drawings of what travels: all methods are there, what a method needs is seen, and no word covers another one."""
+"""The stored pictures of what travels: the numbers of the runs, drawn as the stage draws them, in an image alone."""
 
-from itertools import combinations
+import base64
+import json
+import re
+import shutil
+from xml.etree import ElementTree
 
+import draw_journeys
 import pytest
 
+import fedlab_nb as fl
+from fedlab_nb.errors import UsageError
+from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import Method, register, shorten_title
-from fedlab_nb.plots.journey import journey
-from fedlab_nb.plots.style import use_size
+from fedlab_nb.plots.journey import SVG, find_still, read_flights
+from fedlab_nb.studies.text_tables import format_data_size
+
+SENDING = [
+    name
+    for name, method in METHODS.items()
+    if method.__module__.startswith("fedlab_nb.") and name != "local"
+]
+QUICK = ["afl", "gauss"]
+LARGEST_BYTES = 60_000
 
 
-def words(*methods, width=6.7):
-    """The texts of a drawing, each in one line; none is cut, and none covers another one."""
-    with use_size((width, 4)):
-        figure = journey(*methods).figure
-    figure.canvas.draw()
-    texts = [
-        text
-        for ax in figure.axes
-        for text in (*ax.texts, ax._left_title)
-        if text.get_text().strip()
-    ]
-    boxes = [text.get_window_extent().padded(-1) for text in texts]
-    assert all(
-        box.x1 <= text.axes.bbox.x1 and box.y0 >= 0 for text, box in zip(texts, boxes, strict=True)
-    )
-    assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
-    return " | ".join(" ".join(text.get_text().split()) for text in texts)
+def list_texts(name):
+    """All words in a stored picture, in their order."""
+    root = ElementTree.fromstring(find_still(name).read_text(encoding="utf-8"))
+    return [element.text for element in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("width", [4.5, 6.7, 7.8, 12])
-def test_every_method_is_in_the_map_exactly_once(width):
-    assert (
-        words(*METHODS, width=width).count("Server") == len(journey(*METHODS).table) and not words()
-    )
-    names = "; ".join(row["methods"] for row in journey(*METHODS).table).split("; ")
-    assert sorted(name.split(" (")[0] for name in names) == sorted(
-        shorten_title(c.info.title) for c in METHODS.values()
-    )
+def count_bytes(flight, way):
+    return sum(sum(leg["bytes"]) for leg in flight["legs"] if leg["way"] == way)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
-    info, seen = METHODS[name].info, words(name)
-    assert info.sends in seen and info.back in seen and shorten_title(info.title) in seen
-    assert ("needs public images" in seen) == ("public" in info.needs)
-    assert info.extra in seen or info.extra == "nothing" or "client" not in info.extra
-    assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (
-        name == "local"
-    )
+def test_every_method_that_sends_anything_has_its_picture():
+    assert list(read_flights()) == SENDING
+    files = {path.stem for path in find_still("fens").parent.glob("*.svg")}
+    assert files == set(SENDING)
 
 
-def test_a_method_of_ones_own_has_its_drawing():
+@pytest.mark.parametrize("name", SENDING)
+def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
+    flight = read_flights()[name]["flight"]
+    picture = fl.journey(name)
+    words = list_texts(name)
+    for sign, way in (("↑", "up"), ("↓", "down")):
+        total = count_bytes(flight, way)
+        in_table = sum(row["bytes"] for row in picture.table if row["direction"] == way)
+        assert in_table == total
+        size = format_data_size(total).replace("\xa0", " ")
+        last = [word for word in words if word.startswith(sign)][-1]
+        assert last.replace("\xa0", " ") == f"{sign} {size}"
+        if total:
+            assert f"{size} {way}" in picture.sentence.replace("\xa0", " ")
+    messages = sum(row["messages"] for row in picture.table)
+    assert messages == sum(sum(leg["messages"]) for leg in flight["legs"])
+    title = shorten_title(METHODS[name].info.title)
+    assert picture.sentence.startswith(f"{title}: ") and picture.sentence in picture.alt
+    assert f"α = {read_flights()[name]['settings']['alpha']:g}" in picture.alt
+    numbers = re.findall(r"(\d+) of (\d+), [A-Z]", picture.alt)
+    assert len(numbers) == 4 and numbers[-1][0] == numbers[-1][1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SENDING],
+)
+def test_the_stored_run_is_that_of_the_lab(name):
+    stored = draw_journeys.make_stored_flight(name)
+    assert json.loads(json.dumps(stored)) == read_flights()[name]
+
+
+def test_the_pictures_are_what_the_command_draws():
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node.js on this machine")
+    assert draw_journeys.list_stale_stills(dict(read_flights())) == []
+
+
+def test_a_picture_that_was_changed_by_hand_is_found(tmp_path, monkeypatch):
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node.js on this machine")
+    changed = tmp_path / "fens.svg"
+    text = find_still("fens").read_text(encoding="utf-8")
+    changed.write_text(text.replace("26.3", "26.2"), encoding="utf-8")
+    monkeypatch.setattr(draw_journeys, "find_still", lambda method: changed)
+    stale = draw_journeys.list_stale_stills({"fens": read_flights()["fens"]})
+    assert stale == ["fens.svg"]
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_a_picture_is_small_and_loads_and_runs_nothing(name):
+    text = find_still(name).read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST_BYTES
+    assert "<script" not in text and "@import" not in text and "url(" not in text
+    addresses = re.findall(r'href="([^"]*)"', text)
+    assert all(address.startswith("#") for address in addresses)
+    assert re.findall(r'https?://[^"]*', text) == ["http://www.w3.org/2000/svg"]
+
+
+def test_a_notebook_shows_an_image_with_its_words():
+    picture = fl.journey("fens")
+    data, _ = picture._repr_mimebundle_()
+    assert set(data) == {"text/html", "text/plain"}
+    source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', data["text/html"])[1]
+    assert base64.b64decode(source).decode() == find_still("fens").read_text(encoding="utf-8")
+    assert picture.sentence in data["text/html"] and picture.sentence in data["text/plain"]
+    alt = re.search(r'alt="([^"]*)"', data["text/html"])[1]
+    assert "The gate stays open" in alt and "10 clients" in alt
+
+
+def test_dark_is_the_stages_own_dark():
+    """The picture's pairs of colours are those of the stage's style sheet."""
+    sheet = (FRONT / "stage.css").read_text(encoding="utf-8")
+    values = {"light": {}, "dark": {}}
+    for theme, rules in re.findall(r'^\.stage(\[data-theme="dark"\])? \{([^}]*)\}', sheet, re.M):
+        found = re.findall(r"--([\w-]+): (#[0-9a-f]+)", rules)
+        values["dark" if theme else "light"] |= dict(found)
+    wanted = {}
+    for name in ("bg", "ink", "soft", "line", "card", "act", "bad"):
+        light = values["light"][name]
+        wanted["#ffffff" if light == "#fff" else light] = values["dark"][name]
+    text = find_still("fens").read_text(encoding="utf-8")
+    pairs = re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', text)
+    assert dict(pairs) == wanted
+
+
+def test_a_picture_is_kept_as_svg_and_not_as_png(tmp_path):
+    picture = fl.journey("fens")
+    path = picture.save(tmp_path / "fens.svg")
+    assert path.read_text(encoding="utf-8") == picture.svg
+    with pytest.raises(UsageError, match="'fens.png'; save it as 'fens.svg'"):
+        picture.save(tmp_path / "fens.png")
+
+
+def test_several_methods_and_those_without_a_run_are_a_map():
+    assert len(fl.journey("fens", "afl").table) == 2
+    assert fl.journey().figure is not None
+    assert fl.journey("local").figure is not None
     register("own", title="Own", paper="none", sends="a coin")(
         type("Own", (Method,), {"__doc__": "Its own."})
     )
     try:
-        assert "a coin, once" in words("own")
+        alone = fl.journey("own")
+        assert "a coin" in alone.alt
+        where = "No run of it is stored: fl.playground(methods=['own']) shows"
+        assert where in alone.alt and where in alone.sentence
+        assert "No run" not in fl.journey("own", "fens").text
     finally:
         del METHODS["own"]
+    assert "No run" not in fl.journey("local").text
+
+
+def test_a_name_that_is_no_methods_is_answered_with_the_nearest_one():
+    with pytest.raises(UsageError, match="did you mean 'fens'"):
+        fl.journey("fenz")

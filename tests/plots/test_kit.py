@@ -5,9 +5,15 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb import plots
-from fedlab_nb.plots import Series, kit, png
-from fedlab_nb.plots.style import PERCENT, draw_colour_bar, look, new_figure, use_size
-from fedlab_nb.plots.words import make_setting
+from fedlab_nb.plots import Series, kit, render_picture_png
+from fedlab_nb.plots.style import (
+    PERCENT,
+    draw_colour_bar,
+    get_method_look,
+    make_figure,
+    use_figure_size,
+)
+from fedlab_nb.plots.words import make_setting_caption
 
 ROWS = [
     Series(
@@ -24,7 +30,7 @@ ROWS = [
 
 @pytest.fixture
 def ax():
-    return new_figure().subplots()
+    return make_figure().subplots()
 
 
 def texts(ax):
@@ -39,7 +45,9 @@ def test_a_picture_is_told_by_title_setting_sentence_and_table():
         == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
     )
     assert (picture.sentence, picture.table) == ("FENS is best.", rows)
-    ours = make_setting({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
+    ours = make_setting_caption(
+        {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0"
+    )
     assert kit.describe_picture(None, "Dots", ours, "So.").alt.startswith(
         f"Dots ({ours}). Marked with ✦: D "
     )
@@ -54,7 +62,7 @@ def test_a_picture_is_told_by_title_setting_sentence_and_table():
 
 
 def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
-    bars = kit.Bars(ax, ROWS, 0.1)
+    bars = kit.AccuracyBars(ax, ROWS, 0.1)
     bars.update(ROWS)
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
     (_, span, dots, _), (_, alone, *_), _ = bars.parts
@@ -63,16 +71,18 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
         and len(span.get_xdata()) == 2
         and len(alone.get_xdata()) == 0
     )
-    assert texts(ax) == [ROWS[0].number, "50", "…"] and ROWS[0].number.startswith("85 ± ")
+    assert texts(ax) == [ROWS[0].accuracy_text, "50", "…"] and ROWS[0].accuracy_text.startswith(
+        "85 ± "
+    )
     bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
     assert ax.get_xlabel() == kit.BARS
     few = [Series("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})]
-    of_few = kit.Bars(ax, few)
+    of_few = kit.AccuracyBars(ax, few)
     of_few.update(few)
     assert ax.get_xlabel() == kit.DOTS and texts(ax)[-1] == "83"  # no band before five seeds
     assert len(of_few.parts[0][1].get_xdata()) == 0 and "±" not in few[0].hover_text
-    of_one = kit.Bars(ax, ROWS[:1], seed=1)
+    of_one = kit.AccuracyBars(ax, ROWS[:1], seed=1)
     of_one.update(ROWS[:1])
     assert of_one.parts[0][0].get_width() == 0.9 and texts(ax)[-1].startswith("90 %  (85 ± ")
 
@@ -86,9 +96,9 @@ def test_parts_lie_one_after_the_other(ax):
 
 def test_lines_are_means_with_bands(ax):
     of = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
-    assert kit.draw_lines(ax, of) == [
-        (0.8, "fens", look("fens").colour),
-        (0.3, "fedavg", look("fedavg").colour),
+    assert kit.draw_lines_with_bands(ax, of) == [
+        (0.8, "fens", get_method_look("fens").colour),
+        (0.3, "fedavg", get_method_look("fedavg").colour),
     ]
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert (
@@ -98,7 +108,7 @@ def test_lines_are_means_with_bands(ax):
 
 
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
-    kit.draw_points(ax, ROWS[:2], low=0.2)
+    kit.draw_cost_points(ax, ROWS[:2], lowest_accuracy=0.2)
     assert (
         sorted(texts(ax)) == ["FENS", "FedAvg"]
         and ax.get_xscale() == "log"
@@ -106,26 +116,34 @@ def test_points_have_their_names_and_those_from_before_are_hollow(ax):
     )
     shown = [line for line in ax.lines if line.get_marker() != "None"]
     at = {tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor() for line in shown}
-    assert at == {(5000, 0.85): look("fens").colour, (2000, 0.5): "white"}
-    assert kit.fit_label("FedAvg, one round", 10) == "FedAvg" and kit.fit_label("FENS", 4) == "FENS"
+    assert at == {(5000, 0.85): get_method_look("fens").colour, (2000, 0.5): "white"}
+    assert (
+        kit.shorten_or_wrap_label("FedAvg, one round", 10) == "FedAvg"
+        and kit.shorten_or_wrap_label("FENS", 4) == "FENS"
+    )
 
 
 def test_a_heat_map_writes_and_colours_its_cells(ax):
     values = np.array([[0.0, 0.9], [np.nan, 0.2]])
-    image = kit.draw_heat_map(ax, values, text=kit.omit_zeros("{:.0f}"), numbers=100 * values)
+    image = kit.draw_heat_map(
+        ax,
+        values,
+        format_cell=kit.make_number_format_without_zero("{:.0f}"),
+        written_values=100 * values,
+    )
     assert sorted(texts(ax)) == ["20", "90"] and image.get_clim() == (0, 1)
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert (
         white == {"90"}
         and draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
     )
-    assert kit.draw_heat_map(ax, -values, signed=True, top=2).get_clim() == (-2, 2)
+    assert kit.draw_heat_map(ax, -values, is_signed=True, largest_value=2).get_clim() == (-2, 2)
 
 
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):
     values = np.array([[1, 0], [0, 7], [np.nan, 2]])
-    shown = kit.draw_clients_and_classes(
-        ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, class_index=5
+    shown = kit.draw_client_class_heat_map(
+        ax, values, ["a", "b"], "Counts", 7, has_rings=True, client=1, class_index=5
     ).get_array()
     assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
     assert sorted(texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"
@@ -146,8 +164,8 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     kit.draw_image_rows(
         ax,
         [("up", [image, None]), ("down", [image, image])],
-        columns=["a", "b"],
-        under={(0, 1): ("far", "red")},
+        column_names=["a", "b"],
+        words_under_tiles={(0, 1): ("far", "red")},
     )
     assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == [
         "far",
@@ -156,10 +174,12 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     ]
     first, second = (row.get_array() for row in ax.images)
     half = first.shape[1] // 2
-    assert np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY).all()
-    assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(
-        b"\x89PNG"
+    assert (
+        np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY_TILE_COLOUR).all()
     )
+    assert np.array_equal(second[:, :half], second[:, half:]) and render_picture_png(
+        ax.figure
+    ).startswith(b"\x89PNG")
     assert (
         ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0
     )  # as it is on a dark page
@@ -168,9 +188,12 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
 def test_tiles_go_on_below_where_the_figure_is_on_end():
     image, places = np.zeros((1, 8, 8)), []
     for size in ((6.7, 3.2), (3.7, 5.6)):
-        ax = new_figure(size).add_subplot()
+        ax = make_figure(size).add_subplot()
         kit.draw_image_rows(
-            ax, [("up", [image] * 10), ("down", [image] * 10)], columns="abcdefghij", marked=7
+            ax,
+            [("up", [image] * 10), ("down", [image] * 10)],
+            column_names="abcdefghij",
+            selected_column=7,
         )
         at = {text.get_text(): text.get_position() for text in ax.texts}
         (frame,) = ax.patches
@@ -189,9 +212,25 @@ def test_names_of_points_keep_off_the_axis_where_others_names_take_its_room():
     rows = []
     for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
         rows.append(Series(name, accuracies=accuracies, up=size, down=size, phases=phases))
-    with use_size((4.2, 7.5)):
+    with use_figure_size((4.2, 7.5)):
         figure = plots.draw_communication(rows).figure
-        plots.png(figure)
+        plots.render_picture_png(figure)
     ax = figure.axes[1]
     for text in ax.texts:
         assert text.get_window_extent().x0 >= ax.bbox.x0 - 1, text.get_text()
+
+
+def test_a_line_of_bytes_is_at_the_height_of_its_phase():
+    """Of a phase with both directions the two lines stand as far above its name as below it."""
+    phases = {"initial model": (0, 1000), "local models": (2000, 0), "aggregator": (500, 600)}
+    row = Series("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
+    ax = plots.draw_communication([row]).figure.axes[0]
+    heights = {}
+    for line in ax.lines:
+        for end, height in zip(line.get_xdata(), line.get_ydata(), strict=True):
+            heights[end] = height
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert heights[1000] == ax.get_yticks()[names.index("initial model")]
+    assert heights[2000] == ax.get_yticks()[names.index("local models")]
+    middle = ax.get_yticks()[names.index("aggregator")]
+    assert heights[500] + heights[600] == pytest.approx(2 * middle) and heights[500] != heights[600]

@@ -19,9 +19,9 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 
 from fedlab_nb import plots
-from fedlab_nb.plots import Map, Partition, Series
+from fedlab_nb.plots import FeatureMap, PartitionPicture, Series
 from fedlab_nb.plots.accuracy import draw_seed_bars
-from fedlab_nb.plots.style import class_colours
+from fedlab_nb.plots.style import list_class_colours
 from fedlab_nb.plots.vector import draw_svg
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -53,20 +53,22 @@ def counts(clients=4, classes=10, seed=0):
 def federation(table, names):
     """What the pictures read of a `Federation`."""
     skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
-    dataset = SimpleNamespace(class_names=tuple(names))
+    dataset = SimpleNamespace(name="digits", class_names=tuple(names), input_shape=(1, 8, 8))
     return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="", whole=None)
 
 
 def who(table=None, names=DIGITS, picture=None, **more):
     held = federation(counts() if table is None else table, names)
-    return (picture or Partition()).show(held, setting="digits, α = 0.1", **more)
+    return (picture or PartitionPicture()).show(held, setting="digits, α = 0.1", **more)
 
 
 def every_picture():
     rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
     rng = np.random.default_rng(0)
     maps = [
-        Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE")
+        FeatureMap(
+            f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE"
+        )
         for i in range(3)
     ]
     return {
@@ -80,7 +82,7 @@ def every_picture():
 
 def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
     for name, picture in every_picture().items():
-        assert plots.png(picture).startswith(PNG), name
+        assert plots.render_picture_png(picture).startswith(PNG), name
         assert "digits, α = 0.1" in picture.alt and len(picture.alt) > 60, name
         assert picture.sentence.endswith(".") and picture.sentence in repr(picture), name
         assert picture.table and all(isinstance(row, dict) for row in picture.table), name
@@ -111,7 +113,10 @@ def write_every_picture():
     pictures = every_picture()
     files = []
     for picture in pictures.values():
-        files += [without_dates(plots.png(picture)), without_dates(plots.svg(picture))]
+        files += [
+            without_dates(plots.render_picture_png(picture)),
+            without_dates(plots.render_picture_svg(picture)),
+        ]
     return files, draw_svg(pictures["accuracy"].figure)
 
 
@@ -121,6 +126,7 @@ def write_usual_pictures():
     return write_every_picture()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", STYLES, ids=lambda own: next(iter(own)))
 def test_what_a_person_set_for_own_pictures_changes_none_of_ours(own):
     """Seconds: fourteen files are drawn in each style."""
@@ -139,7 +145,7 @@ def without_dates(file):
 
 def pixels_of(picture):
     """What a person sees: colours `[H, W, 3]`, each from 0 to 1."""
-    return matplotlib.image.imread(io.BytesIO(plots.png(picture)))[:, :, :3]
+    return matplotlib.image.imread(io.BytesIO(plots.render_picture_png(picture)))[:, :, :3]
 
 
 def describe_artist(artist):
@@ -172,8 +178,8 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     """The same artists with the same numbers, and pixels that are the same up to the smoothing of
     edges: a version of matplotlib may place a letter that is drawn again by a part of a pixel
     elsewhere. Another federation changes ten times as much."""
-    redrawn = Partition()
-    plots.png(who(counts(seed=0), picture=redrawn))
+    redrawn = PartitionPicture()
+    plots.render_picture_png(who(counts(seed=0), picture=redrawn))
     others = pixels_of(who(counts(seed=0)))
     for seed, client in ((1, None), (2, 3), (3, 2), (1, None)):
         again = who(counts(seed=seed), picture=redrawn, client=client)
@@ -185,7 +191,7 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
 
 def test_threads_do_not_disturb_each_other():
     def drawn(i):
-        return plots.png(who(counts(seed=i % 3))), plots.png(
+        return plots.render_picture_png(who(counts(seed=i % 3))), plots.render_picture_png(
             plots.draw_accuracy([series(f"m{i % 3}")])
         )
 
@@ -197,15 +203,15 @@ def test_threads_do_not_disturb_each_other():
 @pytest.mark.parametrize(("clients", "classes"), [(1, 1), (50, 2), (50, 100), (3, 27)])
 def test_partitions_of_any_shape(clients, classes):
     picture = who(counts(clients, classes), [str(c) for c in range(classes)])
-    assert plots.png(picture).startswith(PNG) and len(picture.table) == clients
+    assert plots.render_picture_png(picture).startswith(PNG) and len(picture.table) == clients
     assert picture.table[0]["samples"] == counts(clients, classes)[0].sum()
 
 
 def test_dots_stay_within_their_cells():
     for clients in (1, 5, 10, 50):
-        picture = Partition()
+        picture = PartitionPicture()
         who(np.full((clients, 10), 7), picture=picture)
-        plots.png(picture.figure)
+        plots.render_picture_png(picture.figure)
         axes, dots = picture._artists.lower, picture._artists.dots
         cell = (
             min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0))
@@ -229,7 +235,7 @@ def test_result_pictures_of_any_number_of_rows(make, rows):
     picture = make(
         [series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)]
     )
-    assert plots.png(picture).startswith(PNG) and picture.sentence
+    assert plots.render_picture_png(picture).startswith(PNG) and picture.sentence
 
 
 def test_rows_without_a_result_have_their_place_and_no_number():
@@ -239,16 +245,18 @@ def test_rows_without_a_result_have_their_place_and_no_number():
         plots.draw_accuracy([series(), waiting]),
         plots.draw_communication([series(), waiting, free]),
     ):
-        assert "FedLPA" not in picture.sentence and plots.png(picture).startswith(PNG)
+        assert "FedLPA" not in picture.sentence and plots.render_picture_png(picture).startswith(
+            PNG
+        )
 
 
 def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says():
-    maps = [Map("m", np.arange(8.0).reshape(4, 2), np.array([7, 2, 7, 2]), 0.5)]
+    maps = [FeatureMap("m", np.arange(8.0).reshape(4, 2), np.array([7, 2, 7, 2]), 0.5)]
     figure = plots.draw_feature_maps(maps, DIGITS, setting="").figure
     handles = figure.legends[0].legend_handles
     for c, points in zip((2, 7), figure.axes[0].collections, strict=True):
         assert same_color(points.get_facecolor()[0, :3], handles[c].get_color())
-        assert same_color(handles[c].get_color(), class_colours(10)[c])
+        assert same_color(handles[c].get_color(), list_class_colours(10)[c])
         assert len(points.get_paths()[0]) == len(MarkerStyle(handles[c].get_marker()).get_path())
         assert points.get_offsets().tolist() == maps[0].points[maps[0].labels == c].tolist()
 
@@ -258,4 +266,4 @@ def test_classes_that_no_test_sample_has_are_empty_not_nought():
     picture = plots.draw_class_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
-    assert plots.png(picture).startswith(PNG)
+    assert plots.render_picture_png(picture).startswith(PNG)

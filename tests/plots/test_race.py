@@ -5,12 +5,12 @@ import pytest
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.race import (
     STEPS,
-    Race,
-    describe_accuracy,
-    find_byte_limits,
-    find_last_point,
-    find_stage_shares,
-    is_round_based,
+    RacePicture,
+    compute_stage_completion,
+    find_byte_range,
+    find_last_point_within_budget,
+    format_point_accuracy,
+    has_many_rounds,
 )
 from fedlab_nb.plots.vector import draw_svg
 
@@ -36,28 +36,51 @@ TINY = Series(
 
 
 def test_a_budget_pays_for_points_up_to_it():
-    assert find_last_point(ONCE, 399) is None and find_last_point(ONCE, 400)["accuracy"] == 0.6
-    assert find_last_point(MANY, 399)["accuracy"] == pytest.approx(0.2) and find_last_point(
-        MANY, 1600
-    )["accuracy"] == pytest.approx(0.9)
-    assert find_byte_limits([ONCE, MANY]) == (200 / 1.1, 1600)
-    assert is_round_based(MANY) and not is_round_based(ONCE) and not is_round_based(TINY)
+    assert (
+        find_last_point_within_budget(ONCE, 399) is None
+        and find_last_point_within_budget(ONCE, 400)["accuracy"] == 0.6
+    )
+    assert find_last_point_within_budget(MANY, 399)["accuracy"] == pytest.approx(
+        0.2
+    ) and find_last_point_within_budget(MANY, 1600)["accuracy"] == pytest.approx(0.9)
+    assert find_byte_range([ONCE, MANY]) == (200 / 1.1, 1600)
+    assert has_many_rounds(MANY) and not has_many_rounds(ONCE) and not has_many_rounds(TINY)
 
 
 def test_stages_fill_one_after_the_other():
-    assert find_stage_shares(ONCE, 50) == (0, 0, 0) and find_stage_shares(ONCE, 100) == (1, 0, 0)
-    assert find_stage_shares(ONCE, 250) == (1, 0.5, 0) and find_stage_shares(ONCE, 400) == (1, 1, 1)
-    assert find_stage_shares(TINY, 600) == (1, 1, 0) and find_stage_shares(TINY, 700) == (1, 1, 0.5)
-    assert find_stage_shares(MANY, 800) == (0.5, 0.5, 0.5)
+    assert compute_stage_completion(ONCE, 50) == (0, 0, 0) and compute_stage_completion(
+        ONCE, 100
+    ) == (
+        1,
+        0,
+        0,
+    )
+    assert compute_stage_completion(ONCE, 250) == (1, 0.5, 0) and compute_stage_completion(
+        ONCE, 400
+    ) == (
+        1,
+        1,
+        1,
+    )
+    assert compute_stage_completion(TINY, 600) == (1, 1, 0) and compute_stage_completion(
+        TINY, 700
+    ) == (
+        1,
+        1,
+        0.5,
+    )
+    assert compute_stage_completion(MANY, 800) == (0.5, 0.5, 0.5)
 
 
 def test_a_race_that_moves_gives_the_very_picture_of_a_fresh_one():
-    race = Race([ONCE, MANY])
-    draw_svg(race.show(race.budget(0)).figure)
+    race = RacePicture([ONCE, MANY])
+    draw_svg(race.show(race.compute_budget(0)).figure)
     for step in (STEPS / 2, STEPS, STEPS / 3):
-        fresh = Race([ONCE, MANY])
-        assert draw_svg(race.show(race.budget(step)).figure) == draw_svg(
-            fresh.show(fresh.budget(step)).figure
+        fresh = RacePicture([ONCE, MANY])
+        assert draw_svg(race.show(race.compute_budget(step)).figure) == draw_svg(
+            fresh.show(fresh.compute_budget(step)).figure
         )
     texts = [text.get_text() for text in race.figure.axes[1].texts]
-    assert texts[-1] == describe_accuracy(find_last_point(MANY, race.budget(STEPS / 3)), "–")
+    assert texts[-1] == format_point_accuracy(
+        find_last_point_within_budget(MANY, race.compute_budget(STEPS / 3)), "–"
+    )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.plots import png
+from fedlab_nb.plots import render_picture_png
 from fedlab_nb.plots.stored_curves import StoredPlot
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -46,22 +46,24 @@ def test_the_table_has_the_stored_numbers_alone():
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
     redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
     words = {"source": SOURCE, "chance": 0.1}
-    png(redrawn.show(results(), alpha=0.1, clients=10, **words))
+    render_picture_png(redrawn.show(results(), alpha=0.1, clients=10, **words))
     for data, alpha, clients in (
         (results(), 5.0, 10),
         (other, 0.013, 20),
         (results(), 0.1, 5),
         (other, 900, 20),
     ):
-        again = png(redrawn.show(data, alpha=alpha, clients=clients, **words))
-        assert again == png(StoredPlot().show(data, alpha=alpha, clients=clients, **words))
+        again = render_picture_png(redrawn.show(data, alpha=alpha, clients=clients, **words))
+        assert again == render_picture_png(
+            StoredPlot().show(data, alpha=alpha, clients=clients, **words)
+        )
 
 
 @pytest.mark.parametrize("count", [1, 26])
 def test_any_number_of_methods(count):
     low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
     picture = shown(results(low, high, [f"method {i}" for i in range(count)]))
-    assert png(picture).startswith(PNG) and len(picture.table) == count
+    assert render_picture_png(picture).startswith(PNG) and len(picture.table) == count
 
 
 def test_gaps_single_seeds_and_a_single_alpha():
@@ -69,6 +71,6 @@ def test_gaps_single_seeds_and_a_single_alpha():
         {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}},
         {"A": {0.1: {0: 0.5}}},
     ):
-        assert png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
+        assert render_picture_png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
     with pytest.raises(ValueError):
         shown({"A": {}})

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots.study import average_by_seed, draw_accuracy_lines, plot_study
+from fedlab_nb.plots.study import (
+    average_accuracy_by_method_and_seed,
+    draw_accuracy_lines_with_bands,
+    plot_study,
+)
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.statistics import difference
 
@@ -49,7 +53,7 @@ POINTS = {
 
 
 def test_accuracy_against_alpha():
-    picture = draw_accuracy_lines(POINTS, "α", setting="digits", chance=0.1)
+    picture = draw_accuracy_lines_with_bands(POINTS, "α", setting="digits", chance=0.1)
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
     assert picture.sentence == "From α = 0.1 to 10: weights 30 % to 90 %; predictions 55 % to 90 %."
     axes = picture.figure.axes[0]
@@ -77,7 +81,7 @@ def test_a_heat_map(results):
 def test_differences_are_paired_by_seed(results):
     """Points of a study are no independent trials: there are three pairs here, not twelve."""
     picture = plot_study(results, "differences", reference="fedavg")
-    means = average_by_seed(results)
+    means = average_accuracy_by_method_and_seed(results)
     expected = difference(means["fens"], means["fedavg"])
     assert (expected.n, expected.verdict) == (3, "clear")
     gap = f"20.3 ± {100 * expected.half_width:.1f} points"

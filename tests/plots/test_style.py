@@ -12,14 +12,14 @@ from fedlab_nb.plots.vector import draw_svg
 def test_words_stay_within_the_figure_and_titles_off_each_other():
     def sizes(width):
         with (
-            style.use_size((width, 4)),
+            style.use_figure_size((width, 4)),
             style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)),
         ):
             figure.set_layout_engine("none")
-            first = style.heading(left, "Right answers, by thirds of the dissent")
-            last = style.heading(right, "Bytes spent")
+            first = style.write_axes_title(left, "Right answers, by thirds of the dissent")
+            last = style.write_axes_title(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
-        style.lay_out(figure)
+        style.compute_layout_once(figure)
         ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
         assert (
             ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
@@ -32,14 +32,14 @@ def test_words_stay_within_the_figure_and_titles_off_each_other():
 
 
 def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_again():
-    with style.use_size((3.8, 8)), style.drawing() as (figure, ax):
+    with style.use_figure_size((3.8, 8)), style.drawing() as (figure, ax):
         ax.set_yticks([0], ["averaged and calibrated, not fused"])
-        title = style.heading(ax, "Which half of FuseFL does the work")
+        title = style.write_axes_title(ax, "Which half of FuseFL does the work")
     seen = []
     for _ in range(2):
-        with style.use_size((3.8, 8)):
+        with style.use_figure_size((3.8, 8)):
             draw_svg(figure)  # as an SVG, whose pixels are others
-        style.lay_out(figure)
+        style.compute_layout_once(figure)
         box = title.get_window_extent(figure.canvas.get_renderer())
         assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
         seen.append((title.get_fontsize(), box.x0))
@@ -56,9 +56,9 @@ def no_collection():
 def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
-    style.lay_out(figure)
+    style.compute_layout_once(figure)
     bitmap = weakref.ref(
         figure.canvas.get_renderer()
     )  # 4 bytes a pixel, in a figure that only a collection frees
-    style.write_svg(figure, "white")
+    style.render_svg(figure, "white")
     assert bitmap() is None

@@ -9,18 +9,18 @@ from matplotlib.colors import to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import read_toml
-from fedlab_nb.plots import Partition
+from fedlab_nb.plots import PartitionPicture, style
 from fedlab_nb.plots.identity import COLOURS
-from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, use_size
+from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.style import INK, QUIET, SIZE, drawing, list_class_colours, use_figure_size
 from fedlab_nb.plots.vector import (
-    darken_colour,
+    adapt_colour_to_dark_page,
+    convert_from_oklch,
+    convert_to_oklch,
     draw_svg,
-    from_oklch,
-    get_marks,
-    light_dark_colour,
-    to_oklch,
+    make_light_dark_colour,
 )
-from fedlab_nb.plots.words import format_letters
+from fedlab_nb.plots.words import format_client_letters
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
@@ -41,7 +41,7 @@ def contrast(one, other):
     "colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"]
 )
 def test_colours_there_and_back(colour):
-    assert from_oklch(*to_oklch(colour)) == colour
+    assert convert_from_oklch(*convert_to_oklch(colour)) == colour
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
@@ -51,38 +51,43 @@ def test_letters_methods_and_classes_can_be_read_on_every_page():
     assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
     for page in PAGES:
         assert (
-            contrast(darken_colour(INK), page) >= 7 and contrast(darken_colour(QUIET), page) >= 4.5
+            contrast(adapt_colour_to_dark_page(INK), page) >= 7
+            and contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
         )
-        for colour in (*methods, *class_colours(10)):
-            assert contrast(darken_colour(colour.lower()), page) >= 3, colour
+        for colour in (*methods, *list_class_colours(10)):
+            assert contrast(adapt_colour_to_dark_page(colour.lower()), page) >= 3, colour
 
 
 def test_grey_letters_turn_round_and_white_is_the_page():
     assert (
-        to_oklch(darken_colour("#1f2328"))[0] > 0.8 and to_oklch(darken_colour("#eceff2"))[0] < 0.35
+        convert_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
+        and convert_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
     )
-    assert light_dark_colour("#ffffff").startswith("light-dark(#ffffff, var(--jp-layout-color0,")
+    assert make_light_dark_colour("#ffffff").startswith(
+        "light-dark(#ffffff, var(--jp-layout-color0,"
+    )
 
 
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
-    with use_size((9.0, 3.0)), drawing() as (figure, ax):
+    with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
         first = draw_svg(figure)
     root = ET.fromstring(first)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
     assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
-    with use_size((9.0, 3.0)), drawing() as (figure, ax):
+    with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
         assert draw_svg(figure) == first
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
-    partition, federation = Partition(), federate("digits", alpha=0.1, clients=5)
+    partition, federation = PartitionPicture(), federate("digits", alpha=0.1, clients=5)
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
-    with use_size((10.0, 4.0)):
+    with use_figure_size((10.0, 4.0)):
         svg = draw_svg(partition.show(federation, setting="digits").figure)
-        again = draw_svg(Partition().show(federation, setting="digits").figure)
+        again = draw_svg(PartitionPicture().show(federation, setting="digits").figure)
     assert 'viewBox="0 0 720 288"' in svg
     boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
@@ -90,8 +95,8 @@ def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
 
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
-    figure = Partition().show(federation, setting="digits").figure
-    svg, marks = draw_svg(figure), get_marks(figure)
+    figure = PartitionPicture().show(federation, setting="digits").figure
+    svg, marks = draw_svg(figure), get_marks_by_id(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(
@@ -110,6 +115,17 @@ def test_marks_are_where_their_ids_say():
         dots["says"], dots["client"], dots["class_index"], strict=True
     ):
         assert (
-            f"Client {format_letters(client)}, class {class_index}\n{counts[client, class_index]} sample"
+            f"Client {format_client_letters(client)}, class {class_index}\n{counts[client, class_index]} sample"
             in says
         )
+
+
+@pytest.mark.parametrize("ink", [style.INK, style.QUIET, style.ACCENT])
+def test_inks_are_read_on_the_card_of_paper_that_photos_are_on_a_dark_page(ink):
+    """`filter: brightness` multiplies each channel of white and of the ink alike."""
+
+    def darken(colour):
+        channels = [round(style.PAPER_BRIGHTNESS * int(colour[i : i + 2], 16)) for i in (1, 3, 5)]
+        return "#" + "".join(f"{channel:02x}" for channel in channels)
+
+    assert contrast(darken(ink), darken("#ffffff")) >= 4.5

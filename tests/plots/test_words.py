@@ -10,10 +10,11 @@ import pytest
 import scipy.stats
 
 from fedlab_nb import plots
-from fedlab_nb.plots import Map, Series, words
-from fedlab_nb.plots.embed import compute_tsne_in_process
-from fedlab_nb.plots.style import use_size
-from fedlab_nb.plots.vector import get_marks, get_thumbnails
+from fedlab_nb.plots import FeatureMap, Series, words
+from fedlab_nb.plots.embed import compute_tsne_in_subprocess
+from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.style import use_figure_size
+from fedlab_nb.plots.vector import get_thumbnail_sheet
 from fedlab_nb.studies.statistics import Band
 
 CLEAR, NOISE, ALONE = Band(0.031, 0.012, 5), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
@@ -23,28 +24,28 @@ FEW = Band(0.031, 0.012, 4)
 @pytest.mark.parametrize(
     ("said", "text"),
     [
-        (words.data_size(26280), "26.3 kB"),
-        (words.data_size(5e16), "5e+04 TB"),
+        (words.format_data_size(26280), "26.3 kB"),
+        (words.format_data_size(5e16), "5e+04 TB"),
         (words.build_table("a | b", [(0, "5 %")]), [{"a": 0, "b": "5 %"}]),
-        (words.describe_each_seed({1: 0.8, 0: 0.5}), "0: 50.0 %, 1: 80.0 %"),
-        (words.describe_significance(NOISE), "within the noise"),
-        (words.describe_significance(ALONE, one_seed="unknown"), "unknown"),
-        (words.format_points(ALONE), "-3 points"),
-        (words.format_points(CLEAR), "+3 ± 1 points"),
-        (words.format_points(CLEAR, ""), "3 ± 1 points"),
-        (words.format_points(Band(0.0041, 0.0032, 9)), "+0.4 ± 0.3 points"),
-        (words.format_share(Band(0.834, 0.0214, 9), 1), "83.4 ± 2.1"),
-        (words.format_share(ALONE), "-3"),
-        (words.format_share(Band(0.834, 0.0044, 9)), "83.4 ± 0.4"),
-        (words.format_share(CLEAR, sign="+"), "+3 ± 1"),
-        (words.describe_band(CLEAR), "1.2 points"),
-        (words.format_points(FEW), "+3 points"),
-        (words.format_points(FEW, few_seeds=True), "+3 ± 1 points"),
-        (words.describe_band(FEW), "4 seeds"),
-        (words.mean_percent({0: 0.8, 1: 0.9}), "85 %"),
-        (words.describe_gap(40, 88), "48 points too low"),
-        (words.describe_gap(5, 2.7, "digits"), "2.3 digits too high"),
-        (words.describe_gap(3, 3.5), "very near"),
+        (words.format_percent_of_each_seed({1: 0.8, 0: 0.5}), "0: 50.0 %, 1: 80.0 %"),
+        (words.choose_words_by_significance(NOISE), "within the noise"),
+        (words.choose_words_by_significance(ALONE, one_seed_words="unknown"), "unknown"),
+        (words.format_difference_in_points(ALONE), "-3 points"),
+        (words.format_difference_in_points(CLEAR), "+3 ± 1 points"),
+        (words.format_difference_in_points(CLEAR, ""), "3 ± 1 points"),
+        (words.format_difference_in_points(Band(0.0041, 0.0032, 9)), "+0.4 ± 0.3 points"),
+        (words.format_percent_band(Band(0.834, 0.0214, 9), 1), "83.4 ± 2.1"),
+        (words.format_percent_band(ALONE), "-3"),
+        (words.format_percent_band(Band(0.834, 0.0044, 9)), "83.4 ± 0.4"),
+        (words.format_percent_band(CLEAR, sign="+"), "+3 ± 1"),
+        (words.describe_half_width(CLEAR), "1.2 points"),
+        (words.format_difference_in_points(FEW), "+3 points"),
+        (words.format_difference_in_points(FEW, few_seeds=True), "+3 ± 1 points"),
+        (words.describe_half_width(FEW), "4 seeds"),
+        (words.format_mean_percent({0: 0.8, 1: 0.9}), "85 %"),
+        (words.describe_guess_error(40, 88), "48 points too low"),
+        (words.describe_guess_error(5, 2.7, "digits"), "2.3 digits too high"),
+        (words.describe_guess_error(3, 3.5), "very near"),
     ],
 )
 def test_numbers_in_words(said, text):
@@ -57,8 +58,8 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
     low, high = scipy.stats.t.interval(
         0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
     )
-    assert series.ends == pytest.approx((max(0, low), min(1, high)))
-    assert series.number == f"{100 * np.mean(values):.0f} ± {50 * (high - low):.0f}"
+    assert series.band_ends == pytest.approx((max(0, low), min(1, high)))
+    assert series.accuracy_text == f"{100 * np.mean(values):.0f} ± {50 * (high - low):.0f}"
 
 
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
@@ -127,6 +128,8 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
     ):  # fmt: skip
         assert plots.draw_communication(rows).sentence.startswith(says)
+    sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
+    assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
 
 
 def neighbours_by_hand(x, y, k):
@@ -158,26 +161,29 @@ def test_neighbour_accuracy_is_what_a_loop_finds():
 
 def test_pca_keeps_the_variance_of_the_leading_eigenvectors():
     x = np.random.default_rng(0).normal(size=(50, 6)) * [5, 3, 1, 1, 1, 1]
-    plane = plots.pca(x)
+    plane = plots.project_by_pca(x)
     values = np.linalg.eigvalsh(np.cov(x.T))[::-1]
     assert np.allclose(plane.var(0, ddof=1), values[:2]) and abs(plane[:, 0] @ plane[:, 1]) < 1e-9
-    assert plots.pca(np.zeros((5, 1))).shape == (5, 2)
+    assert plots.project_by_pca(np.zeros((5, 1))).shape == (5, 2)
 
 
 def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
     x = np.random.default_rng(0).normal(size=(40, 8))
-    assert np.array_equal(plots.tsne(x), plots.tsne(x))
+    assert np.array_equal(plots.project_by_tsne(x), plots.project_by_tsne(x))
     for flat in (np.zeros((20, 3)), x[:3], x[:6]):
-        assert plots.tsne(flat).shape == (len(flat), 2) and np.isfinite(plots.tsne(flat)).all()
+        assert (
+            plots.project_by_tsne(flat).shape == (len(flat), 2)
+            and np.isfinite(plots.project_by_tsne(flat)).all()
+        )
 
 
 def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monkeypatch):
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(12, 4)), rng.normal(size=(9, 3))]
-    here = [plots.tsne(x) for x in tables]
+    here = [plots.project_by_tsne(x) for x in tables]
 
     def apart(x):
-        steps = compute_tsne_in_process(x)
+        steps = compute_tsne_in_subprocess(x)
         while True:
             try:
                 next(steps)
@@ -195,21 +201,27 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
 
 def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     rng = np.random.default_rng(0)
-    maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
+    maps = [
+        FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)
+    ]
     picture = plots.draw_feature_maps(
-        maps, tuple("012345678"), setting="s", bright=[True] * 9, remark="client 1"
+        maps,
+        tuple("012345678"),
+        setting="s",
+        is_class_bright=[True] * 9,
+        bright_class_words="client 1",
     )
     assert picture.sentence == (
         "M7 keeps the classes apart best: 58 % of its points lie among their own class; least does "
         "m0, with 0 %. Bright: client 1. 2 more methods in the table."
     )
     assert len(picture.table) == 10
-    rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map=8)
+    rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map_index=8)
     assert len(rest.table) == 10 and [
         ax.get_title("left") for ax in rest.figure.axes if ax.collections
     ] == ["m8", "m9"]
     assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
-    with use_size((3.2, 5.0)):  # in a narrow frame at most two side by side
+    with use_figure_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.draw_feature_maps(maps[:3], tuple("012345678"), setting="s")
             .figure.axes[0]
@@ -224,12 +236,12 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
 )
 def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, rows, columns):
     rng = np.random.default_rng(0)
-    drawn = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
-    with use_size(size):
+    drawn = [FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
+    with use_figure_size(size):
         picture = plots.draw_feature_maps(drawn, tuple("012345678"), setting="s")
     grid = picture.figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == (rows, columns)
-    plots.png(picture)
+    plots.render_picture_png(picture)
     for ax in picture.figure.axes[:maps]:
         box = ax.get_window_extent()
         assert box.width == pytest.approx(box.height)
@@ -237,11 +249,11 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
 
 def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
     points, labels = np.eye(3)[:, :2], np.array([1, 0, 1])
-    one = Map("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
+    one = FeatureMap("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
     sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
-    figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", sheet=sheet).figure
-    zeros, ones = get_marks(figure).values()
+    figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", thumbnail_sheet=sheet).figure
+    zeros, ones = get_marks_by_id(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]
     assert ones["thumbnail"] == [0, 2] and ones["class_index"] == [1, 1]
-    assert get_thumbnails(figure) == sheet
+    assert get_thumbnail_sheet(figure) == sheet

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from method_runs import in_study
 
 import fedlab_nb as fl
-from fedlab_nb.data import format_clients, parse_clients
+from fedlab_nb.data import format_client_list, parse_client_indices
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.afl import Sums, solve_weights
+from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.models import model_state
 from fedlab_nb.plots import draw_partition
-from fedlab_nb.plots.partition import count_all_clients, make_partition_table
+from fedlab_nb.plots.partition import count_samples_of_all_clients, make_partition_table
 from fedlab_nb.studies.outcome import Outcome
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -38,12 +38,12 @@ def test_the_forms_of_a_list_of_clients(data):
     some = data.draw(st.sets(st.integers(0, count - 1)))
     wanted, names = tuple(sorted(some)), [f"ward {k}" for k in range(count)]
     letters = ",".join(chr(ord("A") + k) for k in some) + ","
-    for form in (some, format_clients(some), letters, [names[k] for k in some]):
-        assert parse_clients("absent", form, count, names) == wanted
+    for form in (some, format_client_list(some), letters, [names[k] for k in some]):
+        assert parse_client_indices("absent", form, count, names) == wanted
     many = data.draw(st.integers(0, count))
     assert (
-        parse_clients("absent", many, count)
-        == parse_clients("absent", str(many), count)
+        parse_client_indices("absent", many, count)
+        == parse_client_indices("absent", str(many), count)
         == tuple(range(count))[count - many :]
     )
 
@@ -70,12 +70,15 @@ def test_the_settings_are_in_one_form_and_leave_every_key_as_it_was():
         for more in ({}, {"absent": 0, "unseen": ()})
     )
     assert (
-        usual.settings == none.settings and "absent" not in usual.settings.make_federation_options()
+        usual.settings == none.settings
+        and "absent" not in usual.settings.list_nondefault_federation_options()
     )
     last, named = (make_plans(Settings.make(**STUDY, absent=of), ["afl"])[0] for of in (1, "D"))
     assert (
         last.settings.absent == "3,"
-        and last.make_run_key() == named.make_run_key() != usual.make_run_key()
+        and last.hash_settings_of_run()
+        == named.hash_settings_of_run()
+        != usual.hash_settings_of_run()
     )
     assert (
         last.settings.members == (0, 1, 2)
@@ -154,12 +157,12 @@ def test_a_study_has_a_column_for_them():
 def test_afl_takes_a_late_clients_sums_to_its_total():
     missing, everyone = fl.run("afl", **STUDY, absent=1).report, fl.run("afl", **STUDY).report
     total = sum((missing.get_client_sums(k) for k in range(1, 3)), missing.get_client_sums(0))
-    weights = missing.solve(total + everyone.get_client_sums(3), 4)
+    weights = missing.solve_server_classifier_weights(total + everyone.get_client_sums(3), 4)
     np.testing.assert_allclose(weights, everyone.weights, rtol=1e-9, atol=1e-9)
     x, y = WHOLE.dataset.x_train, WHOLE.dataset.y_train
     rows = WHOLE.split(0.1)[3][0]
-    own = Sums.measure(x[rows].flatten(1), y[rows], 10)
-    again = solve_weights(
+    own = RidgeSums.measure(x[rows].flatten(1), y[rows], 10)
+    again = solve_classifier_weights(
         total + own.add_ridge(everyone.gamma), 4, everyone.gamma, everyone.rho
     ).numpy()
     np.testing.assert_allclose(
@@ -182,7 +185,7 @@ def test_who_sends_again_for_a_late_client(name):
 # ------------------------------------------------------------------------------------------------------- who holds what
 def test_the_picture_and_its_table_have_everybody():
     fed = fl.federate("digits", clients=4, alpha=0.5, share=0.3, absent="0,", unseen="2,")
-    counts, gone = count_all_clients(fed)
+    counts, gone = count_samples_of_all_clients(fed)
     assert gone == ["absent", "unseen"] and np.array_equal(
         counts, WHOLE.label_counts.numpy()[[1, 3, 0, 2]]
     )

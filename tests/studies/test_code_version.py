@@ -9,9 +9,9 @@ import fedlab_nb
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.code_version import (
     HERE,
-    digest_core_code,
-    digest_foreign_functions,
-    digest_method_code,
+    hash_core_code,
+    hash_method_code,
+    hash_user_functions,
 )
 
 SOURCES = Path(fedlab_nb.__file__).parent
@@ -55,12 +55,12 @@ def after(tree):
 
 def digest_codes(root):
     """(clients' code, FENS' code, FedLPA's code) of the package in `root`, read anew."""
-    digest_core_code.cache_clear()
-    digest_method_code.cache_clear()
+    hash_core_code.cache_clear()
+    hash_method_code.cache_clear()
     return (
-        digest_core_code(root),
-        digest_method_code(METHODS["fens"], root),
-        digest_method_code(METHODS["fedlpa"], root),
+        hash_core_code(root),
+        hash_method_code(METHODS["fens"], root),
+        hash_method_code(METHODS["fedlpa"], root),
     )
 
 
@@ -80,7 +80,7 @@ def add_comment(text):
 
 
 def flip_rounding_sign(text):
-    return text.replace("* samples + 1e-9", "* samples - 1e-9")
+    return text.replace("* sample_count + 1e-9", "* sample_count - 1e-9")
 
 
 def test_a_copy_has_the_package_s_own_codes(before):
@@ -120,19 +120,15 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
         def run(self, ctx):
             return 2
 
-    before = digest_method_code(Mine, tree)
+    before = hash_method_code(Mine, tree)
     path = tree / "methods/fens/__init__.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(add_line(text), encoding="utf-8")
-    digest_method_code.cache_clear()
-    assert digest_method_code(Mine, tree) != before
+    hash_method_code.cache_clear()
+    assert hash_method_code(Mine, tree) != before
     path.write_text(text, encoding="utf-8")
-    assert (
-        digest_foreign_functions({"run": Mine.run})
-        != digest_foreign_functions({"run": Other.run})
-        != {}
-    )
-    assert digest_foreign_functions({"run": METHODS["fens"].run}) == {}
+    assert hash_user_functions({"run": Mine.run}) != hash_user_functions({"run": Other.run}) != {}
+    assert hash_user_functions({"run": METHODS["fens"].run}) == {}
 
 
 def test_a_function_of_no_module_is_foreign():
@@ -140,4 +136,4 @@ def test_a_function_of_no_module_is_foreign():
     names = {}
     exec("def layout(shape, width): return [], width", names)
     assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"
-    assert digest_foreign_functions({"layout": names["layout"]})
+    assert hash_user_functions({"layout": names["layout"]})

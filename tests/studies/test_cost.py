@@ -1,5 +1,7 @@
 """What is said of a run before it: bytes to the byte, against the ledger; what is remembered costs no time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,34 +53,38 @@ def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path)
 
 def test_every_method_says_what_travels_and_how_long_it_takes():
     for plan in make_plans(Settings.make(), [*METHODS]):
-        assert cost.estimate_traffic(plan).bytes > 0, plan.name
-        assert 0 < cost.estimate_method_seconds(plan) < 60, plan.name
+        assert cost.estimate_traffic(plan).bytes > 0, plan.method_name
+        assert 0 < cost.estimate_server_seconds(plan) < 60, plan.method_name
 
 
 def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step_is(monkeypatch):
     """Worked out by hand: a step that takes twice as long makes everything take twice as long."""
     table = stored_results.load("digits")
-    monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(2.0, 0.0, 1))
-    cost.compare_speed.cache_clear()
+    monkeypatch.setattr(
+        cost, "measure_step_seconds_once", lambda network, device: cost.StepSeconds(2.0, 0.0, 1)
+    )
+    cost.compute_slowdown_relative_to_stored_runs.cache_clear()
     (plan,) = make_plans(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
     row = table.rows["dense", 0.1, 5]
-    slow = cost.estimate_method_seconds(plan)
+    slow = cost.estimate_server_seconds(plan)
     batches = 1237 * 0.9 / 32 + 5 / 2
     slower = cost.OVERHEAD * 40 * 2.0 * batches / np.mean(row["seconds_local"])  # 40 passes
     assert slow == pytest.approx(np.median(row["seconds_method"]) * slower)
-    monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(4.0, 0.0, 1))
-    cost.compare_speed.cache_clear()
-    assert cost.estimate_method_seconds(plan) == pytest.approx(2 * slow)
-    cost.compare_speed.cache_clear()
+    monkeypatch.setattr(
+        cost, "measure_step_seconds_once", lambda network, device: cost.StepSeconds(4.0, 0.0, 1)
+    )
+    cost.compute_slowdown_relative_to_stored_runs.cache_clear()
+    assert cost.estimate_server_seconds(plan) == pytest.approx(2 * slow)
+    cost.compute_slowdown_relative_to_stored_runs.cache_clear()
     # 1237 samples, a tenth held out, in batches of 32; of each of 5 clients the last batch is half full.
-    assert cost.estimate_training_seconds(plan, passes=3) == pytest.approx(
+    assert cost.estimate_local_training_seconds(plan, passes_over_local_data=3) == pytest.approx(
         cost.OVERHEAD * 3 * 4.0 * batches
     )
 
 
 def test_a_method_that_trains_no_network_takes_no_longer_with_a_large_one():
     small, large = (make_plans(Settings.make(model=model), ["afl"])[0] for model in ("mlp", "cnn"))
-    assert cost.estimate_method_seconds(large) == pytest.approx(cost.estimate_method_seconds(small))
+    assert cost.estimate_server_seconds(large) == pytest.approx(cost.estimate_server_seconds(small))
 
 
 def test_the_time_goes_with_how_often_something_is_done():
@@ -88,25 +94,66 @@ def test_the_time_goes_with_how_often_something_is_done():
         )[0]
         for steps in (15, 60)
     )
-    assert cost.estimate_method_seconds(changed) == pytest.approx(
-        4 * cost.estimate_method_seconds(usual)
+    assert cost.estimate_server_seconds(changed) == pytest.approx(
+        4 * cost.estimate_server_seconds(usual)
     )
 
 
 def test_the_recipes_epochs_count_where_the_method_itself_trains():
     def seconds(method, epochs):
         (plan,) = make_plans(Settings.make(epochs=epochs), [method])
-        return cost.estimate_method_seconds(plan)
+        return cost.estimate_server_seconds(plan)
 
     for method, times in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
         assert seconds(method, 400) == pytest.approx(times * seconds(method, 40)), method
 
 
+@pytest.mark.parametrize("method", ["fedavg_multi", "moon"])
+def test_clients_that_take_no_part_in_a_round_take_no_time(method):
+    """5 of 20 clients a round: a quarter of the time of all. 0 and more than there are mean all."""
+    seconds = {}
+    for per_round in (0, 5, 40):
+        settings = Settings.make(clients=20, **{f"{method}.per_round": per_round})
+        (plan,) = make_plans(settings, [method])
+        seconds[per_round] = cost.estimate_server_seconds(plan)
+    assert seconds[5] == pytest.approx(seconds[0] / 4)
+    assert seconds[40] == pytest.approx(seconds[0])
+
+
 def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
-    monkeypatch.setattr(cost, "find_nearest_row", lambda table, plan: None)
+    monkeypatch.setattr(
+        cost, "find_stored_row_with_nearest_clients_and_alpha", lambda table, plan: None
+    )
     told = cost.estimate_cost(make_call(["fedavg"]))
     assert told.seconds is None and told.bytes > 0
-    assert describe_cost(told) == "How long is not known yet; 158 kB both ways."
+    assert describe_cost(told) == (
+        "A run sends 158 kB both ways; how long it takes is not known yet."
+    )
+
+
+def test_the_bytes_that_are_named_are_those_of_one_seed():
+    one, three = (cost.estimate_cost(make_call(["fedavg"], seeds=seeds)) for seeds in (1, 3))
+    assert three.bytes == 3 * one.bytes and three.bytes_per_seed == one.bytes
+    assert describe_cost(one).endswith(" sends 158 kB both ways.")
+    assert describe_cost(three).endswith(" sends 158 kB both ways per seed.")
+    stored = describe_cost(replace(three, seconds=0.0))
+    assert stored == (
+        "Run shows stored results at once; such a run sends 158 kB both ways per seed."
+    )
+
+
+def test_local_training_sends_nothing_up_and_its_cost_says_so():
+    told = cost.estimate_cost(make_call(["local"], seeds=3))
+    models = 3 * 4 * 6570  # bytes of three clients: 64 x 86 weights and 86 biases, 86 x 10 and 10
+    assert told.bytes_per_seed == models
+    assert describe_cost(told).endswith(
+        " sends 78.8 kB down per seed (the initial model) and nothing up."
+    )
+    own = cost.estimate_cost(make_call(["local"], init="different"))
+    assert describe_cost(own).endswith(" sends nothing.")
+    both = cost.estimate_cost(make_call(["local", "fedavg"]))
+    assert both.bytes_per_seed == 3 * models
+    assert describe_cost(both).endswith(" sends 237 kB both ways.")
 
 
 @pytest.mark.gpu

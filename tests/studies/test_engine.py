@@ -19,7 +19,7 @@ from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.papers import overview
 from fedlab_nb.studies import Study, engine, store
-from fedlab_nb.studies.cluster import is_inside_main_guard, run_on_workers
+from fedlab_nb.studies.cluster import is_inside_main_guard, run_cells_on_workers
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import resolve_device
@@ -200,7 +200,7 @@ def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
     total = sum(entry.bytes for entry in here)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
     monkeypatch.setattr(store, "_limit_calls", iter([0]))
-    store.delete_oldest_beyond_limit()
+    store.delete_oldest_entries_beyond_limit()
     left = store.list_entries()
     assert sum(entry.bytes for entry in left) <= 0.9 * total
     assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
@@ -324,10 +324,10 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
-    for done in run_on_workers(
-        Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, cache=True
+    for done in run_cells_on_workers(
+        Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, use_store=True
     ):
-        rows[id(done[0])] = engine.make_row(*done)
+        rows[id(done[0])] = engine.make_results_row_of_cell(*done)
         if len(rows) == 15:
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())

@@ -65,7 +65,7 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
     ]
     together = [
         event.outcome
-        for event in experiment.run_plans(plans, cache=False, together=True)
+        for event in experiment.iterate_events_of_plans(plans, use_store=False, train_together=True)
         if event.outcome
     ]
     assert trainings == [12] and len(together) == 6
@@ -175,10 +175,10 @@ def test_diverging_training_says_so():
 
 
 def test_mixed_architectures():
-    from fedlab_nb.models import build, parameter_count
+    from fedlab_nb.models import build, count_parameters
 
     out = run("ensemble", model="mlp,cnn", **QUICK)
-    assert out.parameters == 2 * (6570 + parameter_count(build("cnn", (1, 8, 8), 10)))
+    assert out.parameters == 2 * (6570 + count_parameters(build("cnn", (1, 8, 8), 10)))
     with pytest.raises(UsageError, match="needs the same architecture at every client"):
         run("fedavg", model="mlp,cnn", **QUICK)
 
@@ -206,7 +206,9 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, monkeypatch):
-    monkeypatch.setattr(experiment, "run_plan", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(
+        experiment, "iterate_events_of_plan", lambda *a: pytest.fail("work was begun")
+    )
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     words = str(caught.value)
@@ -219,20 +221,23 @@ def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, mo
 
 def test_keys_depend_on_what_decides_a_result():
     base = make_plans(Settings.make(), ["fens"])[0]
-    assert base.make_run_key() == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].make_run_key()
+    assert (
+        base.hash_settings_of_run()
+        == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].hash_settings_of_run()
+    )
     for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
                    {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"},
                    {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
                    {"partition": "client_dirichlet"}):  # fmt: skip
         other = make_plans(Settings.make(**change), ["fens"])[0]
         assert (
-            other.make_clients_key() != base.make_clients_key()
-            and other.make_run_key() != base.make_run_key()
+            other.hash_settings_of_local_training() != base.hash_settings_of_local_training()
+            and other.hash_settings_of_run() != base.hash_settings_of_run()
         ), change
     other = make_plans(Settings.make(rounds=7), ["fens"])[0]
     assert (
-        other.make_clients_key() == base.make_clients_key()
-        and other.make_run_key() != base.make_run_key()
+        other.hash_settings_of_local_training() == base.hash_settings_of_local_training()
+        and other.hash_settings_of_run() != base.hash_settings_of_run()
     )
 
 
@@ -360,19 +365,19 @@ def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
 
 def test_the_store_ignores_what_it_cannot_trust(tmp_path):
     store = Store("runs", tmp_path)
-    assert store.put("k", {"a": 1}, {"x": np.arange(3)})
+    assert store.store_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
     values, arrays = store.get("k")
     assert values == {"a": 1} and arrays["x"].tolist() == [0, 1, 2]
     body = tmp_path / "runs" / "k" / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-3])
     with pytest.warns(UserWarning, match="Ignored the stored entry"):
         assert store.get("k") is None
-    assert store.put("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
+    assert store.store_entry_if_possible("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
     (tmp_path / "runs" / "k" / "entry.json").write_text("{")
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
     assert store.get("nothing") is None
-    store.put(
+    store.store_entry_if_possible(
         "k", {}, {"x": np.array([{"evil": 1}], dtype=object)}
     )  # pickled arrays are never loaded
     with pytest.warns(UserWarning, match="Ignored"):
@@ -430,7 +435,10 @@ def test_only_methods_that_need_it_pay_the_held_out_part():
         assert outs[name].accuracy == alone.accuracy and np.array_equal(
             outs[name].test_features, alone.test_features
         )
-    everybody = {o.method: o.plan.make_clients_key() for o in compare(["fens", "fedavg"], **asked)}
+    everybody = {
+        o.method: o.plan.hash_settings_of_local_training()
+        for o in compare(["fens", "fedavg"], **asked)
+    }
     assert len(set(everybody.values())) == 1
     with pytest.raises(UsageError, match="holdout_for"):
         run("fens", holdout_for="fens", **asked)
@@ -441,7 +449,7 @@ def test_methods_that_use_held_out_samples_say_so():
     for name, cls in METHODS.items():
         (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
         context = experiment.Run(plan, experiment.TrainedClients(), cache=False)
-        context.prepare()
+        context.prepare_context()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):
                 cls().validate(context.ctx)

@@ -7,7 +7,7 @@ import torch
 from fedlab_nb import load_model, run
 from fedlab_nb.data import add_dataset, load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import lite0, parameter_count
+from fedlab_nb.models import count_parameters, lite0
 from fedlab_nb.studies.experiment import compare
 from fedlab_nb.studies.grid import Study
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -32,7 +32,7 @@ def test_the_data_are_the_bodys_features_standardised_and_kept(monkeypatch):
         made.x_test, expected / plain.std(0, correction=0), rtol=1e-4, atol=1e-4
     )
     assert torch.equal(made.y_train, images.y_train) and made.digest != images.digest
-    assert str(parameter_count(lite0.load_lite0())) in made.note
+    assert str(count_parameters(lite0.load_lite0())) in made.note
     kept = Store("features")
     monkeypatch.setattr(lite0.Lite0, "forward", lambda self, x: pytest.fail("read again"))
     assert kept.has(made.digest) and torch.equal(
@@ -45,13 +45,17 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     assert (networks.settings.transform, networks.architectures[0][1]) == ("lite0", (112,))
     assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
     (direct,) = make_plans(Settings.make(**SMALL, transform="lite0"), ["fens"])
-    assert direct.make_clients_key() == networks.make_clients_key() != sums.make_clients_key()
+    assert (
+        direct.hash_settings_of_local_training()
+        == networks.hash_settings_of_local_training()
+        != sums.hash_settings_of_local_training()
+    )
     (one, other) = make_plans(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
     assert (one.settings.reads_features, other.settings.reads_features) == (True, False)
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
-    kinds = [(cell.plan.name, cell.plan.settings.reads_features) for cell in cells]
+    kinds = [(cell.plan.method_name, cell.plan.settings.reads_features) for cell in cells]
     assert len(cells) == 4
     assert kinds.count(("fens", True)) == 1
     (plain,) = make_plans(Settings.make(**SMALL, features="pixels"), ["fens"])

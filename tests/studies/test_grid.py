@@ -15,7 +15,7 @@ def test_lists_are_axes_and_values_are_fixed():
     assert (
         len(study)
         == len(cells)
-        == len({cell.plan.make_run_key() for cell in cells})
+        == len({cell.plan.hash_settings_of_run() for cell in cells})
         == 2 * 3 * (1 + 2)
     )
     assert [cell.seed for cell in cells] == [
@@ -30,7 +30,7 @@ def test_lists_are_axes_and_values_are_fixed():
         2,
     ] * 2  # those of a seed are neighbours
     cell = cells[-1]
-    assert (cell.seed, cell.plan.name, cell.plan.method.rounds) == (2, "fens", 50)
+    assert (cell.seed, cell.plan.method_name, cell.plan.method.rounds) == (2, "fens", 50)
     assert cell.values == {"alpha": 1, "clients": 5, "fens.rounds": 50}
     assert cell.plan.settings.alpha == 1
 
@@ -38,7 +38,7 @@ def test_lists_are_axes_and_values_are_fixed():
 def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clients():
     cells = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).cells()
     assert [cell.plan.recipe.lr for cell in cells] == [0.01] * 4 + [0.05] * 4
-    keys = [cell.plan.make_clients_key() for cell in cells]
+    keys = [cell.plan.hash_settings_of_local_training() for cell in cells]
     assert keys[::2] == keys[1::2] and len({*keys}) == 4
 
 

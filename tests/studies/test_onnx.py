@@ -34,8 +34,10 @@ def test_the_graph_predicts_as_the_model(name, change, tmp_path):
 
 
 class Odd(GlobalModel):
-    def logits(self, x):
-        return x[:, :2] * (1 if float(x.sum()) > 1 else 2)  # which of them, no graph can say
+    def logits(self, samples):
+        return samples[:, :2] * (
+            1 if float(samples.sum()) > 1 else 2
+        )  # which of them, no graph can say
 
 
 def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.cli import main
 from fedlab_nb.data import federate, load, registry
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.cluster import send_data
+from fedlab_nb.studies.cluster import send_datasets_to_workers
 from fedlab_nb.studies.grid import Study
 from fedlab_nb.studies.settings import Settings
 
@@ -38,6 +38,7 @@ def file(tmp_path):
     return str(tmp_path / "mine.npz")
 
 
+@pytest.mark.slow
 def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
     knobs = {
         f"{m}.{k.name}": CHEAP[k.name]
@@ -126,7 +127,11 @@ def test_settings_that_change_nothing_are_not_in_the_keys():
         Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None),
     )
     options = {"partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
-    assert plain.make_federation_options() == asked.make_federation_options() == options
+    assert (
+        plain.list_nondefault_federation_options()
+        == asked.list_nondefault_federation_options()
+        == options
+    )
 
 
 def test_natural_clients_are_not_dealt_out_unasked(file):
@@ -156,7 +161,7 @@ def test_a_study_takes_data_in_memory_and_its_workers_get_them():
             plugins.append(plugin)
 
     pytest.importorskip("dask")
-    send_data(Client(), grid.cells())
+    send_datasets_to_workers(Client(), grid.cells())
     made = load(name)
     registry._added.clear()
     plugins[0].setup(None)  # as on a worker that has started

@@ -7,7 +7,7 @@ import pytest
 
 from fedlab_nb.errors import FedlabError, UsageError
 from fedlab_nb.studies.results import COLUMNS, Results
-from fedlab_nb.studies.statistics import band, difference
+from fedlab_nb.studies.statistics import compute_band, difference
 
 
 def make_row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **axes):
@@ -35,7 +35,7 @@ def test_means_with_bands(results):
     first = results.summary()[0]
     assert (first["method"], first["alpha"], first["seeds"]) == ("fedavg", 0.1, 3)
     assert first["accuracy"] == pytest.approx(0.6)
-    assert first["band"] == pytest.approx(band([0.5, 0.6, 0.7]).half_width)
+    assert first["band"] == pytest.approx(compute_band([0.5, 0.6, 0.7]).half_width)
     assert (first["bytes_up"], first["bytes_down"]) == (100, 50)
     assert len(results.summary()) == 3  # the failed cell is in none of them
 

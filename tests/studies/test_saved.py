@@ -95,7 +95,7 @@ def rewrite_file(file, change):
     save_file(
         tensors,
         other,
-        {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_digest(text, tensors)},
+        {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_model_digest(text, tensors)},
     )
     return other
 
@@ -194,7 +194,7 @@ def test_a_layer_of_ones_own_that_keeps_a_function_is_one_sentence(own_network, 
 
     add_model(own_network, with_function, width=8)
     out = run("fedavg", **in_study("fedavg") | SMALL | {"model": "gated"})
-    with pytest.raises(UsageError, match="functions in a layer of your own"):
+    with pytest.raises(UsageError, match="function in a layer of your own"):
         out.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
 
@@ -205,7 +205,7 @@ def test_a_model_of_unknown_make_is_not_saved():
         rule = staticmethod(print)
 
     with pytest.raises(UsageError):
-        saved.pack_value(Own(), {})
+        saved.convert_value_to_json_and_collect_tensors(Own(), {})
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "mps", "gpu", ""])
@@ -224,7 +224,9 @@ def test_the_order_of_axes_in_memory_is_kept(tmp_path):
         torch.rand(5),
         torch.tensor(1.0),
     ):
-        again = saved.unpack_value(saved.pack_value(value, tensors, "x"), tensors)
+        again = saved.restore_value_from_json_and_tensors(
+            saved.convert_value_to_json_and_collect_tensors(value, tensors, "x"), tensors
+        )
         assert torch.equal(again, value) and again.stride() == value.stride()
 
 

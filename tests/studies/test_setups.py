@@ -124,7 +124,7 @@ ROWS = [
 def make_plans_by_method(preset, names=None, **settings):
     names = names or list(KNOBS[preset])
     return {
-        work.name: work
+        work.method_name: work
         for work in make_plans(Settings.make(preset=preset, device="cpu", **settings), names)
     }
 
@@ -203,7 +203,10 @@ def test_all_methods_stand_on_one_footing(preset):
     """One federation, one recipe, one architecture, or one mixture, for all; what a method has of its own besides is
     for methods of rounds and for those that train in a way of their own."""
     works = make_plans_by_method(preset).values()
-    assert len({tuple(work.settings.make_federation_options().items()) for work in works}) == 1
+    assert (
+        len({tuple(work.settings.list_nondefault_federation_options().items()) for work in works})
+        == 1
+    )
     assert len({work.digest for work in works}) == 1
     shared = {work.recipe for work in works if work.method.trains_locally}
     assert len(shared) == 1
@@ -240,7 +243,7 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
 @pytest.mark.parametrize("preset", PAPERS)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
 def test_the_networks_can_be_built(preset, shape):
-    there = SETUPS[preset].apply_rows("any", 0.1, shape).block.shared
+    there = SETUPS[preset].apply_rows_for_dataset_and_alpha("any", 0.1, shape).block.shared
     for line in ("model", "one_model"):
         for name, width in parse_models(there[line].value, shape) if line in there else []:
             assert build(name, shape, 10, width=width)(torch.zeros(1, *shape)).shape == (1, 10)
@@ -274,9 +277,9 @@ def test_other_methods_have_the_same_clients_and_the_classrooms_knobs():
         == 1
     )
     assert works["fens"].method == METHODS["fens"]() and works["fedov"].method == METHODS["fedov"]()
-    assert {w.model for w in make_plans_by_method("coboosting", dataset="mnist").values()} == {
-        "lenet5"
-    }  # of grey images
+    assert {
+        w.client_model for w in make_plans_by_method("coboosting", dataset="mnist").values()
+    } == {"lenet5"}  # of grey images
 
 
 # ------------------------------------------------------------------------------------------------------- what is said
@@ -287,10 +290,10 @@ def test_a_plan_gives_a_source_for_every_line(preset):
     assert all(source.strip() for _, _, source in overview.list_rows())
     shared, text = overview.shared, repr(overview)
     assert {"dataset", "alpha", "clients", "partition", "model", "epochs", "lr"} <= set(shared)
-    assert [work.name for work in overview.plans] == list(methods or SETUPS[preset].methods)
+    assert [work.method_name for work in overview.plans] == list(methods or SETUPS[preset].methods)
     for work in overview.plans:
-        assert {k.name for k in work.method.fields()} <= set(overview.methods[work.name])
-        assert f"\n{work.name} " in text
+        assert {k.name for k in work.method.fields()} <= set(overview.methods[work.method_name])
+        assert f"\n{work.method_name} " in text
     assert overview._repr_html_().count("<tr>") == len(overview.list_rows()) + 1
 
 

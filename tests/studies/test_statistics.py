@@ -11,13 +11,13 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.results import Outcomes
 from fedlab_nb.studies.statistics import (
     Band,
-    band,
+    compute_band,
     compute_band_over_images,
     compute_mean_ranks,
     compute_p_value,
     compute_welch_band,
-    correct_verdicts_by_holm,
     difference,
+    list_verdicts_with_holm_correction,
 )
 
 
@@ -27,7 +27,7 @@ def test_random_tables_as_scipy_has_them(case):
     n, m = rng.integers(2, 13, 2)
     a, b = rng.normal(0.6, 0.1, n), rng.normal(0.6, 0.2, m)
     low, high = stats.t.interval(0.95, n - 1, a.mean(), stats.sem(a))
-    assert (band(a).low, band(a).high) == pytest.approx((low, high), abs=1e-12)
+    assert (compute_band(a).low, compute_band(a).high) == pytest.approx((low, high), abs=1e-12)
     common = min(n, m)
     test = stats.ttest_rel(a[:common], b[:common])
     paired = difference(dict(enumerate(a)), dict(enumerate(b)))
@@ -58,7 +58,9 @@ def test_clear_is_said_of_nothing_in_five_percent(n):
 
 def test_worked_by_hand():
     """0.5, 0.6, 0.7: standard deviation 0.1, standard error 0.1/√3, times 4.3027."""
-    assert band([0.5, 0.6, 0.7]).half_width == pytest.approx(4.30265 * 0.1 / math.sqrt(3), rel=1e-5)
+    assert compute_band([0.5, 0.6, 0.7]).half_width == pytest.approx(
+        4.30265 * 0.1 / math.sqrt(3), rel=1e-5
+    )
     same = difference({0: 0.9, 1: 0.8}, {0: 0.5, 1: 0.4})
     assert same.mean == pytest.approx(0.4) and same.half_width == pytest.approx(0, abs=1e-12)
     assert same.verdict == "within the noise"  # two equal differences do not tell how they vary
@@ -68,7 +70,7 @@ def test_worked_by_hand():
 def test_one_seed_is_no_band():
     alone = difference({0: 0.9}, {0: 0.5})
     assert alone.mean == pytest.approx(0.4) and math.isnan(alone.half_width)
-    assert alone.verdict == band([0.3]).verdict == "one seed"
+    assert alone.verdict == compute_band([0.3]).verdict == "one seed"
 
 
 def test_seeds_are_paired_by_their_number():
@@ -112,7 +114,7 @@ def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
             ease = 1 + seed_effect * rng.normal(size=(10, 1)) + image_effect * rng.normal(size=360)
             right.append(ease + rng.logistic(size=(10, 360)) > 0)
         gaps = right[0].astype(float) - right[1]
-        clear["seeds"] += band(gaps.mean(1).tolist()).verdict == "clear"
+        clear["seeds"] += compute_band(gaps.mean(1).tolist()).verdict == "clear"
         clear["both"] += compute_band_over_images(gaps).verdict == "clear"
     assert 30 <= clear["both"] <= 70
     if image_effect == 2:
@@ -129,10 +131,12 @@ def test_holm_is_the_step_down_of_the_p_values():
         if p[i] > 0.05 / (5 - rank):
             break
         expected[i] = "clear"
-    assert correct_verdicts_by_holm([band(v.tolist()) for v in values]) == expected
+    assert (
+        list_verdicts_with_holm_correction([compute_band(v.tolist()) for v in values]) == expected
+    )
     # The correction takes some away.
     assert 0 < expected.count("clear") < sum(p < 0.05)
-    assert correct_verdicts_by_holm([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == [
+    assert list_verdicts_with_holm_correction([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == [
         "one seed",
         "clear",
     ]
@@ -143,9 +147,9 @@ def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
     clear_alone = 0
     clear_together = 0
     for _ in range(500):
-        family = [band(rng.normal(size=10).tolist()) for _ in range(20)]
+        family = [compute_band(rng.normal(size=10).tolist()) for _ in range(20)]
         clear_alone += "clear" in [gap.verdict for gap in family]
-        clear_together += "clear" in correct_verdicts_by_holm(family)
+        clear_together += "clear" in list_verdicts_with_holm_correction(family)
     assert clear_alone > 250
     assert clear_together <= 45
 
@@ -169,7 +173,7 @@ def test_a_comparison_compares_image_by_image():
         ]
     )
     gaps = np.array([[1.0, 0, 0], [1, 1, 0]])
-    assert both.difference("a", "b") == band(gaps.mean(1).tolist())
+    assert both.difference("a", "b") == compute_band(gaps.mean(1).tolist())
     assert both.difference("a", "b", images=True) == compute_band_over_images(gaps)
     with pytest.raises(UsageError, match="did you mean|Allowed"):
         both.difference("a", "c")

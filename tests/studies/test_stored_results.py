@@ -7,8 +7,8 @@ import pytest
 
 from fedlab_nb.data import describe
 from fedlab_nb.methods import ORDER
-from fedlab_nb.studies.stored_results import SETS, list_stored_sets, load
-from fedlab_nb.studies.stored_rows import find_file
+from fedlab_nb.studies.stored_results import SETS, list_datasets_with_stored_results, load
+from fedlab_nb.studies.stored_rows import make_path_of_stored_rows
 
 
 @pytest.fixture(params=SETS)
@@ -22,11 +22,11 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
     assert 0.1 in stored.alphas and stored.alphas == sorted(stored.alphas) and 10 in stored.clients
     assert set(stored.rows) == set(itertools.product(ORDER, stored.alphas, stored.clients))
     assert about["version"].count(".") == 2 and about["torch"][0].isdigit()
-    assert about["command"].endswith(find_file("stored", stored.dataset).stem)
+    assert about["command"].endswith(make_path_of_stored_rows("stored", stored.dataset).stem)
     assert str(describe(stored.dataset).n_test) in about["note"]
     assert 2025 < date.fromisoformat(about["date"]).year < 2100
     assert about["date"] in stored.label and f"version {about['version']}" in stored.label
-    assert find_file("stored", stored.dataset).stat().st_size < 600_000
+    assert make_path_of_stored_rows("stored", stored.dataset).stat().st_size < 600_000
     for row in stored.rows.values():
         assert (
             row["seeds"] == stored.seeds and 0 < min(row["accuracy"]) <= max(row["accuracy"]) <= 1
@@ -36,7 +36,7 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
 
 def test_looking_up():
     stored = load()
-    assert list_stored_sets()[0] == stored.dataset == "digits"
+    assert list_datasets_with_stored_results()[0] == stored.dataset == "digits"
     assert [stored.find_nearest_clients(n) for n in (1, 7, 8, 14, 15, 50)] == [5, 5, 10, 10, 20, 20]
     assert list(stored.list_accuracies_by_alpha("fens", 10)) == stored.alphas
     assert stored.accuracies("fens", 0.1, 10)[2] == stored.rows["fens", 0.1, 10]["accuracy"][2]

@@ -8,7 +8,7 @@ from differences import largest_difference
 
 from fedlab_nb.models import MODELS, build, model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 STACKED = [
     name for name in MODELS if name not in ("mobilenet", "shufflenet")
@@ -17,7 +17,7 @@ SIZES = (1, 70, 33, 32, 5, 64)
 
 
 def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
-    shape = (3, 16) if MODELS[name].needs == "recordings" else shape
+    shape = (3, 16) if MODELS[name].required_sample_kind == "recordings" else shape
     g = generator(0, "test data", name, shape)
     shards = [
         (
@@ -36,8 +36,8 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
 def measure_gap_of_backends(models, shards, recipe):
     """How far the stack and the loop end from each other; the `models` are left as the loop trains them."""
     twins = copy.deepcopy(models)
-    train_to_end(models, shards, recipe, seed=3, backend="loop")
-    train_to_end(twins, shards, recipe, seed=3, backend="stacked")
+    train_clients_to_end(models, shards, recipe, seed=3, backend="loop")
+    train_clients_to_end(twins, shards, recipe, seed=3, backend="stacked")
     return largest_difference(models, twins)
 
 
@@ -110,21 +110,21 @@ def test_the_order_of_the_clients_changes_nothing(backend):
     models, shards = make_clients("mlp", (1, 8, 8))
     back = [copy.deepcopy(m) for m in reversed(models)]
     recipe = Recipe(epochs=2, batch_size=16)
-    train_to_end(models, shards, recipe, seed=0, backend=backend)
+    train_clients_to_end(models, shards, recipe, seed=0, backend=backend)
     ids = list(range(len(models)))
-    train_to_end(back, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1])
+    train_clients_to_end(back, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1])
     assert largest_difference(models, back[::-1]) < 1e-12
 
 
 def test_channels_last_is_the_same_training():
-    from fedlab_nb.training.loop import train_loop
+    from fedlab_nb.training.loop import train_clients_one_by_one
 
     models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for kind, group in ((False, models), (True, twins)):
         streams = [generator(0, "batches", k) for k in range(2)]
-        for _ in train_loop(group, shards, recipe, streams, channels_last=kind):
+        for _ in train_clients_one_by_one(group, shards, recipe, streams, channels_last=kind):
             pass
     assert largest_difference(models, twins) < 1e-9
 
@@ -143,7 +143,7 @@ def test_a_step_by_hand():
     )
     for backend in ("loop", "stacked"):
         twin = copy.deepcopy(model)
-        train_to_end(
+        train_clients_to_end(
             [twin],
             [(x, y)],
             Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1),
@@ -177,7 +177,7 @@ def test_zero_epochs_leave_the_models_as_they_were():
     models, shards = make_clients("mlp", (1, 8, 8))
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
-        train_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
+        train_clients_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
     assert largest_difference(models, before) == 0
 
 
@@ -213,7 +213,7 @@ def test_bf16_is_near_float32_and_not_equal(backend):
     start, twins = copy.deepcopy(models), copy.deepcopy(models)
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)
-        train_to_end(group, shards, recipe, seed=3, backend=backend)
+        train_clients_to_end(group, shards, recipe, seed=3, backend=backend)
     went = largest_difference(models, start)
     assert 0 < largest_difference(models, twins) < 0.1 * went
     assert all(p.dtype == torch.float32 for twin in twins for p in twin.parameters())

@@ -12,7 +12,7 @@ from fedlab_nb.training.calibration import (
     BINS,
     SCORES,
     Calibration,
-    compute_auc,
+    compute_mean_auc_over_classes,
     measure_calibration,
 )
 
@@ -86,15 +86,23 @@ def test_the_area_by_hand_and_against_scikit_learn():
         [0.1, 0.4, 0.35, 0.8]
     )  # of the four pairs 0.4 > 0.35 alone is in the wrong order
     y = torch.tensor([0, 0, 1, 1])
-    assert compute_auc(torch.stack([-one, one], 1), y) == 0.75
-    assert compute_auc(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5  # ties count half
+    assert compute_mean_auc_over_classes(torch.stack([-one, one], 1), y) == 0.75
+    assert (
+        compute_mean_auc_over_classes(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5
+    )  # ties count half
     both = torch.stack([torch.stack([-one, one], 1), torch.stack([one, -one], 1)])
-    assert compute_auc(both, y) == 0.5  # two models, one as good as the other is bad
-    assert compute_auc(torch.eye(3), torch.tensor([1, 1, 1])) is None  # nothing to tell apart
+    assert (
+        compute_mean_auc_over_classes(both, y) == 0.5
+    )  # two models, one as good as the other is bad
+    assert (
+        compute_mean_auc_over_classes(torch.eye(3), torch.tensor([1, 1, 1])) is None
+    )  # nothing to tell apart
     thirds = torch.tensor(
         [[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]]
     )  # nobody is of class 2, which does not count
-    assert compute_auc(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
+    assert compute_mean_auc_over_classes(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx(
+        (1 + 2.5 / 4) / 2
+    )
     scores, labels = draw_probabilities(sharp=0.5)
     scores[:, 0] = scores[:, 0].round()
     report, shares = measure_calibration(scores, labels), scores.double().softmax(1)

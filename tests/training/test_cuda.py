@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from fedlab_nb import load_model
-from fedlab_nb.course.averaging.lesson import one_image
-from fedlab_nb.course.matching.lesson import with_itself
+from fedlab_nb.course.averaging.lesson import show_soft_labels_of_one_image
+from fedlab_nb.course.matching.lesson import compute_accuracy_averaged_with_permuted_self
 from fedlab_nb.methods import METHODS
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
-from fedlab_nb.training import Recipe, local, stacked, train_clients, train_to_end
+from fedlab_nb.training import Recipe, local, stacked, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import configure_torch
-from fedlab_nb.training.loop import train_loop
-from fedlab_nb.training.stacked import train_stacked
-from fedlab_nb.training.streams import train_on_streams
+from fedlab_nb.training.loop import train_clients_one_by_one
+from fedlab_nb.training.stacked import train_clients_stacked
+from fedlab_nb.training.streams import train_clients_on_cuda_streams
 from tests.training.test_backends import (
     STACKED,
     largest_difference,
@@ -72,7 +72,9 @@ def test_float32_ten_steps(name, shape, recipe):
     models, shards = copy_to_card(*make_clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     far = measure_gap_of_backends(models, shards, recipe)
-    train_to_end(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
+    train_clients_to_end(
+        exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop"
+    )
     assert far < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
 
 
@@ -80,7 +82,7 @@ def test_the_card_and_the_processor_agree():
     models, shards = make_clients("cnn", (1, 8, 8))
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
-        train_to_end(group, data, MOMENTUM, seed=0)
+        train_clients_to_end(group, data, MOMENTUM, seed=0)
     assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
@@ -122,7 +124,10 @@ def test_what_a_run_takes_is_known_beforehand():
 
 
 def test_worked_numbers_of_lessons():
-    assert one_image() is not None and 0 <= with_itself() <= 100
+    assert (
+        show_soft_labels_of_one_image() is not None
+        and 0 <= compute_accuracy_averaged_with_permuted_self() <= 100
+    )
 
 
 def test_seeds_together_are_seeds_alone():
@@ -138,7 +143,7 @@ def train_on_card(name, width, recipe, change=None):
     models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
     with configure_torch("cuda", (3, 32, 32)):
         if change is None:
-            train_to_end(models, shards, recipe, seed=3)
+            train_clients_to_end(models, shards, recipe, seed=3)
         else:
             streams = [generator(3, "batches", k) for k in range(len(models))]
             moves = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
@@ -158,17 +163,17 @@ RECORDED = {
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
 def test_recorded_gradients_on_streams_are_the_loop_bit_for_bit(name, width, recipe):
-    plain = train_on_card(name, width, recipe, train_loop)
-    beside = train_on_card(name, width, recipe, train_on_streams)
+    plain = train_on_card(name, width, recipe, train_clients_one_by_one)
+    beside = train_on_card(name, width, recipe, train_clients_on_cuda_streams)
     assert largest_difference(plain, beside) == 0
 
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("resnet8", 8)])
 def test_a_recorded_stack_is_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
-    recorded = train_on_card(name, width, recipe, train_stacked)
-    monkeypatch.setattr(stacked, "can_record", lambda device, model: False)
-    plain = train_on_card(name, width, recipe, train_stacked)
+    recorded = train_on_card(name, width, recipe, train_clients_stacked)
+    monkeypatch.setattr(stacked, "can_record_cuda_graph", lambda device, model: False)
+    plain = train_on_card(name, width, recipe, train_clients_stacked)
     assert largest_difference(plain, recorded) == 0
 
 
@@ -177,9 +182,9 @@ def test_large_convolutions_train_on_streams_by_themselves(monkeypatch):
 
     def noted(*work, **options):
         calls.append(len(work[0]))
-        return train_on_streams(*work, **options)
+        return train_clients_on_cuda_streams(*work, **options)
 
-    monkeypatch.setattr(local, "train_on_streams", noted)
+    monkeypatch.setattr(local, "train_clients_on_cuda_streams", noted)
     recipe = Recipe(epochs=1, batch_size=16)
     train_on_card("resnet18", 32, recipe)
     train_on_card("cnn", None, recipe)

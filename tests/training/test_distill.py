@@ -12,11 +12,11 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, model_state
 from fedlab_nb.training import Recipe
 from fedlab_nb.training.distill import (
-    Learner,
+    StudentTrainer,
     choose_distillation_loss,
-    compute_cross_entropies,
-    compute_kl_losses,
-    compute_l1_losses,
+    compute_cross_entropy_losses,
+    compute_distillation_losses,
+    compute_logit_distance_losses,
     distil,
 )
 
@@ -41,10 +41,14 @@ def test_kl_of_hand_made_distributions():
     teacher = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
     student = torch.tensor([[0.25, 0.75], [0.75, 0.25]], dtype=torch.float64).log()
     by_hand = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
-    assert compute_kl_losses(teacher, student).tolist() == pytest.approx([by_hand, 0.0], abs=1e-15)
+    assert compute_distillation_losses(teacher, student).tolist() == pytest.approx(
+        [by_hand, 0.0], abs=1e-15
+    )
     # The teacher comes first: the other way round is another number.
     exchanged = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
-    assert float(compute_kl_losses(student, teacher)[0]) == pytest.approx(exchanged, abs=1e-15)
+    assert float(compute_distillation_losses(student, teacher)[0]) == pytest.approx(
+        exchanged, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
@@ -52,7 +56,7 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
     """d/ds τ² KL(p‖q) = τ (q - p), p = softmax(t/τ), q = softmax(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
     teacher = draw_numbers(N, C).requires_grad_()
     student = draw_numbers(N, C, seed=1).requires_grad_()
-    divergence = compute_kl_losses(teacher, student, temperature).sum()
+    divergence = compute_distillation_losses(teacher, student, temperature).sum()
     to_teacher, to_student = torch.autograd.grad(divergence, (teacher, student))
     p = (teacher / temperature).softmax(1)
     q = (student / temperature).softmax(1)
@@ -65,10 +69,12 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
 def test_l1_and_pseudo_labels():
     t = torch.tensor([[1.0, -1.0], [0.0, 2.0]], dtype=torch.float64)
     s = torch.tensor([[0.5, 1.0], [0.0, 2.0]], dtype=torch.float64)
-    assert compute_l1_losses(t, s).tolist() == [1.25, 0.0]
+    assert compute_logit_distance_losses(t, s).tolist() == [1.25, 0.0]
     expected = F.cross_entropy(s, torch.tensor([0, 1]), reduction="none")
-    assert torch.equal(compute_cross_entropies(t, s), expected)  # from logits
-    assert torch.equal(compute_cross_entropies(torch.tensor([0, 1]), s), expected)  # from labels
+    assert torch.equal(compute_cross_entropy_losses(t, s), expected)  # from logits
+    assert torch.equal(
+        compute_cross_entropy_losses(torch.tensor([0, 1]), s), expected
+    )  # from labels
     with pytest.raises(UsageError, match="did you mean 'l1'"):
         choose_distillation_loss("L1")
 
@@ -83,7 +89,9 @@ def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
     mine = copy.deepcopy(student)
     loss = choose_distillation_loss(name, 2.0)
     ticks = list(distil(mine, x, targets, recipe, loss, make_generator(5), clip=0.5))
-    assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[-1].fresh
+    assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[
+        -1
+    ].has_current_models
 
     stream = make_generator(5)
     options = {"lr": 0.1, "weight_decay": 1e-3}
@@ -131,9 +139,9 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
 
     def noted_loss(target, logits):
         targets.append(target)
-        return compute_kl_losses(target, logits)
+        return compute_distillation_losses(target, logits)
 
-    learner = Learner(twin, recipe, noted_loss)
+    learner = StudentTrainer(twin, recipe, noted_loss)
     list(
         learner.train_one_pass(x, teach, make_generator(), epoch=0, prepare=lambda batch: 2 * batch)
     )
@@ -145,7 +153,7 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     student = build("resnet8", (1, 8, 8), C, width=2, generator=make_generator(1))
     x = torch.rand(20, 1, 8, 8)
     targets = torch.randn(20, C)
-    learner = Learner(student, Recipe(1, 4), choose_distillation_loss("kl"))
+    learner = StudentTrainer(student, Recipe(1, 4), choose_distillation_loss("kl"))
     stream = make_generator()
     assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
     steps = learner.train_one_pass(x, targets, stream, epoch=0)

@@ -11,7 +11,13 @@ from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.experiment import CURVE, EVALUATION, Run
-from fedlab_nb.training import ClientModels, cache_passes, evaluate, run_cached, run_in_chunks
+from fedlab_nb.training import (
+    ClientModels,
+    cache_forward_passes,
+    evaluate,
+    run_in_chunks,
+    run_in_chunks_with_cache,
+)
 from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_chunk_size
 
 
@@ -57,17 +63,20 @@ class Counting(nn.Module):
 def test_once_is_once_within_one_pass_and_follows_the_tensor():
     network = Counting()
     x = torch.zeros(3, 2)
-    run_cached(network, x)
-    run_cached(network, x)
+    run_in_chunks_with_cache(network, x)
+    run_in_chunks_with_cache(network, x)
     assert network.calls == 2  # nothing is kept outside
-    with cache_passes():
-        first = run_cached(network, x)
-        assert run_cached(network, x) is first and network.calls == 3
-        run_cached(network, x.clone())
+    with cache_forward_passes():
+        first = run_in_chunks_with_cache(network, x)
+        assert run_in_chunks_with_cache(network, x) is first and network.calls == 3
+        run_in_chunks_with_cache(network, x.clone())
         assert network.calls == 4
         x.add_(1)
-        assert torch.equal(run_cached(network, x), torch.full((3, 2), 2.0)) and network.calls == 5
-    run_cached(network, x)
+        assert (
+            torch.equal(run_in_chunks_with_cache(network, x), torch.full((3, 2), 2.0))
+            and network.calls == 5
+        )
+    run_in_chunks_with_cache(network, x)
     assert network.calls == 6
 
 
@@ -94,10 +103,10 @@ def make_clients(shape: tuple, count: int) -> ClientModels:
 def test_clients_read_in_turn():
     models = make_clients((1, 8, 8), 3)
     x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
-    classes = models.predict_in_turn(x)
+    classes = models.predict_each_sample_by_one_client(x)
     of_every_client = models.logits(x).argmax(-1)
     assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
-    assert make_clients((1, 8, 8), 5).predict_in_turn(x[:3]).shape == (
+    assert make_clients((1, 8, 8), 5).predict_each_sample_by_one_client(x[:3]).shape == (
         3,
     )  # fewer samples than clients
 
@@ -109,7 +118,7 @@ def test_the_curve_shares_out_large_images_alone(side, turns):
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
     everyone = (models.logits(x).argmax(-1) == y).double().mean()
-    in_turn = (models.predict_in_turn(x) == y).double().mean()
+    in_turn = (models.predict_each_sample_by_one_client(x) == y).double().mean()
     assert in_turn > everyone
     expected = float(in_turn if turns else everyone)
     assert ClientsAlone(models).accuracy(x, y) == pytest.approx(expected)
@@ -121,9 +130,9 @@ def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     original_evaluate = Run.evaluate
     passes = Counter()
 
-    def counted(function, x, dim=0, chunk=None):
+    def counted(function, x, dim=0, chunk_size=None):
         passes[id(getattr(function, "__self__", function)), id(x)] += 1
-        return run_in_chunks(function, x, dim, chunk)
+        return run_in_chunks(function, x, dim, chunk_size)
 
     def watched(self, model):
         monkeypatch.setattr(evaluate, "run_in_chunks", counted)

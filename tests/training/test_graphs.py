@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.models import build
 from fedlab_nb.training import graphs
-from fedlab_nb.training.graphs import PLAIN_CALLS, GradientGraphs, can_record
+from fedlab_nb.training.graphs import PLAIN_CALLS, GradientGraphs, can_record_cuda_graph
 
 
 class CountedRecording:
@@ -51,4 +51,4 @@ def test_what_cannot_be_recorded_is_computed_plainly(monkeypatch):
 
 
 def test_a_processor_records_nothing():
-    assert not can_record(torch.device("cpu"), build("mlp", (1, 8, 8), 10))
+    assert not can_record_cuda_graph(torch.device("cpu"), build("mlp", (1, 8, 8), 10))

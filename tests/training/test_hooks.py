@@ -9,7 +9,7 @@ from differences import largest_difference
 
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients, train_to_end
+from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
 
 EXACT = torch.float64
 SIZES = (1, 70, 33, 32, 5, 64)
@@ -39,7 +39,7 @@ def make_clients(kinds, sizes=SIZES, classes=4):
 def train_copies(models, shards, recipe, backend, *, seed=3, **change):
     """Copies of the models after training."""
     copies = copy.deepcopy(models)
-    return train_to_end(copies, shards, recipe, seed=seed, backend=backend, **change)
+    return train_clients_to_end(copies, shards, recipe, seed=seed, backend=backend, **change)
 
 
 def train_on_both_backends(models, shards, recipe, **change):

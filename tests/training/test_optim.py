@@ -60,15 +60,17 @@ def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     everyone = draw_numbers(0)
     first_rows = [parameter[:2].clone() for parameter in draw_numbers(0)]
     last_rows = [parameter[2:].clone() for parameter in draw_numbers(0)]
-    optimizer = make_optimizer(everyone, recipe, rows=5)
+    optimizer = make_optimizer(everyone, recipe, stacked_model_count=5)
     optimizer.step(draw_numbers(10))
     for t in (1, 2):
         gradients = [gradient[:2] for gradient in draw_numbers(10 + t)]
-        optimizer.for_first_rows(2).step(gradients)
-    first_optimizer = make_optimizer(first_rows, recipe, rows=2)
+        optimizer.select_first_models(2).step(gradients)
+    first_optimizer = make_optimizer(first_rows, recipe, stacked_model_count=2)
     for t in range(3):
         first_optimizer.step([gradient[:2] for gradient in draw_numbers(10 + t)])
-    make_optimizer(last_rows, recipe, rows=3).step([gradient[2:] for gradient in draw_numbers(10)])
+    make_optimizer(last_rows, recipe, stacked_model_count=3).step(
+        [gradient[2:] for gradient in draw_numbers(10)]
+    )
     assert are_close([parameter[:2] for parameter in everyone], first_rows)
     assert are_close([parameter[2:] for parameter in everyone], last_rows)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe, train_clients, train_to_end
+from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import (
-    choose_part_count,
+    choose_parallel_part_count,
     configure_torch,
     count_cores,
     run_in_parallel,
 )
-from fedlab_nb.training.local import split_clients
+from fedlab_nb.training.local import split_clients_by_size
 from tests.training.test_backends import largest_difference, make_clients
 
 
@@ -42,15 +42,21 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     torch.set_num_threads(count)
     models, shards = make_clients("cnn", (1, side, side), sizes=sizes)
     expected_parts = 1 if count == 1 and side == 20 else parts
-    assert choose_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
+    assert (
+        choose_parallel_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
+    )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
     done = [tick.done for tick in ticks]
-    assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
+    assert (
+        done == sorted(done)
+        and done[-1] == 14
+        and sum(tick.has_current_models for tick in ticks) == 12
+    )
     # One thread: two wait for each other where another process is at work.
     with configure_torch("cpu", (1, 8, 8)):
-        train_to_end(twins, shards, recipe, seed=0, backend="loop")
+        train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
     assert not any(model.training for model in models)
@@ -61,10 +67,10 @@ def test_every_curve_point_is_in_step(two_cores):
     """At a fresh tick the plain models are those of that very epoch, for every client."""
     models, shards = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
     for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
-        if tick.fresh:
+        if tick.has_current_models:
             twins, _ = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
             recipe = Recipe(epochs=tick.done, batch_size=8)
-            train_to_end(twins, shards, recipe, seed=0, backend="loop")
+            train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
             assert largest_difference(models, twins) < 1e-9
 
 
@@ -94,10 +100,10 @@ def test_an_error_in_one_ends_all(two_cores):
 
 def test_parts():
     shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
-    assert split_clients(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
-    assert split_clients(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
-    assert split_clients([2, 3, 4], shards, 2) == [[3], [4, 2]]
-    assert split_clients([3, 4], shards, 1) == [[3, 4]]
+    assert split_clients_by_size(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
+    assert split_clients_by_size(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
+    assert split_clients_by_size([2, 3, 4], shards, 2) == [[3], [4, 2]]
+    assert split_clients_by_size([3, 4], shards, 1) == [[3, 4]]
 
 
 def test_how_many_parts(two_cores):
@@ -105,10 +111,19 @@ def test_how_many_parts(two_cores):
     cnn = build("cnn", (1, 8, 8), 10)
     large_cnn = build("cnn", (1, 28, 28), 10)
     # The steps of an mlp are short.
-    assert [choose_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
-    assert [choose_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
-    assert [choose_part_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
-    assert choose_part_count("cuda", cnn, (1, 28, 28), 20) == 1
+    assert [choose_parallel_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
+    assert [choose_parallel_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
+        1,
+        1,
+        2,
+        10,
+    ]
+    assert [choose_parallel_part_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [
+        1,
+        2,
+        50,
+    ]
+    assert choose_parallel_part_count("cuda", cnn, (1, 28, 28), 20) == 1
     with configure_torch("cpu", (1, 8, 8)):
         assert torch.get_num_threads() == 1 and count_cores() == 2
     assert count_cores() == torch.get_num_threads() == 2

@@ -11,8 +11,8 @@ from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import load_state, model_state
-from fedlab_nb.training import Recipe, train_to_end
-from fedlab_nb.training.optim import clip_gradients
+from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training.optim import clip_gradients_to_norm
 from fedlab_nb.training.recipe import crop_and_flip
 from tests.training.test_backends import make_clients
 
@@ -41,7 +41,7 @@ def test_stacked_equals_loop(name, width, change, optimizer):
     changed = dataclasses.replace(plain, **change)
 
     def train(recipe, backend):
-        return train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend=backend)
+        return train_clients_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend=backend)
 
     loop = train(changed, "loop")
     stack = train(changed, "stacked")
@@ -52,7 +52,7 @@ def test_stacked_equals_loop(name, width, change, optimizer):
 def take_one_step(model, x, y, **change):
     """The weights after a step of rate 1 on the whole shard, the decay and momentum off."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
-    train_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
+    train_clients_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
     return model_state(model)
 
 
@@ -91,7 +91,9 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
-        trained = train_to_end(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
+        trained = train_clients_to_end(
+            copy.deepcopy(models), shards, recipe, seed=0, backend=backend
+        )
         statistics.append(list_running_statistics(trained))
     assert all(torch.equal(a, b) for a, b in zip(*statistics, strict=True))
 
@@ -118,7 +120,7 @@ def test_clipping_is_that_of_torch(largest):
 
 def test_each_client_is_clipped_by_its_own_norm():
     rows = torch.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=EXACT)
-    (together,) = clip_gradients([rows], 1.0, True)
+    (together,) = clip_gradients_to_norm([rows], 1.0, True)
     assert torch.allclose(together, torch.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=EXACT), atol=1e-6)
 
 
@@ -137,8 +139,10 @@ def test_an_augmentation_is_the_clients_own():
     """Alone or in company, a client becomes the same."""
     models, shards = make_clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
-    together = train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
-    alone = train_to_end(
+    together = train_clients_to_end(
+        copy.deepcopy(models), shards, recipe, seed=3, backend="stacked"
+    )
+    alone = train_clients_to_end(
         [copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop"
     )
     assert largest_difference(together[2:3], alone) < 1e-9
@@ -155,4 +159,4 @@ def test_wrong_values_are_refused(wrong):
 def test_rows_cannot_be_augmented():
     models, shards = make_clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
-        train_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
+        train_clients_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)

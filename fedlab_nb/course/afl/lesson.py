@@ -1,32 +1,36 @@
 """Lesson 4, sums never shout: its pictures and numbers, and what judges its exercises."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ...labs.afl.forget import solve_without_client
+from ...labs.afl.forget import fit_without_client
 from ...labs.afl.image import recover_class_means
-from ...methods.afl import forget_client
-from ...methods.gauss import ClassSums, make_message, measure_class_sums, read_message
+from ...methods.afl import solve_classifier_weights_without_client
+from ...methods.gauss import ClassSums, measure_class_sums, pack_class_sums, unpack_class_sums
 from ...plots import Picture
 from ...plots.kit import describe_picture, draw_image_rows
-from ...plots.study import draw_accuracy_lines
+from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import drawing
-from ...plots.words import format_letters
+from ...plots.words import format_client_letters
 from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
-from ..kit import Build, Card, exercises, lesson_words, worked
+from ..kit import Build, Card, GuessOption, exercises, load_lesson_text, make_worked_card
+from ..kit.missing_name import make_getattr_for_missing_names
 
-SKEWS = lesson_words(__name__, "skews")
-RESENT = lesson_words(__name__, "resent")
-SHOWN = lesson_words(__name__, "shown")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+SKEWS = load_lesson_text(__name__, "skews")
+RESENT = load_lesson_text(__name__, "resent")
+SHOWN = load_lesson_text(__name__, "shown")
 
 
 # ---------------------------------------------------------------------------------- two sums
-def skew() -> Picture:
-    """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten
+def draw_accuracy_against_alpha() -> Picture:
+    """Draw the accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten
     seeds.
     """
     table = stored_results.load()
@@ -34,11 +38,11 @@ def skew() -> Picture:
     for method in ("afl", "ensemble", "fedavg"):
         lines[title(method)] = table.list_accuracies_by_alpha(method, CLIENTS)
     setting = f"digits, {CLIENTS} clients, means of ten seeds"
-    return draw_accuracy_lines(lines, "α", setting=setting, chance=0.1)
+    return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance=0.1)
 
 
-def better_at() -> str:
-    """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
+def choose_answer_on_skew() -> GuessOption:
+    """Choose which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
     not.
     """
     by_alpha = stored_results.load().list_accuracies_by_alpha("afl", CLIENTS)
@@ -49,138 +53,169 @@ def better_at() -> str:
     return SKEWS[0] if low > high else SKEWS[1]
 
 
-def same_weights(one: Outcome, other: Outcome) -> Card:
-    """How far the weights of two runs of AFL lie apart."""
-    gap = max(measure_distance(one.report.weights, other.report.weights), 1e-16)
-    return worked(f"The two sets of weights differ by at most {gap:.0e} of the largest weight.")
+def show_largest_weight_difference(afl_outcome: Outcome, other_afl_outcome: Outcome) -> Card:
+    """Show how far the weights of two runs of AFL lie apart."""
+    weights = afl_outcome.report.weights
+    gap = max(compute_largest_difference_as_share(weights, other_afl_outcome.report.weights), 1e-16)
+    return make_worked_card(
+        f"The two sets of weights differ by at most {gap:.0e} of the largest weight."
+    )
 
 
-def measure_distance(weights: np.ndarray, others: np.ndarray) -> float:
-    """The largest difference, as a share of the largest of the `others`."""
-    return float(np.abs(weights - others).max() / np.abs(others).max())
+def compute_largest_difference_as_share(
+    weights: np.ndarray, reference_weights: np.ndarray
+) -> float:
+    """Compute the largest difference, as a share of the largest of the `reference_weights`."""
+    return float(np.abs(weights - reference_weights).max() / np.abs(reference_weights).max())
 
 
 # ----------------------------------------------------------------- forgetting, what leaks, features
-def first(outcomes: Iterable[Outcome]) -> Outcome:
-    """AFL's outcome of the first seed."""
+def get_afl_outcome_of_first_seed(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return AFL's outcome of the first seed; StopIteration if there is none."""
     return next(iter(by_seed(outcomes, "afl").values()))
 
 
-def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
-    """Which of RESENT it takes: the first if the server's own sums give the fit to the others'
+def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
+    """Choose which of RESENT it takes: the first if the server's own sums give the fit to the others'
     images.
     """
-    outcome = first(outcomes)
-    from_sums = forget_client(outcome.report, client)
-    from_images = solve_without_client(outcome, client)
-    return RESENT[0] if measure_distance(from_sums, from_images) < 1e-6 else RESENT[2]
+    outcome = get_afl_outcome_of_first_seed(outcomes)
+    from_sums = solve_classifier_weights_without_client(outcome.report, client)
+    from_images = fit_without_client(outcome, client)
+    return (
+        RESENT[0]
+        if compute_largest_difference_as_share(from_sums, from_images) < 1e-6
+        else RESENT[2]
+    )
 
 
-def seen(outcomes: Iterable[Outcome]) -> str:
-    """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there
+def choose_answer_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
+    """Choose which of SHOWN a class sum of one image shows: the first if it is that image wherever there
     is one.
     """
     single_images = []
-    for means in recover_class_means(first(outcomes)):
+    for means in recover_class_means(get_afl_outcome_of_first_seed(outcomes)):
         single_images.append(means.is_copy[means.counts == 1])
     return SHOWN[0] if np.concatenate(single_images).all() else SHOWN[1]
 
 
-def on_glyphs() -> float:
-    """Test accuracy of AFL with random filters on the small glyphs in percent, seed 0."""
+def compute_glyph_accuracy_percent() -> float:
+    """Run AFL with random filters on the small glyphs, seed 0; return its test accuracy in percent."""
     outcomes = runs("afl", seeds=1, dataset="glyphs:16g", **{"afl.features": "conv"})
     return round(mean_of(outcomes, "afl"))
 
 
-def two_images(outcome: Outcome) -> Picture:
-    """Both images of an office that has two of a digit, from what it sent: its mean and its covariance.
+def draw_recovered_image_pair(outcome: Outcome) -> Picture:
+    """Draw both images of an office that has two of a digit, from what it sent: its mean and its covariance.
 
     outcome: a run of `gauss` whose features are the pixels. The first such office and digit is taken.
     """
     counts = outcome.report.counts
     client, digit = np.argwhere(counts == 2)[0].tolist()
-    images = read_images(outcome, client, digit)
-    sums = read_message(make_message(measure_image_sums(images, digit), torch.float32), "full")
-    recovered = recover_two(sums.means[digit].numpy(), sums.compute_covariances()[digit].numpy())
+    images = load_client_images_of_digit(outcome, client, digit)
+    sums = unpack_class_sums(
+        pack_class_sums(compute_class_sums_of_digit_images(images, digit), torch.float32), "full"
+    )
+    recovered = recover_image_pair_from_moments(
+        sums.means[digit].numpy(), sums.compute_class_covariances()[digit].numpy()
+    )
     side = round(images.shape[1] ** 0.5)
     rows = []
     for name, pair in (("its two images", images), ("from mean and covariance", recovered)):
-        rows.append((name, [image.reshape(1, side, side) for image in match_images(pair, images)]))
-    gap = float(np.abs(match_images(recovered, images) - images).max())
+        rows.append(
+            (name, [image.reshape(1, side, side) for image in order_pair_like_images(pair, images)])
+        )
+    gap = float(np.abs(order_pair_like_images(recovered, images) - images).max())
     with drawing(size=(6.5, 2.6)) as (figure, ax):
         draw_image_rows(ax, rows)
     sentence = (
-        f"Office {format_letters(client)} has two images of the digit {digit}. From what it sends both can be "
-        f"computed: no pixel is off by more than {'a millionth' if gap < 1e-6 else f'{gap:.0e}'} of the range."
+        f"Office {format_client_letters(client)} has two images of the digit {digit}. From "
+        "what it sends both can be computed: no pixel is off by more than "
+        f"{'a millionth' if gap < 1e-6 else f'{gap:.0e}'} of the range."
     )
     return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)
 
 
-def measure_image_sums(images: np.ndarray, digit: int) -> ClassSums:
-    """What an office adds up over images `[n, d]` of one digit."""
+def compute_class_sums_of_digit_images(images: np.ndarray, digit: int) -> ClassSums:
+    """Compute what an office adds up over images `[n, d]` of one digit."""
     labels = torch.full((len(images),), digit)
     return measure_class_sums(torch.from_numpy(images), labels, 10, "full")
 
 
-def read_images(outcome: Outcome, client: int, digit: int) -> np.ndarray:
-    """The pixels `[n, d]` of a client's training images of a digit, which it summed up."""
+def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> np.ndarray:
+    """Return the pixels `[n, d]` of a client's training images of a digit, which it summed up."""
     federation = outcome.federation()
-    rows, _ = federation.split(outcome.plan.holdout)[client]
+    rows, _ = federation.split(outcome.plan.held_out_share)[client]
     own = rows[federation.dataset.y_train[rows] == digit]
     return federation.dataset.x_train[own].flatten(1).double().numpy()
 
 
-def recover_two(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """The two samples `[2, d]` that have this mean `[d]` and this covariance `[d, d]`."""
+def recover_image_pair_from_moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Compute the two samples `[2, d]` that have this mean `[d]` and this covariance `[d, d]`."""
     values, axes = np.linalg.eigh(covariance)
     half = axes[:, -1] * np.sqrt(values[-1])  # (a − b) / 2, up to its sign
     return np.stack([mean + half, mean - half])
 
 
-def match_images(pair: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """The pair in the order of the images: which one is the first cannot be known."""
-    if np.abs(pair - images).sum() > np.abs(pair[::-1] - images).sum():
-        return pair[::-1]
-    return pair
+def order_pair_like_images(recovered_pair: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """Return the pair in the order of the two images: which one is the first cannot be known."""
+    swapped_pair = recovered_pair[::-1]
+    if np.abs(recovered_pair - images).sum() > np.abs(swapped_pair - images).sum():
+        return swapped_pair
+    return recovered_pair
 
 
 # ---------------------------------------------------------------------------------- to build
-def fit(moments, class_sums, gamma, rho):
-    """The weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and
+def fit(moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float) -> np.ndarray:
+    """Compute the weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and
     class sums [M, d, C]."""
     clients, d, _ = moments.shape
     total = moments.sum(0) + (rho - clients * gamma) * np.eye(d)
     return np.linalg.solve(total, class_sums.sum(0))
 
 
-def ridges_left(moments, class_sums, gamma, rho):
+def fit_without_removing_ridges_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     return np.linalg.solve(moments.sum(0) + rho * np.eye(moments.shape[1]), class_sums.sum(0))
 
 
-def mean_of_fits(moments, class_sums, gamma, rho):
+def average_client_fits_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     fits = []
     for k in range(len(moments)):
         fits.append(fit(moments[k, None], class_sums[k, None], gamma, rho))
     return np.mean(fits, 0)
 
 
-def one_ridge_off(moments, class_sums, gamma, rho):
-    return ridges_left(moments, class_sums, gamma, rho - gamma)
+def fit_with_one_ridge_removed_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
+    return fit_without_removing_ridges_by_mistake(moments, class_sums, gamma, rho - gamma)
 
 
-def no_final_ridge(moments, class_sums, gamma, rho):
+def fit_without_final_ridge_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     return fit(moments, class_sums, gamma, 0.0)
 
 
-def not_solved(moments, class_sums, gamma, rho):
+def fit_by_multiplying_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     return moments.sum(0) @ class_sums.sum(0)
 
 
-def untouched_sums(moments, class_sums, gamma, rho):
+def fit_to_untouched_sums_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     return np.linalg.solve(moments.sum(0), class_sums.sum(0))
 
 
-def mean_with_ridges(moments, class_sums, gamma, rho):
+def average_client_fits_with_ridges_by_mistake(
+    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
+) -> np.ndarray:
     fits = []
     for k in range(len(moments)):
         fits.append(np.linalg.solve(moments[k], class_sums[k]))
@@ -188,33 +223,46 @@ def mean_with_ridges(moments, class_sums, gamma, rho):
 
 
 SLIPS = {
-    "untouched_sums": untouched_sums,
-    "mean_with_ridges": mean_with_ridges,
-    "mean_of_fits": mean_of_fits,
-    "ridges_left": ridges_left,
-    "one_ridge_off": one_ridge_off,
-    "no_final_ridge": no_final_ridge,
-    "not_solved": not_solved,
+    "untouched_sums": fit_to_untouched_sums_by_mistake,
+    "mean_with_ridges": average_client_fits_with_ridges_by_mistake,
+    "mean_of_fits": average_client_fits_by_mistake,
+    "ridges_left": fit_without_removing_ridges_by_mistake,
+    "one_ridge_off": fit_with_one_ridge_removed_by_mistake,
+    "no_final_ridge": fit_without_final_ridge_by_mistake,
+    "not_solved": fit_by_multiplying_by_mistake,
 }
 
 
-def draw_hidden_case(stream: np.random.Generator, clients: int, d: int, classes: int) -> tuple:
-    """Sums of random samples; some clients lack classes."""
-    gamma = stream.uniform(0.5, 2.0)
-    rho = stream.uniform(0.1, 1.0)
-    moments = np.zeros((clients, d, d))
-    sums = np.zeros((clients, d, classes))
-    for k in range(clients):
+class FitArguments(NamedTuple):
+    """The arguments of a call of `fit`."""
+
+    moments: np.ndarray  # [M, d, d], each with gamma on its diagonal
+    class_sums: np.ndarray  # [M, d, C]
+    gamma: float
+    rho: float
+
+
+def draw_random_fit_arguments(
+    random_stream: np.random.Generator, client_count: int, feature_count: int, class_count: int
+) -> FitArguments:
+    """Draw the arguments of a hidden call of `fit`: sums of random samples; some clients lack classes."""
+    gamma = random_stream.uniform(0.5, 2.0)
+    rho = random_stream.uniform(0.1, 1.0)
+    moments = np.zeros((client_count, feature_count, feature_count))
+    sums = np.zeros((client_count, feature_count, class_count))
+    for k in range(client_count):
         samples = 4 + 3 * k
-        x = np.c_[stream.normal(size=(samples, d - 1)), np.ones(samples)]
-        y = np.eye(classes)[stream.integers(0, 1 + k % classes, samples)]
-        moments[k] = x.T @ x + gamma * np.eye(d)
+        x = np.c_[random_stream.normal(size=(samples, feature_count - 1)), np.ones(samples)]
+        y = np.eye(class_count)[random_stream.integers(0, 1 + k % class_count, samples)]
+        moments[k] = x.T @ x + gamma * np.eye(feature_count)
         sums[k] = x.T @ y
-    return moments, sums, gamma, rho
+    return FitArguments(moments, sums, gamma, rho)
 
 
 # ---------------------------------------------------------------------------------- the bells
-def classify(images, counts, sums, products):
+def classify(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
@@ -226,37 +274,63 @@ def classify(images, counts, sums, products):
     return np.argmax(scores, axis=0)
 
 
-def score_classes(images, counts, sums, products, centre=True, volume=True, shares=True):
-    """The class of each image by Bayes' rule, with parts of it left out."""
+def classify_with_terms_left_out_by_mistake(
+    images: np.ndarray,
+    counts: np.ndarray,
+    sums: np.ndarray,
+    products: np.ndarray,
+    subtracts_means: bool = True,
+    has_determinants: bool = True,
+    has_class_shares: bool = True,
+) -> np.ndarray:
+    """Return the class `[n]` of each image by Bayes' rule, with terms of it left out."""
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
-        covariance = squares / n - centre * np.outer(mean, mean)
+        covariance = squares / n - subtracts_means * np.outer(mean, mean)
         away = images - mean
         distance = np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away)
-        constant = volume * -np.linalg.slogdet(covariance)[1] / 2 + shares * np.log(n / sum(counts))
+        constant = has_determinants * -np.linalg.slogdet(covariance)[
+            1
+        ] / 2 + has_class_shares * np.log(n / sum(counts))
         scores.append(constant - distance / 2)
     return np.argmax(scores, axis=0)
 
 
-def nearest_mean(images, counts, sums, products):
+def classify_by_nearest_mean_by_mistake(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
     means = sums / counts[:, None]
     return ((images[:, None] - means) ** 2).sum(2).argmin(1)
 
 
-def not_centred(images, counts, sums, products):
-    return score_classes(images, counts, sums, products, centre=False)
+def classify_without_centring_by_mistake(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    return classify_with_terms_left_out_by_mistake(
+        images, counts, sums, products, subtracts_means=False
+    )
 
 
-def no_volume(images, counts, sums, products):
-    return score_classes(images, counts, sums, products, volume=False)
+def classify_without_determinant_by_mistake(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    return classify_with_terms_left_out_by_mistake(
+        images, counts, sums, products, has_determinants=False
+    )
 
 
-def no_shares(images, counts, sums, products):
-    return score_classes(images, counts, sums, products, shares=False)
+def classify_without_class_shares_by_mistake(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    return classify_with_terms_left_out_by_mistake(
+        images, counts, sums, products, has_class_shares=False
+    )
 
 
-def scores_returned(images, counts, sums, products):
+def return_class_scores_by_mistake(
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
@@ -268,29 +342,49 @@ def scores_returned(images, counts, sums, products):
 
 
 BELL_SLIPS = {
-    "nearest_mean": nearest_mean,
-    "not_centred": not_centred,
-    "no_volume": no_volume,
-    "no_shares": no_shares,
-    "scores_returned": scores_returned,
+    "nearest_mean": classify_by_nearest_mean_by_mistake,
+    "not_centred": classify_without_centring_by_mistake,
+    "no_volume": classify_without_determinant_by_mistake,
+    "no_shares": classify_without_class_shares_by_mistake,
+    "scores_returned": return_class_scores_by_mistake,
 }
 
 
-def draw_hidden_bells(stream: np.random.Generator, classes: int, d: int, images: int) -> tuple:
-    """Totals of classes with other means, spreads and sizes, and images among all of them."""
-    counts = stream.permutation(np.linspace(8 + d, 200, classes).astype(int))
-    sums = np.zeros((classes, d))
-    products = np.zeros((classes, d, d))
+class ClassifyArguments(NamedTuple):
+    """The arguments of a call of `classify`."""
+
+    images: np.ndarray  # [N, d]
+    counts: np.ndarray  # [C] samples of each class
+    sums: np.ndarray  # [C, d] of their features
+    products: np.ndarray  # [C, d, d]
+
+
+def draw_random_classify_arguments(
+    random_stream: np.random.Generator, class_count: int, feature_count: int, image_count: int
+) -> ClassifyArguments:
+    """Draw the arguments of a hidden call of `classify`: images, and the sums of random classes."""
+    counts = random_stream.permutation(np.linspace(8 + feature_count, 200, class_count).astype(int))
+    sums = np.zeros((class_count, feature_count))
+    products = np.zeros((class_count, feature_count, feature_count))
     for c, n in enumerate(counts):
-        shape = stream.normal(size=(d, d)) * stream.uniform(0.3, 2.5)
-        x = stream.normal(size=d) * 1.5 + stream.normal(size=(n, d)) @ shape
+        shape = random_stream.normal(size=(feature_count, feature_count)) * random_stream.uniform(
+            0.3, 2.5
+        )
+        x = (
+            random_stream.normal(size=feature_count) * 1.5
+            + random_stream.normal(size=(n, feature_count)) @ shape
+        )
         sums[c] = x.sum(0)
         products[c] = x.T @ x
-    return stream.normal(size=(images, d)) * 2.5, counts, sums, products
+    return ClassifyArguments(
+        random_stream.normal(size=(image_count, feature_count)) * 2.5, counts, sums, products
+    )
 
 
 q1, q2, q3, q4 = exercises(
     __name__,
-    q3=Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), draw_hidden_case, SLIPS),
-    q4=Build(classify, ((2, 1, 80), (3, 2, 120), (4, 3, 160)), draw_hidden_bells, BELL_SLIPS),
+    q3=Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), draw_random_fit_arguments, SLIPS),
+    q4=Build(
+        classify, ((2, 1, 80), (3, 2, 120), (4, 3, 160)), draw_random_classify_arguments, BELL_SLIPS
+    ),
 )

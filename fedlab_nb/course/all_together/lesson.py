@@ -6,6 +6,7 @@ and the panel are the reader's own runs.
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,19 +14,28 @@ from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs
 from ...studies.statistics import compute_t_quantile
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import BELOW, find_gaps, judge_two_kinds
+from ..kit.claims import (
+    BELOW,
+    ClaimText,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 
-def stored_percent(method: str, dataset: str) -> float:
-    """Mean stored accuracy, in per cent."""
+def load_mean_accuracy_percent(method: str, dataset: str) -> float:
+    """Load the mean stored accuracy, in per cent."""
     return 100 * mean(stored_results.load(dataset).accuracies(method, ALPHA, CLIENTS).values())
 
 
-def overtaken_in(target: str, method: str) -> int:
-    """The round in which `method` first passes the final accuracy of `target`; first seed's curves.
-    0: never.
+def find_overtaking_round(overtaken_method: str, method: str) -> int:
+    """Find the round in which `method` first passes the final accuracy of the other; 0: never.
+
+    Both run with the first seed.
     """
-    goal, other = runs([target, method], seeds=1)
+    goal, other = runs([overtaken_method, method], seeds=1)
     rounds = [point for point in other.history if point["phase"] == "rounds"]
     for round_number, point in enumerate(rounds, 1):
         if point["accuracy"] > goal.accuracy:
@@ -33,16 +43,18 @@ def overtaken_in(target: str, method: str) -> int:
     return 0
 
 
-def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
-    """How sure `method` is: the mean probability of the class that it names, in percent, over its
+def compute_mean_confidence_percent(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
+    """Compute how sure `method` is: the mean probability of the class that it names, in percent, over its
     outcomes.
     """
     return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
 
 
 # ---------------------------------------------------------------------------------- exercises
-def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble,
+def check_fedlpa_beats_and_loses_to_ensemble(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble,
     in another clearly worse. Both are found on validation images; the test images are looked at for
     these two alone.
     """
@@ -50,12 +62,12 @@ def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     def describe(conditions: tuple) -> str:
         return f"{conditions[0].dataset}, α = {conditions[0].alpha:g}"
 
-    gaps = find_gaps(outcomes, None, "fedlpa", "ensemble", describe)
-    return judge_two_kinds(gaps, others=(BELOW,), **words)
+    gaps = find_gaps_between_variants(outcomes, None, "fedlpa", "ensemble", describe)
+    return judge_one_gap_clear_and_one_not(gaps, kinds_of_other_gap=(BELOW,), **texts)
 
 
-def solution_runs() -> Outcomes:
-    """Runs that support the claim of exercise 2."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
     pair = ("ensemble", "fedlpa")
     digits = runs(pair, seeds=MANY)
     letters = runs(pair, 1, dataset="glyphs:16g", seeds=MANY)
@@ -65,8 +77,15 @@ def solution_runs() -> Outcomes:
 # ---------------------------------------------------------------------------- the function to build
 
 
-def paired_band(a, b):
-    """Mean of the differences a - b, seed by seed, and half the width of its 95 % band."""
+class MeanAndHalfWidth(NamedTuple):
+    """The middle of a 95 % band, and half its width."""
+
+    mean: float
+    half_width: float
+
+
+def paired_band(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """Compute the mean of the differences a - b, seed by seed, and half the width of its 95 % band."""
     from scipy import stats
 
     gaps = a - b
@@ -74,41 +93,65 @@ def paired_band(a, b):
     return gaps.mean(), stats.t.ppf(0.975, len(gaps) - 1) * error
 
 
-def variant(gaps, ddof=1, factor=None, root=0.5):
-    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t,
-    the `root` of n.
+def compute_band_with_part_changed_by_mistake(
+    gaps: np.ndarray,
+    ddof: int = 1,
+    t_quantile: float | None = None,
+    exponent_of_seed_count: float = 0.5,
+) -> MeanAndHalfWidth:
+    """Compute mean and half width with one part changed: `ddof` of the spread, another `t_quantile`,
+    another exponent of the number of seeds.
     """
     n = len(gaps)
-    if factor is None:
-        factor = compute_t_quantile(n - 1)
-    return gaps.mean(), factor * gaps.std(ddof=ddof) / n**root
+    if t_quantile is None:
+        t_quantile = compute_t_quantile(n - 1)
+    half_width = t_quantile * gaps.std(ddof=ddof) / n**exponent_of_seed_count
+    return MeanAndHalfWidth(gaps.mean(), half_width)
 
 
-def unpaired(a, b):
+def compute_unpaired_band_by_mistake(a: np.ndarray, b: np.ndarray) -> MeanAndHalfWidth:
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
-    return np.mean(a) - np.mean(b), compute_t_quantile(2 * len(a) - 2) * error
+    half_width = compute_t_quantile(2 * len(a) - 2) * error
+    return MeanAndHalfWidth(np.mean(a) - np.mean(b), half_width)
 
 
 SLIPS = {
-    "ddof_0": lambda a, b: variant(a - b, ddof=0),
-    "normal": lambda a, b: variant(a - b, factor=1.959963984540054),
-    "n_degrees": lambda a, b: variant(a - b, factor=compute_t_quantile(len(a))),
-    "no_root": lambda a, b: variant(a - b, root=0),
-    "unpaired": unpaired,
+    "ddof_0": lambda a, b: compute_band_with_part_changed_by_mistake(a - b, ddof=0),
+    "normal": lambda a, b: compute_band_with_part_changed_by_mistake(
+        a - b, t_quantile=1.959963984540054
+    ),
+    "n_degrees": lambda a, b: compute_band_with_part_changed_by_mistake(
+        a - b, t_quantile=compute_t_quantile(len(a))
+    ),
+    "no_root": lambda a, b: compute_band_with_part_changed_by_mistake(
+        a - b, exponent_of_seed_count=0
+    ),
+    "unpaired": compute_unpaired_band_by_mistake,
 }
 
 
-def draw_hidden_case(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a
+class PairedBandArguments(NamedTuple):
+    """The arguments of a call of `paired_band`: accuracies by seed, in per cent."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+
+def draw_random_paired_band_arguments(
+    random_stream: np.random.Generator, seed_count: int
+) -> PairedBandArguments:
+    """Draw accuracies of two methods on some seeds, in per cent: a seed is easy or hard for both, as in a
     federation.
     """
-    seeds = stream.normal(60, 12, size=n)
-    first = seeds + stream.normal(0, 4, size=n)
-    second = seeds + stream.normal(1, 4, size=n)
-    return first, second
+    seeds = random_stream.normal(60, 12, size=seed_count)
+    first = seeds + random_stream.normal(0, 4, size=seed_count)
+    second = seeds + random_stream.normal(1, 4, size=seed_count)
+    return PairedBandArguments(first, second)
 
 
 SIZES = ((3,), (5,), (10,), (4,))  # seeds
-BUILD = Build(paired_band, SIZES, draw_hidden_case, SLIPS)
+BUILD = Build(paired_band, SIZES, draw_random_paired_band_arguments, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=BUILD)
+q1, q2, q3 = exercises(
+    __name__, q2=(check_fedlpa_beats_and_loses_to_ensemble, run_solution), q3=BUILD
+)

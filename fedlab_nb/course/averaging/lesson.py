@@ -2,7 +2,7 @@
 exercises.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,22 +11,27 @@ from scipy.special import softmax
 from ...data import load
 from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
-from ...training.distill import compute_kl_losses
-from ..kit import Build, Card, exercises, worked
-from ..kit.claims import figures_of
+from ...training.distill import compute_distillation_losses
+from ..kit import Build, Card, exercises, make_worked_card
+from ..kit.claims import make_figure_functions
+from ..kit.missing_name import make_getattr_for_missing_names
 
-mean_of, three_ways, with_dense = figures_of(__name__, "three_ways", "with_dense")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+mean_of, three_ways, with_dense = make_figure_functions(__name__, "three_ways", "with_dense")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
-    """The teacher's and the student's answer to one public image, at two temperatures, and the loss
+def show_soft_labels_of_one_image(
+    alpha: float = 0.3, seed: int = 0, image_index: int = 3, temperature: float = 4.0
+) -> Card:
+    """Show the teacher's and the student's answer to one public image, at two temperatures, and the loss
     between them.
     """
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
     teacher = run("ensemble", **setting, **LOGITS)
     student = run("feddf", **setting)
-    x = load(DATASET).x_public[image : image + 1].to(teacher.settings.device)
+    x = load(DATASET).x_public[image_index : image_index + 1].to(teacher.settings.device)
     teacher_logits = teacher.model.logits(x)[0].cpu()
     student_logits = student.model.logits(x)[0].cpu()
     favourites = teacher_logits.argsort(descending=True)[:3].tolist()
@@ -35,9 +40,11 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
         shares = (logits / tau).softmax(-1)
         return ", ".join(f"“{c}” {shares[c]:.2f}" for c in favourites)
 
-    loss = float(compute_kl_losses(teacher_logits[None], student_logits[None], temperature))
-    return worked(
-        f"Public image {image}, the ensemble's three favourites (α = {alpha:g}, seed {seed}).",
+    loss = float(
+        compute_distillation_losses(teacher_logits[None], student_logits[None], temperature)
+    )
+    return make_worked_card(
+        f"Public image {image_index}, the ensemble's three favourites (α = {alpha:g}, seed {seed}).",
         f"Teacher, τ = 1: {describe(teacher_logits, 1)}",
         f"Teacher, τ = {temperature:g}: {describe(teacher_logits, temperature)}",
         f"Student after distillation, τ = {temperature:g}: {describe(student_logits, temperature)}",
@@ -50,17 +57,26 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
 SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))
 
 
-def soft_labels(logits, temperature):
+def soft_labels(logits: np.ndarray, temperature: float) -> np.ndarray:
     teacher = logits.mean(axis=0) / temperature
     powers = np.exp(teacher)
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def draw_hidden_case(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
-    """Logits as large as those of real networks, each with another temperature."""
-    logits = 3 * stream.normal(size=size)
-    temperature = round(stream.uniform(1.5, 6), 1)
-    return logits, temperature
+class SoftLabelsArguments(NamedTuple):
+    """The arguments of a call of `soft_labels`."""
+
+    logits: np.ndarray  # [M, N, C]
+    temperature: float
+
+
+def draw_random_soft_labels_arguments(
+    random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
+) -> SoftLabelsArguments:
+    """Draw logits as large as those of real networks, each with another temperature."""
+    logits = 3 * random_stream.normal(size=(client_count, image_count, class_count))
+    temperature = round(random_stream.uniform(1.5, 6), 1)
+    return SoftLabelsArguments(logits, temperature)
 
 
 SLIPS = {
@@ -73,4 +89,6 @@ SLIPS = {
 }
 
 
-q1, q2, q3 = exercises(__name__, q3=Build(soft_labels, SIZES, draw_hidden_case, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q3=Build(soft_labels, SIZES, draw_random_soft_labels_arguments, SLIPS)
+)

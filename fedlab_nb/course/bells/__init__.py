@@ -3,10 +3,13 @@
     from fedlab_nb.course import bells
     bells.show()       # the panel: drag a bell, change the head, or let the sums place the bells
 
-`plane.py` has the points and the classifier (the package's own `make_scores`), `panel.py` the panel, `bells.js` its
-drawing.
+`plane.py` has the points and the classifier (the package's own `make_class_scorer`), `panel.py`
+the panel, `bells.js` its drawing.
 """
 
+from ..kit.missing_name import make_getattr_for_missing_names
 from .panel import show
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 __all__ = ["show"]

@@ -15,11 +15,11 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Ellipse
 
 from ...errors import choose
-from ...panels.saved import Saved
+from ...panels.saved import SavedPanel
 from ...plots import Picture
 from ...plots.kit import describe_picture
-from ...plots.style import INK, class_colours, drawing, dress
-from ...plots.words import build_table, join_words, percent
+from ...plots.style import INK, drawing, dress, list_class_colours
+from ...plots.words import build_table, format_percent, join_with_and
 from .plane import (
     COLUMNS,
     DIGITS,
@@ -27,12 +27,13 @@ from .plane import (
     HEADS,
     ROWS,
     Bell,
-    classify,
-    fit_bells,
-    list_grid_points,
-    make_first_bells,
-    measure_accuracy,
-    project_digits,
+    HeadName,
+    classify_points_by_bells,
+    fit_bells_to_all_training_images,
+    make_misplaced_starting_bells,
+    make_plane_grid_points,
+    measure_test_accuracy_of_bells,
+    project_images_to_plane,
 )
 
 HERE = Path(__file__).parent
@@ -54,20 +55,20 @@ class Field(anywidget.AnyWidget):
     shape: Any = traitlets.List([COLUMNS, ROWS, EDGE]).tag(sync=True)
 
 
-class BellsPanel(Saved):
-    """Public: `bells`, `head`, `accuracy`, `place_by_sums`, `sentence`, `still`."""
+class BellsPanel(SavedPanel):
+    """Public: `bells`, `head`, `test_accuracy`, `place_by_sums`, `sentence`, `still`."""
 
-    def __init__(self, head: str) -> None:
-        train, _ = project_digits()
+    def __init__(self, head: HeadName) -> None:
+        train, _ = project_images_to_plane()
         points = [
             [round(float(x), 3), round(float(y), 3), int(c)]
             for (x, y), c in zip(train.x, train.y, strict=True)
         ]
         self.field = Field(
-            bells=[asdict(bell) for bell in make_first_bells()],
+            bells=[asdict(bell) for bell in make_misplaced_starting_bells()],
             points=points,
             names=[str(digit) for digit in DIGITS],
-            colours=list_class_colours(),
+            colours=list_digit_colours(),
         )
         self.heads = widgets.ToggleButtons(
             options=[(words, name) for name, words in HEADS.items()], value=head
@@ -76,83 +77,83 @@ class BellsPanel(Saved):
         self.sums = widgets.Button(description="Let the sums place them", layout={"width": "auto"})
         self.reset = widgets.Button(description="Start again", layout={"width": "auto"})
         self.note = widgets.HTML()
-        self.field.observe(lambda _: self._refresh(), "bells")
-        self.heads.observe(lambda _: self._refresh(), "value")
+        self.field.observe(lambda _: self._refresh_regions_and_sentence(), "bells")
+        self.heads.observe(lambda _: self._refresh_regions_and_sentence(), "value")
         self.sums.on_click(lambda _: self.place_by_sums())
-        self.reset.on_click(lambda _: self._place(make_first_bells()))
+        self.reset.on_click(lambda _: self._set_bells(make_misplaced_starting_bells()))
         buttons = widgets.HBox([self.sums, self.reset])
         super().__init__([self.heads, self.field, buttons, self.note])
         self.add_class("fl-live")  # where it is on the page, the still picture beside it is hidden
-        self._refresh()
+        self._refresh_regions_and_sentence()
 
     @property
     def bells(self) -> list[Bell]:
         """The bells as they stand."""
-        return [make_bell(values) for values in self.field.bells]
+        return [parse_bell_of_browser(values) for values in self.field.bells]
 
     @property
-    def head(self) -> str:
+    def head(self) -> HeadName:
         """Which of HEADS draws the borders."""
         return self.heads.value
 
     @property
-    def accuracy(self) -> float:
+    def test_accuracy(self) -> float:
         """The share of test images that these bells get right."""
-        return measure_accuracy(self.bells, self.head)
+        return measure_test_accuracy_of_bells(self.bells, self.head)
 
     @property
     def sentence(self) -> str:
         """What the bells get right, beside what the sums would."""
-        best = measure_accuracy(fit_bells(), self.head)
+        best = measure_test_accuracy_of_bells(fit_bells_to_all_training_images(), self.head)
         words = HEADS[self.head][0].lower() + HEADS[self.head][1:]
         return (
-            f"With {words} your bells get {percent(self.accuracy)} of the test images right; "
-            f"the bells that the sums give get {percent(best)}."
+            f"With {words} your bells get {format_percent(self.test_accuracy)} of the test images right; "
+            f"the bells that the sums give get {format_percent(best)}."
         )
 
     def place_by_sums(self) -> None:
         """Put each bell at the mean and with the covariance of its digit's images."""
-        self._place(fit_bells())
+        self._set_bells(fit_bells_to_all_training_images())
 
-    def _place(self, bells: Sequence[Bell]) -> None:
+    def _set_bells(self, bells: Sequence[Bell]) -> None:
         self.field.bells = [asdict(bell) for bell in bells]
 
-    def _refresh(self) -> None:
-        labels = classify(self.bells, self.head, list_grid_points())
+    def _refresh_regions_and_sentence(self) -> None:
+        labels = classify_points_by_bells(self.bells, self.head, make_plane_grid_points())
         self.field.regions = "".join(str(label) for label in labels.tolist())
         self.note.value = f'<p role="status">{self.sentence}</p>'
 
     def still(self) -> Picture:
-        """The plane as it is now."""
-        return draw_plane(self.bells, self.head, self.sentence)
+        """Draw the plane as it is now."""
+        return draw_bells_on_plane(self.bells, self.head, self.sentence)
 
     def __repr__(self) -> str:
         return self.sentence
 
 
-def make_bell(values: Mapping[str, Any]) -> Bell:
-    """A bell of what the browser sends."""
+def parse_bell_of_browser(values: Mapping[str, float]) -> Bell:
+    """Make a bell of the values, by field of `Bell`, that the browser sends."""
     return Bell(**{name: float(values[name]) for name in Bell.__dataclass_fields__})
 
 
-def list_class_colours() -> list[str]:
-    """A colour for each of DIGITS, as everywhere in the course."""
-    return [to_hex(class_colours(10)[digit]) for digit in DIGITS]
+def list_digit_colours() -> list[str]:
+    """List a colour for each of DIGITS, as everywhere in the course."""
+    return [to_hex(list_class_colours(10)[digit]) for digit in DIGITS]
 
 
-def draw_plane(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
-    """Regions, points and ellipses at two standard deviations."""
-    train, _ = project_digits()
+def draw_bells_on_plane(bells: Sequence[Bell], head: HeadName, sentence: str) -> Picture:
+    """Draw regions, points and ellipses at two standard deviations."""
+    train, _ = project_images_to_plane()
     height = EDGE * ROWS / COLUMNS
-    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in list_class_colours()])
-    labels = classify(bells, head, list_grid_points()).reshape(ROWS, COLUMNS)
+    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in list_digit_colours()])
+    labels = classify_points_by_bells(bells, head, make_plane_grid_points()).reshape(ROWS, COLUMNS)
     rows = []
     with drawing(size=(7.2, 5.0)) as (figure, ax):
         dress(ax, title=HEADS[head])
         page = np.dstack([rgb[labels], np.full(labels.shape, 0.25)])
         ax.imshow(page, extent=(-EDGE, EDGE, -height, height), interpolation="nearest")
         for place, (digit, bell, colour) in enumerate(
-            zip(DIGITS, bells, list_class_colours(), strict=True)
+            zip(DIGITS, bells, list_digit_colours(), strict=True)
         ):
             own = train.x[train.y == place]
             ax.plot(*own.T, "o", ms=3, mew=0, alpha=0.6, color=colour)
@@ -173,13 +174,13 @@ def draw_plane(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
         ax.set(xlim=(-EDGE, EDGE), ylim=(-height, height), xticks=[], yticks=[])
     return describe_picture(
         figure,
-        f"Points of the digits {join_words([str(d) for d in DIGITS])}, a bell for each, and the borders",
+        f"Points of the digits {join_with_and([str(d) for d in DIGITS])}, a bell for each, and the borders",
         "two directions of the digits' pixels",
         sentence,
         build_table("digit | x | y | long half axis | short half axis", rows),
     )
 
 
-def show(*, head: str = "qda") -> BellsPanel:
-    """The panel. head: which of HEADS draws the borders at first. UsageError for another one."""
+def show(*, head: HeadName = "qda") -> BellsPanel:
+    """Make the panel. head: which of HEADS draws the borders at first. UsageError for another one."""
     return BellsPanel(choose("head", head, HEADS))

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from ...data import load
-from ...methods.gauss import ClassSums, make_scores
+from ...methods.gauss import ClassSums, make_class_scorer
 
 DIGITS = (1, 8, 9)  # digits whose clouds have different shapes
 HEADS = {
@@ -22,10 +23,11 @@ HEADS = {
     "lda": "One shared spread",
     "qda": "A spread for each digit",
 }
+HeadName = Literal["means", "lda", "qda"]  # a key of HEADS
 COLUMNS, ROWS = 72, 54  # places at which the classifier is asked, across and down
 EDGE = 3.6  # the plane reaches from -EDGE to EDGE, and as far down as its shape allows
 WEIGHT = 1000.0  # samples that stand behind a bell
-LEAST_WIDTH = 0.08  # of a bell in one direction, in standard deviations of the plane
+MIN_WIDTH = 0.08  # of a bell in one direction, in standard deviations of the plane
 
 
 @dataclass(frozen=True)
@@ -42,22 +44,22 @@ class Bell:
 
     @property
     def mean(self) -> np.ndarray:
-        """`[2]`."""
+        """The centre `[2]`."""
         return np.array([self.x, self.y])
 
     @property
     def covariance(self) -> np.ndarray:
-        """`[2, 2]`."""
+        """The covariance `[2, 2]`."""
         along = np.array([self.along_x, self.along_y])
-        length = max(float(np.linalg.norm(along)), LEAST_WIDTH)
+        length = max(float(np.linalg.norm(along)), MIN_WIDTH)
         direction = along / length if np.linalg.norm(along) > 0 else np.array([1.0, 0.0])
         normal = np.array([-direction[1], direction[0]])
-        short = max(self.across, LEAST_WIDTH)
+        short = max(self.across, MIN_WIDTH)
         return length**2 * np.outer(direction, direction) + short**2 * np.outer(normal, normal)
 
     @classmethod
     def fit(cls, points: np.ndarray) -> Bell:
-        """The bell of points `[n, 2]`: their mean and their covariance."""
+        """Fit a bell to points `[n, 2]`: their mean and their covariance."""
         mean = points.mean(0)
         centred = points - mean
         values, axes = np.linalg.eigh(centred.T @ centred / len(points))
@@ -73,9 +75,19 @@ class Points:
     y: np.ndarray
 
 
+class TrainAndTestPoints(NamedTuple):
+    """The images of DIGITS as points of the plane."""
+
+    train: Points
+    test: Points
+
+
 @cache
-def project_digits() -> tuple[Points, Points]:
-    """Training and test images in the two directions in which the means of the digits differ most, of unit spread."""
+def project_images_to_plane() -> TrainAndTestPoints:
+    """Project training and test images to the two directions in which the digits' means differ most.
+
+    The training images have unit spread there.
+    """
     data = load("digits")
     sets = []
     for images, labels in ((data.x_train, data.y_train), (data.x_test, data.y_test)):
@@ -91,22 +103,22 @@ def project_digits() -> tuple[Points, Points]:
     points = []
     for x, y in ((train_x, train_y), (test_x, test_y)):
         points.append(Points((x - centre) @ projection / spread, y))
-    return points[0], points[1]
+    return TrainAndTestPoints(*points)
 
 
-def fit_bells() -> list[Bell]:
-    """The bells that the sums over all training images give."""
-    train, _ = project_digits()
+def fit_bells_to_all_training_images() -> list[Bell]:
+    """Fit the bells that the sums over all training images give."""
+    train, _ = project_images_to_plane()
     return [Bell.fit(train.x[train.y == c]) for c in range(len(DIGITS))]
 
 
-def make_first_bells() -> list[Bell]:
-    """Where the bells stand before anybody has moved them: in a row, round and alike, in the wrong order."""
+def make_misplaced_starting_bells() -> list[Bell]:
+    """Make the bells as they stand before anybody has moved them: in a row, round and alike, in the wrong order."""
     return [Bell(x, 0.0, 0.5, 0.0, 0.5) for x in (1.5, 0.0, -1.5)]
 
 
-def make_sums(bells: Sequence[Bell], head: str) -> ClassSums:
-    """What clients would have sent if the bells were their images' means and covariances; equal shares."""
+def make_class_sums_from_bells(bells: Sequence[Bell], head: HeadName) -> ClassSums:
+    """Make what clients would have sent if the bells were their images' means and covariances; equal shares."""
     counts = torch.full((len(bells),), WEIGHT, dtype=torch.float64)
     means = torch.from_numpy(np.stack([bell.mean for bell in bells]))
     squares = []
@@ -120,28 +132,32 @@ def make_sums(bells: Sequence[Bell], head: str) -> ClassSums:
     return ClassSums("full", counts, WEIGHT * means, second)
 
 
-def classify(bells: Sequence[Bell], head: str, points: np.ndarray) -> np.ndarray:
-    """Which bell each of the points `[n, 2]` belongs to, by Bayes' rule: `[n]`, whole numbers."""
-    scores = make_scores(make_sums(bells, head), head, shrinkage=0)
+def classify_points_by_bells(
+    bells: Sequence[Bell], head: HeadName, points: np.ndarray
+) -> np.ndarray:
+    """Return which bell each of the points `[n, 2]` belongs to, by Bayes' rule: `[n]`, whole numbers."""
+    scores = make_class_scorer(make_class_sums_from_bells(bells, head), head, shrinkage=0)
     return scores(torch.from_numpy(points)).argmax(1).numpy()
 
 
-def measure_accuracy(bells: Sequence[Bell], head: str) -> float:
-    """The share of test images that get the right digit."""
-    _, test = project_digits()
-    return float((classify(bells, head, test.x) == test.y).mean())
+def measure_test_accuracy_of_bells(bells: Sequence[Bell], head: HeadName) -> float:
+    """Measure the share of test images that get the right digit."""
+    _, test = project_images_to_plane()
+    return float((classify_points_by_bells(bells, head, test.x) == test.y).mean())
 
 
-def measure_fitted_accuracy(head: str) -> float:
-    """The same share where the sums place the bells; for the numbers of texts."""
-    return measure_accuracy(fit_bells(), head)
+def measure_test_accuracy_of_fitted_bells(head: HeadName) -> float:
+    """Measure the same share where the sums place the bells; for the numbers of texts."""
+    return measure_test_accuracy_of_bells(fit_bells_to_all_training_images(), head)
 
 
-MEASURES = {"measure_fitted": measure_fitted_accuracy}  # by their names in `figures.toml`
+MEASURES = {
+    "measure_fitted": measure_test_accuracy_of_fitted_bells
+}  # by their names in `figures.toml`
 
 
-def list_grid_points() -> np.ndarray:
-    """The places of the plane at which the classifier is asked, row by row from above: `[ROWS · COLUMNS, 2]`."""
+def make_plane_grid_points() -> np.ndarray:
+    """List the places of the plane at which the classifier is asked, row by row from above: `[ROWS · COLUMNS, 2]`."""
     height = EDGE * ROWS / COLUMNS
     x = (np.arange(COLUMNS) + 0.5) / COLUMNS * 2 * EDGE - EDGE
     y = height - (np.arange(ROWS) + 0.5) / ROWS * 2 * height

@@ -6,10 +6,23 @@ with buttons, and has the lesson's exercises; `report.py` keeps what was done, m
 is handed in, and reads those of a class; `closing.py` makes the page that is worth keeping.
 """
 
+from ..kit.missing_name import make_getattr_for_missing_names
 from .closing import Closing
 from .desk import Case, behind
-from .form import FIRST, TITLES, WAYS, best, best_way, hospitals, luck, q1, q2
+from .form import (
+    FIRST,
+    TITLES,
+    WAYS,
+    get_best_first_try_title,
+    get_most_accurate_hospital_way,
+    hospitals,
+    q1,
+    q2,
+    show_selection_luck,
+)
 from .report import Report, leaderboard
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 case = Case
 closing = Closing

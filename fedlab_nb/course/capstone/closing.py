@@ -14,7 +14,7 @@ import ipywidgets as widgets
 
 from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
-from ...plots import Picture, png
+from ...plots import Picture, render_picture_png
 from ...plots.guesses import Guess, draw_guesses
 from ..kit import Card, Form
 from ..kit.guess_book import load_guesses
@@ -49,50 +49,51 @@ class Closing(Form):
         self.doubt.description = "Doubt"
         self.folder = widgets.Text(value="reports", description="Folder")
         self.button = widgets.Button(description="Make my page", button_style="primary")
-        self.button.on_click(lambda _: self._make())
+        self.button.on_click(lambda _: self._write_and_show_page())
         self.note = widgets.HTML()
         self.page = widgets.HTML()
         row = widgets.HBox([self.folder, self.button])
         parts = [self.friend, self.doubt, row, self.note, self.page]
         super().__init__(Card("exercise", INTRO, "Your page"), parts)
 
-    def _make(self) -> None:
+    def _write_and_show_page(self) -> None:
+        """Write the page and show it; where it cannot be written, say why."""
         try:
             self.file = self.save(self.folder.value or ".")
             card = Card(
                 "right", f"Written to {self.file}: open it in any browser, or print it.", "Kept"
             )
-            self.page.value = self.body()
+            self.page.value = self.build_body_html()
         except FedlabError as error:
             card = Card("wrong", str(error))
         self.note.value = card._repr_html_()
 
-    def body(self) -> str:
-        """The page without head; what was typed is text, never HTML."""
+    def build_body_html(self) -> str:
+        """Build the page without head; what was typed is text, never HTML."""
         made = load_guesses()
-        parts = [f"<h1>{html.escape(self._title())}</h1>"]
-        parts.append(f"<h2>{SENTENCE}</h2>{quote(self.friend.value)}")
-        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guesses(made)}</p>")
+        parts = [f"<h1>{html.escape(self._make_page_title())}</h1>"]
+        parts.append(f"<h2>{SENTENCE}</h2>{quote_as_html(self.friend.value)}")
+        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guess_count(made)}</p>")
         if made:
-            parts.append(make_image_html(draw_guesses(made)))
+            parts.append(embed_picture_in_html(draw_guesses(made)))
         parts.append("<h2>My budget plane</h2>")
         if self.case.record.tries:
             plane = self.case.tries()
-            parts.append(f"{make_image_html(plane)}<p>{html.escape(plane.sentence)}</p>")
+            parts.append(f"{embed_picture_in_html(plane)}<p>{html.escape(plane.sentence)}</p>")
         else:
             parts.append(f"<p>No try yet with the code word {html.escape(self.case.code)}.</p>")
-        parts.append(f"<p>{html.escape(describe_submissions(self.case))}</p>")
-        parts.append(f"<h2>{DOUBT}</h2>{quote(self.doubt.value)}")
+        parts.append(f"<p>{html.escape(describe_submissions_of_case(self.case))}</p>")
+        parts.append(f"<h2>{DOUBT}</h2>{quote_as_html(self.doubt.value)}")
         return "\n".join(parts)
 
-    def html(self) -> str:
-        """The page as a file for any browser; it loads nothing."""
-        title = html.escape(self._title())
+    def build_page_html(self) -> str:
+        """Build the page as a file for any browser; it loads nothing."""
+        title = html.escape(self._make_page_title())
         head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
-        return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.body()}\n</body></html>\n'
+        return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.build_body_html()}\n</body></html>\n'
 
     def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
-        """Write the page. RunError where that is no place to write, UsageError where a file of somebody else's with
+        """Write the page. RunError if that is no place to write, UsageError if a file of somebody else's with
         this name is there, unless `force`.
         """
         parts = ["page", self.case.code, self.case.name]
@@ -101,47 +102,47 @@ class Closing(Form):
         check_replaceable([file], force=force)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, self.html(), force=force)
+            write_file(file, self.build_page_html(), force=force)
         except OSError as error:
             why = f"{error.strerror or error}; choose another folder"
             raise RunError(f"The page cannot be written to {folder}: {why}.") from None
         return file
 
-    def _title(self) -> str:
+    def _make_page_title(self) -> str:
         owner = f" of {self.case.name}" if self.case.name else ""
         return f"One-shot federated learning: the page{owner}"
 
 
-def quote(text: str) -> str:
-    """What was typed as a quotation."""
-    return f"<blockquote>{html.escape(text.strip() or UNANSWERED)}</blockquote>"
+def quote_as_html(typed_text: str) -> str:
+    """Make an HTML quotation of what was typed, or of "(not written yet)"."""
+    return f"<blockquote>{html.escape(typed_text.strip() or UNANSWERED)}</blockquote>"
 
 
-def make_image_html(picture: Picture) -> str:
-    """A picture within the page."""
-    source = base64.b64encode(png(picture)).decode()
+def embed_picture_in_html(picture: Picture) -> str:
+    """Make an HTML image that holds the picture itself."""
+    source = base64.b64encode(render_picture_png(picture)).decode()
     return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
 
 
-def describe_guesses(made: Sequence[Guess]) -> str:
-    """How many guesses there are, and how many were right or very near."""
-    if not made:
+def describe_guess_count(guesses: Sequence[Guess]) -> str:
+    """Say how many guesses there are, and how many were right or very near."""
+    if not guesses:
         return "No guess with an answer has been kept on this machine."
-    near = sum(guess.gap in ("right", "very near") for guess in made)
-    count = "1 guess" if len(made) == 1 else f"{len(made)} guesses"
+    near = sum(guess.gap in ("right", "very near") for guess in guesses)
+    count = "1 guess" if len(guesses) == 1 else f"{len(guesses)} guesses"
     return (
         f"{count}, {near} of them right or very near. The others are why the lessons were worth it."
     )
 
 
-def describe_submissions(case: Case) -> str:
-    """What was handed in, or that nothing was."""
+def describe_submissions_of_case(case: Case) -> str:
+    """Say what was handed in, or that nothing was."""
     submissions = case.record.submissions
     if not submissions:
         return "Nothing has been submitted yet."
     first = submissions[0]
     chosen = case.record.tries[first["choice"] - 1]
     return (
-        f"Handed in: {chosen.title}, with {100 * first['accuracy']:.1f} % of the test images right. "
+        f"Handed in: {chosen.method_title}, with {100 * first['accuracy']:.1f} % of the test images right. "
         f"Submissions: {len(submissions)}."
     )

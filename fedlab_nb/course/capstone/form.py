@@ -9,19 +9,19 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import ipywidgets as widgets
 
 from ...errors import FedlabError, UsageError, format_error, parse_assignments
-from ...methods import METHODS
-from ...plots import png
-from ...plots.words import data_size, describe_gap, format_share
-from ...rng import numpy_rng
+from ...methods import METHODS, choose_method_label
+from ...plots import render_picture_png
+from ...plots.words import describe_guess_error, format_data_size, format_percent_band
+from ...rng import make_numpy_generator
 from ...studies.lesson_runs import title
-from ..kit import Card, Form, exercises, worked
-from ..kit.claims import figures_of
-from ..kit.view import make_image_html
+from ..kit import Card, Form, GuessOption, exercises, make_worked_card
+from ..kit.claims import make_figure_functions
+from ..kit.view import make_png_image_html
 
 if TYPE_CHECKING:
     from ...studies import Outcomes
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from .report import Report, Try
 
 INTRO = (
-    "Try methods as often as you like: each try is a point in the plane, is judged on validation images, and is "
-    "in your report. Then choose a try, say why, and submit. You are asked once more before the test images are opened."
+    "Try methods as often as you like: each try is a point in the plane, is judged on "
+    "validation images, and is in your report. Then choose a try, say why, and submit. You "
+    "are asked once more before the test images are opened."
 )
 NO_POINT = "Press Try: each try is a point in the plane of accuracy and bytes."
 FOLDED = (
-    "Tries so far: {tries}, behind the guess above. Press Try, and all of them and yours are points in the plane of "
-    "accuracy and bytes."
+    "Tries so far: {tries}, behind the guess above. Press Try, and all of them and yours are "
+    "points in the plane of accuracy and bytes."
 )
 OPEN = "Open the test images"
 WIDE = widgets.Layout(width="44em")
@@ -51,7 +52,9 @@ class CaseForm(Form):
         self.case = case
         self.report: Report | None = None
         self._was_try_pressed = False
-        methods = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
+        methods = [
+            (choose_method_label(name, {}), name) for name in METHODS if name != "centralized"
+        ]
         self.method = widgets.Dropdown(options=methods, value="ensemble", description="Method")
         self.knobs = widgets.Text(
             placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings"
@@ -76,19 +79,19 @@ class CaseForm(Form):
         }
         self.reveal = widgets.HTML()
         self.buttons = {
-            "Try": self._make_button("Try", "settings", self._try),
-            "Submit": self._make_button("Submit", "choice", self._ask),
-            OPEN: self._make_button(OPEN, "argument", self._submit),
-            "Not yet": self._make_button("Not yet", "argument", self._stay),
-            "Save the report": self._make_button("Save the report", "folder", self._save),
+            "Try": self._make_button("Try", "settings", self._run_entered_trial),
+            "Submit": self._make_button("Submit", "choice", self._ask_before_opening_test_images),
+            OPEN: self._make_button(OPEN, "argument", self._submit_and_show_report),
+            "Not yet": self._make_button("Not yet", "argument", self._cancel_submission),
+            "Save the report": self._make_button("Save the report", "folder", self._save_report),
         }
         self.buttons[OPEN].button_style = "warning"
         answers = widgets.HBox([self.buttons[OPEN], self.buttons["Not yet"]])
         self.confirm = widgets.VBox([self.question, self.expected, answers])
         self.confirm.layout.display = "none"
-        self.method.observe(lambda _: self._refresh(), "value")
+        self.method.observe(lambda _: self._refresh_lists_and_plane(), "value")
         for field in (self.choice, self.argument):
-            field.observe(lambda _: self._close_question(), "value")
+            field.observe(lambda _: self._hide_question(), "value")
         parts = [
             self.method,
             self.knobs,
@@ -110,22 +113,23 @@ class CaseForm(Form):
             self.notes["folder"],
         ]
         super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), parts)
-        self._refresh()
+        self._refresh_lists_and_plane()
 
     def _make_button(
-        self, text: str, field: str, action: Callable[[], Card | None]
+        self, label: str, note_field: str, action: Callable[[], Card | None]
     ) -> widgets.Button:
-        button = widgets.Button(description=text, layout={"width": "auto"})
-        button.on_click(lambda _: self._do(field, action))
+        """Make a button; what its action says stands at `note_field`, a key of `notes`."""
+        button = widgets.Button(description=label, layout={"width": "auto"})
+        button.on_click(lambda _: self._run_action_and_show_note(note_field, action))
         return button
 
-    def _do(self, field: str, action: Callable[[], Card | None]) -> None:
+    def _run_action_and_show_note(self, note_field: str, action: Callable[[], Card | None]) -> None:
         """Carry out what a button does; what it says, or refuses, stands at the field. No button works meanwhile."""
         for button in self.buttons.values():
             button.disabled = True
         for note in self.notes.values():
             note.value = ""
-        note = self.notes[field]
+        note = self.notes[note_field]
         note.value = Card("unattempted", "One moment …", "Running")._repr_html_()
         try:
             card = action()
@@ -140,9 +144,9 @@ class CaseForm(Form):
         note.value = "" if card is None else card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
-        self._refresh()
+        self._refresh_lists_and_plane()
 
-    def _try(self) -> Card:
+    def _run_entered_trial(self) -> Card:
         parts = self.knobs.value.replace(";", ",").split(",")
         settings = [part.strip() for part in parts if part.strip()]
         knobs = parse_assignments(
@@ -152,47 +156,47 @@ class CaseForm(Form):
         self._was_try_pressed = True
         return card
 
-    def _ask(self) -> None:
-        """Before the test images are opened: how much luck may be in the choice, and is it final?"""
-        chosen = self._check()
+    def _ask_before_opening_test_images(self) -> None:
+        """Show how much luck may be in the choice, and ask whether the test images are to be opened."""
+        chosen = self._get_checked_choice()
         self.question.value = Card(
-            "hint", describe_submission(self.case, chosen), "Before you open them"
+            "hint", describe_selection_luck(self.case, chosen), "Before you open them"
         )._repr_html_()
-        self.expected.value = round(100 * chosen.band.mean)
+        self.expected.value = round(100 * chosen.validation_band.mean)
         self.confirm.layout.display = ""
 
-    def _check(self) -> Try:
-        """The chosen try; FieldError at the field that is wrong."""
+    def _get_checked_choice(self) -> Try:
+        """Return the chosen try; FieldError at the field that is wrong."""
         try:
-            chosen = self.case.check_choice(self.choice.value)
+            chosen = self.case.get_submittable_try(self.choice.value)
         except UsageError as error:
             raise FieldError("choice", str(error)) from None
         try:
-            self.case.check_argument(self.argument.value)
+            self.case.get_long_enough_argument(self.argument.value)
         except UsageError as error:
             raise FieldError("argument", str(error)) from None
         return chosen
 
-    def _stay(self) -> None:
-        """Nothing is opened."""
-        self._close_question()
+    def _cancel_submission(self) -> None:
+        """Hide the question; nothing is opened."""
+        self._hide_question()
 
-    def _close_question(self) -> None:
+    def _hide_question(self) -> None:
         self.confirm.layout.display = "none"
 
-    def _submit(self) -> None:
-        chosen = self._check()
+    def _submit_and_show_report(self) -> None:
+        chosen = self._get_checked_choice()
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
-        self._close_question()
-        said = describe_reveal(self.report, chosen, self.expected.value)
+        self._hide_question()
+        said = compare_expected_with_test_accuracy(self.report, chosen, self.expected.value)
         picture = self.case.tries(self.report)
         card = Card("right", said, "The test images are open")
-        self.reveal.value = card._repr_html_() + make_image_html(
-            png(picture), picture.image_metadata, ""
+        self.reveal.value = card._repr_html_() + make_png_image_html(
+            render_picture_png(picture), picture.image_metadata, ""
         )
-        self.page.value = self.report.body()
+        self.page.value = self.report.build_body_html()
 
-    def _save(self) -> Card:
+    def _save_report(self) -> Card:
         if self.report is None:
             raise UsageError(
                 "There is no report yet; choose a try, say why, and press Submit first."
@@ -200,12 +204,12 @@ class CaseForm(Form):
         file = self.report.save(self.folder.value or ".")
         return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
-    def _refresh(self) -> None:
-        """The plane, the list of tries, what can be chosen, and what can be set for the method."""
+    def _refresh_lists_and_plane(self) -> None:
+        """Refresh the plane, the list of tries, what can be chosen, and what can be set for the method."""
         tries = self.case.record.tries
         chosen = self.choice.value
         options = [
-            (f"{result.number}: {result.title} ({result.settings})", result.number)
+            (f"{result.number}: {result.method_title} ({result.knobs_in_words})", result.number)
             for result in tries
         ]
         if list(self.choice.options) != options:
@@ -214,28 +218,30 @@ class CaseForm(Form):
         lines = []
         for result in tries:
             line = (
-                f"{result.title} ({result.settings}): validation accuracy {format_share(result.band)} %, "
-                f"{data_size(result.bytes)}"
+                f"{result.method_title} ({result.knobs_in_words}): validation accuracy "
+                f"{format_percent_band(result.validation_band)} %, {format_data_size(result.bytes)}"
             )
-            if result.bytes > self.case.budget:
+            if result.bytes > self.case.budget_in_bytes:
                 line += ", over the budget"
             lines.append(line)
         # The lesson's own tries stay folded: they are behind its guess.
         title = f"Tries so far: {len(lines)}"
-        self.tries.value = list_html(title, lines, is_open=False)
-        self._draw_plane()
-        knob_lines = self.case.describe_knobs(self.method.value)
-        self.help.value = list_html("What can be set", knob_lines)
+        self.tries.value = make_foldable_list_html(title, lines, is_open=False)
+        self._refresh_plane()
+        knob_lines = self.case.list_knob_descriptions(self.method.value)
+        self.help.value = make_foldable_list_html("What can be set", knob_lines)
 
-    def _draw_plane(self) -> None:
-        """Every try a point; before the reader's own first try the plane would give away the lesson's."""
+    def _refresh_plane(self) -> None:
+        """Draw every try as a point; before the reader's own first try the plane would give away the lesson's."""
         if not self._was_try_pressed:
             tries = len(self.case.record.tries)
             text = FOLDED.format(tries=tries) if tries else NO_POINT
             self.plane.value = Card("unattempted", text)._repr_html_()
             return
         picture = self.case.tries()
-        self.plane.value = make_image_html(png(picture), picture.image_metadata, picture.sentence)
+        self.plane.value = make_png_image_html(
+            render_picture_png(picture), picture.image_metadata, picture.sentence
+        )
 
 
 class FieldError(UsageError):
@@ -246,15 +252,15 @@ class FieldError(UsageError):
         self.field = field
 
 
-def describe_submission(case: Case, chosen: Try) -> str:
-    """What may be luck in a choice, and that it is final."""
+def describe_selection_luck(case: Case, chosen_try: Try) -> str:
+    """Say what may be luck in a choice, and that it is final."""
     tries = len(case.record.tries)
     images = case.validation_images
-    share = chosen.band.mean
-    gain, spread = compute_luck(tries, images, share)
+    share = chosen_try.validation_band.mean
+    gain, spread = estimate_luck_of_best_try(tries, images, share)
     text = (
-        f"Try {chosen.number} got {100 * share:.0f} % of {images} validation images right. One such "
-        f"result is off by about {spread:.1f} points by luck alone."
+        f"Try {chosen_try.number} got {100 * share:.0f} % of {images} validation images right. "
+        f"One such result is off by about {spread:.1f} points by luck alone."
     )
     if tries > 1:
         text += (
@@ -264,24 +270,30 @@ def describe_submission(case: Case, chosen: Try) -> str:
     earlier = len(case.record.submissions)
     if earlier:
         text += " You have submitted before: this one will not be a fair measure."
-    return f"{text}\nWhat do you expect on the test images? They can be opened once. Open them for try {chosen.number}?"
-
-
-def describe_reveal(report: Report, chosen: Try, expected: float) -> str:
-    """What was expected, what the validation images said, and what the test images say."""
-    test = report.band
-    text = (
-        f"You expected {expected:.0f} %. The validation images said {format_share(chosen.band)} %. The test "
-        f"images say {format_share(test)} %: {describe_gap(expected, 100 * test.mean)}."
+    return (
+        f"{text}\nWhat do you expect on the test images? They can be opened once. Open them "
+        f"for try {chosen_try.number}?"
     )
-    return f"{text} {report.standing} Now press “Save the report”."
 
 
-def list_html(title: str, lines: Sequence[str], is_open: bool = False) -> str:
-    """Lines that unfold under a title, as HTML."""
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+def compare_expected_with_test_accuracy(
+    report: Report, chosen_try: Try, expected_accuracy_percent: float
+) -> str:
+    """Say what was expected, what the validation images said, and what the test images say."""
+    test = report.test_band
+    text = (
+        f"You expected {expected_accuracy_percent:.0f} %. The validation images said "
+        f"{format_percent_band(chosen_try.validation_band)} %. The test images say "
+        f"{format_percent_band(test)} %: {describe_guess_error(expected_accuracy_percent, 100 * test.mean)}."
+    )
+    return f"{text} {report.submission_order_in_words} Now press “Save the report”."
+
+
+def make_foldable_list_html(title: str, items: Sequence[str], is_open: bool = False) -> str:
+    """Make the HTML of lines that unfold under a title."""
+    items_html = "".join(f"<li>{html.escape(item)}</li>" for item in items)
     attribute = " open" if is_open else ""
-    return f"<details{attribute}><summary>{title}</summary><ol>{items}</ol></details>"
+    return f"<details{attribute}><summary>{title}</summary><ol>{items_html}</ol></details>"
 
 
 # ------------------------------------------------------------------------ worked numbers, exercises
@@ -296,42 +308,52 @@ WAYS = {
     "afl": "sums (AFL)",
     "centralized": "one network that has all patients",
 }
-_, hospitals = figures_of(__name__, "hospitals")
+_, hospitals = make_figure_functions(__name__, "hospitals")
 
 
-def best_way(outcomes: Outcomes) -> str:
-    """Which of WAYS gets most right, on average over the seeds."""
+def get_most_accurate_hospital_way(outcomes: Outcomes) -> GuessOption:
+    """Choose which of WAYS gets most right, on average over the seeds."""
     return WAYS[max(WAYS, key=outcomes.mean)]
 
 
-def best(case: Case) -> str:
-    """Title of that one of the lesson's own tries that is best on validation images."""
+def get_best_first_try_title(case: Case) -> GuessOption:
+    """Return the title of that one of the lesson's own tries that is best on validation images."""
     own_tries = []
     for result in case.record.tries:
         if result.method in FIRST and not result.knobs:
             own_tries.append(result)
-    return max(own_tries, key=lambda result: result.band.mean).title
+    return max(own_tries, key=lambda result: result.validation_band.mean).method_title
 
 
-def compute_luck(tries: int, images: int, share: float) -> tuple[float, float]:
-    """In points: by how much the best of so many equal tries looks too good, the mean over 2,000 draws of binomial
-    luck; and the standard deviation of one.
+class LuckInPoints(NamedTuple):
+    """In percentage points of accuracy."""
+
+    gain_of_best: float  # by how much the best of equal tries looks too good, on average
+    spread_of_one: float  # standard deviation of one try
+
+
+def estimate_luck_of_best_try(try_count: int, image_count: int, accuracy: float) -> LuckInPoints:
+    """Estimate how much luck is in the best of so many equal tries, from 2,000 draws of binomial luck.
+
+    accuracy: of each try, 0–1
     """
-    right = numpy_rng(0, "luck").binomial(images, share, (2000, tries))
-    best_share = right.max(1).mean() / images
-    gain = round(100 * (best_share - share), 1) + 0.0  # no "-0.0"
-    spread = 100 * math.sqrt(share * (1 - share) / images)
-    return gain, spread
+    right = make_numpy_generator(0, "luck").binomial(image_count, accuracy, (2000, try_count))
+    best_share = right.max(1).mean() / image_count
+    gain = round(100 * (best_share - accuracy), 1) + 0.0  # no "-0.0"
+    spread = 100 * math.sqrt(accuracy * (1 - accuracy) / image_count)
+    return LuckInPoints(gain, spread)
 
 
-def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
-    """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
-    gain, spread = compute_luck(tries, images, share)
-    return worked(
-        f"{tries} methods, each of which gets {100 * share:.0f} % of all images right, are tried on "
-        f"{images} images.",
-        f"The best of them looks {gain:.1f} points better than it is. "
-        f"One of them alone is off by about {spread:.1f} points.",
+def show_selection_luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
+    """Show how good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
+    gain, spread = estimate_luck_of_best_try(tries, images, share)
+    return make_worked_card(
+        f"{tries} methods, each of which gets {100 * share:.0f} % of all images right, "
+        f"are tried on {images} images.",
+        (
+            f"The best of them looks {gain:.1f} points better than it is. One of them alone "
+            f"is off by about {spread:.1f} points."
+        ),
     )
 
 

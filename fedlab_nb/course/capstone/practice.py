@@ -19,17 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from ...files import write_file
-from ...plots.words import format_share
-from ...studies.statistics import difference
+from ...plots.words import format_percent_band
+from ...studies.statistics import ValuesBySeed, difference
+from ...value_types import JsonObject
 from .desk import Case
 from .form import FIRST
-from .report import Report, Try, parse_accuracies
+from .report import Report, Try, parse_accuracies_by_seed
 
 CODE = "HARBOUR"
 STORED = Path(__file__).with_name("practice.json")
 PAGE = Path(__file__).parents[3] / "notebooks" / "instructor" / "6_reports.md"
 
 Plan = Sequence[tuple[str, Mapping[str, Any]]]
+# {"Lesson", "Ada" or "Bo": {"tries": fields of `Try`} and, of Ada and Bo, all other fields of `Report`}
+PracticeByAuthor = dict[str, JsonObject]
 ADA: Plan = (
     ("ensemble", {}),
     ("fens", {}),
@@ -76,75 +79,92 @@ ARGUMENTS = {
 
 
 # ------------------------------------------------------------------------------------------------------ playing it
-def play() -> dict[str, Any]:
-    """{who: their tries and, of a report, its fields}, in the store that is set; an empty one, so that nothing is
-    remembered of an earlier time."""
-    played = {}
+def run_practice_cases() -> PracticeByAuthor:
+    """Run the tries of all authors, and submit Ada's and Bo's choices.
+
+    It uses the store that is set: give it an empty one, so that nothing is remembered of an earlier time.
+    """
+    played: PracticeByAuthor = {}
     for who, plan in PLANS.items():
         case = Case(CODE, name=who)
         for method, settings in plan:
             case.trial(method, **settings)
             result = case.record.tries[-1]
-            share = format_share(result.band)
+            share = format_percent_band(result.validation_band)
             print(
-                f"{who} {result.number}: {result.title} ({result.settings}) {share} %", flush=True
+                f"{who} {result.number}: {result.method_title} ({result.knobs_in_words}) {share} %",
+                flush=True,
             )
         if who == "Lesson":
             played[who] = {"tries": [asdict(result) for result in case.record.tries]}
         else:
-            report = case.submit(CHOICES[who], write_argument(who, case.record.tries, case.budget))
+            report = case.submit(
+                CHOICES[who], write_practice_argument(who, case.record.tries, case.budget_in_bytes)
+            )
             played[who] = asdict(report)
     return played
 
 
-def write_argument(who: str, tries: Sequence[Try], budget: int) -> str:
-    """The argument of a report with the numbers of these tries. ValueError where they do not support it."""
-    if who != "Ada":
-        return ARGUMENTS[who]
+def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int) -> str:
+    """Write the argument of a report with the numbers of these tries. ValueError if they do not support it."""
+    if author != "Ada":
+        return ARGUMENTS[author]
     by_number = {result.number: result for result in tries}
-    check_argument(by_number, budget)
+    raise_unless_tries_support_argument(by_number, budget_bytes)
     numbers: dict[str, dict] = {"share": {}, "band": {}, "size": {}, "budget": {}}
     for number, result in by_number.items():
-        numbers["share"][number] = f"{100 * result.band.mean:.0f}"
-        numbers["band"][number] = f"{100 * result.band.half_width:.0f}"
+        numbers["share"][number] = f"{100 * result.validation_band.mean:.0f}"
+        numbers["band"][number] = f"{100 * result.validation_band.half_width:.0f}"
         numbers["size"][number] = f"{result.bytes / 1000:.0f}"
-        numbers["budget"][number] = f"{100 * result.bytes / budget:.0f}"
+        numbers["budget"][number] = f"{100 * result.bytes / budget_bytes:.0f}"
     pairs = ((4, 5), (4, 8), (11, 4), (11, 12))
-    ahead = {f"{a}, {b}": count_points(by_number[a], by_number[b]) for a, b in pairs}
+    ahead = {
+        f"{a}, {b}": format_accuracy_gap_in_points(by_number[a], by_number[b]) for a, b in pairs
+    }
     times = f"{by_number[9].bytes / by_number[5].bytes:.0f}"
-    return ARGUMENTS[who].format(**numbers, ahead=ahead, times=times)
+    return ARGUMENTS[author].format(**numbers, ahead=ahead, times=times)
 
 
-def count_points(better: Try, other: Try) -> str:
-    """The difference of two tries in whole points."""
-    return f"{100 * (better.band.mean - other.band.mean):.0f}"
+def format_accuracy_gap_in_points(minuend_try: Try, subtrahend_try: Try) -> str:
+    """Format by how many whole points the validation accuracy of one try is higher than the other's."""
+    return f"{100 * (minuend_try.validation_band.mean - subtrahend_try.validation_band.mean):.0f}"
 
 
-def check_argument(tries: Mapping[int, Try], budget: int) -> None:
-    """ValueError where Ada's reasons are not what the tries say."""
+def raise_unless_tries_support_argument(
+    tries_by_number: Mapping[int, Try], budget_bytes: int
+) -> None:
+    """Raise ValueError where Ada's reasons are not what the tries say."""
 
     def is_ahead_on_every_seed(better: int, other: int) -> bool:
-        ours = tries[better].validation
-        theirs = tries[other].validation
+        ours = tries_by_number[better].validation
+        theirs = tries_by_number[other].validation
         return all(ours[seed] > theirs[seed] for seed in ours)
 
     def is_within_noise(one: int, other: int) -> bool:
-        return difference(tries[one].validation, tries[other].validation).verdict != "clear"
+        return (
+            difference(tries_by_number[one].validation, tries_by_number[other].validation).verdict
+            != "clear"
+        )
 
-    best = max(tries.values(), key=lambda result: result.band.mean)
+    best = max(tries_by_number.values(), key=lambda result: result.validation_band.mean)
     reasons = {
-        "4 bits change nothing": abs(tries[6].band.mean - tries[2].band.mean) < 0.02,
-        "more images help": tries[7].band.mean > tries[3].band.mean,
-        "images stay behind sums": tries[7].band.mean < tries[5].band.mean,
+        "4 bits change nothing": abs(
+            tries_by_number[6].validation_band.mean - tries_by_number[2].validation_band.mean
+        )
+        < 0.02,
+        "more images help": tries_by_number[7].validation_band.mean
+        > tries_by_number[3].validation_band.mean,
+        "images stay behind sums": tries_by_number[7].validation_band.mean
+        < tries_by_number[5].validation_band.mean,
         "try 4 is clearly ahead of try 5": not is_within_noise(4, 5),
         "try 4 is clearly ahead of try 8": not is_within_noise(4, 8),
         "random features are within the noise of AFL": is_within_noise(9, 5),
         "try 11 is ahead of try 4 on every seed": is_ahead_on_every_seed(11, 4),
         "try 11 is clearly ahead of try 4": not is_within_noise(11, 4),
-        "try 11 costs as much as try 4": tries[11].bytes == tries[4].bytes,
+        "try 11 costs as much as try 4": tries_by_number[11].bytes == tries_by_number[4].bytes,
         "try 11 has the highest number": best.number == 11,
-        "try 8 costs less than a tenth of the budget": tries[8].bytes < budget / 10,
-        "try 10 is over the budget": tries[10].bytes > budget,
+        "try 8 costs less than a tenth of the budget": tries_by_number[8].bytes < budget_bytes / 10,
+        "try 10 is over the budget": tries_by_number[10].bytes > budget_bytes,
     }
     wrong = [reason for reason, holds in reasons.items() if not holds]
     if wrong:
@@ -155,67 +175,67 @@ def check_argument(tries: Mapping[int, Try], budget: int) -> None:
 
 # ------------------------------------------------------------------------------------------------------ what is stored
 @cache
-def load_practice() -> dict[str, Any]:
-    """What the last playing gave."""
+def load_stored_practice() -> PracticeByAuthor:
+    """Load what the last `run_practice_cases` gave."""
     return json.loads(STORED.read_text(encoding="utf-8"))
 
 
-def read_tries(who: str) -> list[Try]:
-    """The tries of "Lesson", "Ada" or "Bo"."""
+def load_practice_tries(author: str) -> list[Try]:
+    """Load the tries of "Lesson", "Ada" or "Bo"."""
     tries = []
-    for row in load_practice()[who]["tries"]:
-        tries.append(Try(**{**row, "validation": parse_accuracies(row["validation"])}))
+    for row in load_stored_practice()[author]["tries"]:
+        tries.append(Try(**{**row, "validation": parse_accuracies_by_seed(row["validation"])}))
     return tries
 
 
-def read_report(who: str) -> Report:
-    """The report of "Ada" or "Bo"."""
-    fields = dict(load_practice()[who])
-    fields["tries"] = tuple(read_tries(who))
+def load_practice_report(author: str) -> Report:
+    """Load the report of "Ada" or "Bo"."""
+    fields = dict(load_stored_practice()[author])
+    fields["tries"] = tuple(load_practice_tries(author))
     fields["facts"] = tuple(fields["facts"])
-    fields["test"] = parse_accuracies(fields["test"])
+    fields["test"] = parse_accuracies_by_seed(fields["test"])
     return Report(**{**fields, "earlier": tuple(fields["earlier"])})
 
 
-def read_try(who: str, number: int) -> dict[int, float]:
-    """{seed: validation accuracy, 0-1} of a try."""
-    return read_tries(who)[number - 1].validation
+def load_validation_accuracies_of_try(author: str, try_number: int) -> ValuesBySeed:
+    """Load {seed: validation accuracy, 0-1} of a try."""
+    return load_practice_tries(author)[try_number - 1].validation
 
 
-def read_lead(who: str, better: int, other: int) -> dict[int, float]:
-    """{seed: how much higher the validation accuracy of a try is than another's, 0-1}."""
-    ours = read_try(who, better)
-    theirs = read_try(who, other)
+def load_accuracy_lead_by_seed(author: str, try_number: int, other_try_number: int) -> ValuesBySeed:
+    """Load {seed: how much higher the validation accuracy of a try is than another's, 0-1}."""
+    ours = load_validation_accuracies_of_try(author, try_number)
+    theirs = load_validation_accuracies_of_try(author, other_try_number)
     return {seed: ours[seed] - theirs[seed] for seed in ours}
 
 
-def read_bytes(who: str, number: int) -> float:
-    """The bytes of a client in a try."""
-    return read_tries(who)[number - 1].bytes
+def load_client_bytes_of_try(author: str, try_number: int) -> float:
+    """Load the bytes of a client, up and down, in a try."""
+    return load_practice_tries(author)[try_number - 1].bytes
 
 
 # ------------------------------------------------------------------------------------------------------ the page
-def fill_in_reports(page: str) -> str:
-    """The page for teachers with both reports as they are stored, two levels of headings down."""
+def replace_practice_reports_in_page(page_markdown: str) -> str:
+    """Put both stored reports into the teachers' page, two levels of headings down; ValueError without their place."""
     for who in CHOICES:
-        body = re.sub(r"^#", "###", read_report(who).markdown(), flags=re.MULTILINE)
+        body = re.sub(r"^#", "###", load_practice_report(who).build_markdown(), flags=re.MULTILINE)
         pattern = re.compile(
             rf"^### Capstone {CODE}: {who}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
         )
-        if not pattern.search(page):
-            raise ValueError(f"The page has no place for the report of {who}.")
-        page = pattern.sub(lambda _, body=body: f"{body.strip()}\n\n", page)
-    return page.rstrip() + "\n"
+        if not pattern.search(page_markdown):
+            raise ValueError(f"The page_markdown has no place for the report of {who}.")
+        page_markdown = pattern.sub(lambda _, body=body: f"{body.strip()}\n\n", page_markdown)
+    return page_markdown.rstrip() + "\n"
 
 
 def main() -> None:
     """Play it, and write what came out."""
     with tempfile.TemporaryDirectory() as store:
         os.environ["FEDLAB_NB_STORE"] = store
-        played = play()
+        played = run_practice_cases()
     write_file(STORED, json.dumps(played, indent=1, ensure_ascii=False) + "\n", force=True)
-    load_practice.cache_clear()
-    write_file(PAGE, fill_in_reports(PAGE.read_text(encoding="utf-8")), force=True)
+    load_stored_practice.cache_clear()
+    write_file(PAGE, replace_practice_reports_in_page(PAGE.read_text(encoding="utf-8")), force=True)
     print(f"written: {STORED.name}, {PAGE.name}")
 
 

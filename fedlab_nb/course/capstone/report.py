@@ -19,23 +19,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import mistune
 
-from ...data.dataset import hash_parts
+from ...data.dataset import hash_to_content_id
 from ...errors import RunError, UsageError
 from ...files import check_replaceable, expand_path, store_folder, write_file
-from ...methods import label_of
-from ...plots.words import describe_seeds, format_points, format_share, join_words, plural
-from ...studies.statistics import Band, band, difference
-from ...studies.text_tables import FORMATS, format_markdown
+from ...methods import choose_method_label
+from ...plots.words import (
+    describe_seeds,
+    format_count_and_noun,
+    format_difference_in_points,
+    format_percent_band,
+    join_with_and,
+)
+from ...studies.statistics import Band, ValuesBySeed, compute_band, difference
+from ...studies.text_tables import FORMATS, format_markdown_table
+from ..kit.view import Mimebundle
 
 FORMAT = "fedlab_nb capstone 1"
 STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}"
-    "td,th{border:1px solid #d5d9de;padding:.2em .6em}"
+    "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}td,th{border:1px solid "
+    "#d5d9de;padding:.2em .6em}"
 )
+KnobTexts = dict[str, str]  # {knob: its value as text}
 ORDINALS = ("First", "Second", "Third")
 WHAT_TO_GIVE = "give .jsonl files that reports saved, or folders that hold such files"
 TRY_COLUMNS = (
@@ -58,7 +66,7 @@ BOARD_COLUMNS = (
 )
 PAGE = """# Capstone {title}
 
-{r.standing}
+{r.submission_order_in_words}
 
 ## The federation as the server saw it
 
@@ -72,7 +80,7 @@ Judged on {r.validation_images} validation images. No test image was used for th
 
 ## The choice
 
-Try {r.choice}: {r.chosen.title} ({r.chosen.settings}).
+Try {r.choice}: {r.chosen_try.method_title} ({r.chosen_try.knobs_in_words}).
 
 > {r.argument}
 
@@ -102,26 +110,37 @@ class Try:
     leaks: str = ""
 
     @property
-    def title(self) -> str:
-        return label_of(self.method, self.knobs)
+    def method_title(self) -> str:
+        """The method's name on screens: 'FENS'."""
+        return choose_method_label(self.method, self.knobs)
 
     @property
-    def settings(self) -> str:
-        return describe_knobs(self.knobs)
+    def knobs_in_words(self) -> str:
+        """'rounds = 20, epochs = 10', or 'as usual'."""
+        return format_knobs(self.knobs)
 
     @property
-    def band(self) -> Band:
-        return band(self.validation)
+    def validation_band(self) -> Band:
+        """The mean validation accuracy with its 95 % band of Student's t over the seeds."""
+        return compute_band(self.validation)
 
 
-def describe_knobs(knobs: Mapping[str, str]) -> str:
-    """'rounds = 20, epochs = 10', or 'as usual'."""
+def format_knobs(knobs: Mapping[str, str]) -> str:
+    """Format knobs as 'rounds = 20, epochs = 10', or 'as usual'."""
     return ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "as usual"
 
 
-def parse_accuracies(shares: Mapping[str, float]) -> dict[int, float]:
-    """{seed: accuracy} from JSON, which has the seeds as text."""
-    return {int(seed): float(share) for seed, share in shares.items()}
+def parse_accuracies_by_seed(accuracy_by_seed_text: Mapping[str, float]) -> ValuesBySeed:
+    """Parse {seed: accuracy} from JSON, which has the seeds as text."""
+    return {int(seed): float(share) for seed, share in accuracy_by_seed_text.items()}
+
+
+class Submission(TypedDict):
+    """A line of the record: the number of a submission, its test accuracy 0–1, and the number of its try."""
+
+    submission: int
+    accuracy: float
+    choice: int
 
 
 @dataclass
@@ -132,45 +151,48 @@ class Record:
 
     file: Path
     tries: list[Try] = field(default_factory=list)
-    submissions: list[dict[str, Any]] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
 
     @classmethod
-    def load(cls, code: str, name: str) -> Record:
-        """The record of a person, with what was done before."""
-        record = cls(store_folder() / "capstone" / f"{hash_parts(code, name)}.jsonl")
+    def load(cls, code_word: str, person_name: str) -> Record:
+        """Load the record of a person, with what was done before."""
+        record = cls(
+            store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"
+        )
         try:
             lines = record.file.read_text(encoding="utf-8").splitlines()
         except OSError:
             return record
         for line in lines:
             with suppress(ValueError, KeyError, TypeError):  # a damaged line is left out
-                record._read_line(line)
+                record._add_from_json_line(line)
         return record
 
-    def _read_line(self, line: str) -> None:
+    def _add_from_json_line(self, line: str) -> None:
+        """Add a try or a submission; ValueError, KeyError or TypeError if the line is none."""
         row = json.loads(line)
         if "submission" in row:
             self.submissions.append(row)
             return
-        row["validation"] = parse_accuracies(row["validation"])
+        row["validation"] = parse_accuracies_by_seed(row["validation"])
         row["number"] = len(self.tries) + 1
         self.tries.append(Try(**row))
 
-    def find(self, method: str, knobs: Mapping[str, str]) -> Try | None:
-        """The try of a method with these settings, if there is one."""
+    def find_try_with_settings(self, method: str, knobs: Mapping[str, str]) -> Try | None:
+        """Find the try of a method with these settings; None if there is none."""
         for result in self.tries:
             if result.method == method and result.knobs == knobs:
                 return result
         return None
 
-    def add(self, result: Try | dict[str, Any]) -> None:
-        """Keep a try, or a submission, also in the file."""
+    def add_and_store(self, result: Try | Submission) -> None:
+        """Add a try or a submission to the record and to its file; a file that refuses is left."""
         if isinstance(result, Try):
             self.tries.append(result)
             row = dataclasses.asdict(result)
         else:
             self.submissions.append(result)
-            row = result
+            row = dict(result)
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with open(self.file, "a", encoding="utf-8") as file:
@@ -202,16 +224,17 @@ class Report:
     earlier: tuple[float, ...] = ()
 
     @property
-    def band(self) -> Band:
+    def test_band(self) -> Band:
         """The mean test accuracy with its 95 % band of Student's t over the seeds."""
-        return band(self.test)
+        return compute_band(self.test)
 
     @property
-    def chosen(self) -> Try:
+    def chosen_try(self) -> Try:
+        """The try that was submitted."""
         return self.tries[self.choice - 1]
 
     @property
-    def standing(self) -> str:
+    def submission_order_in_words(self) -> str:
         """'First submission', or which one, with what was known before it."""
         if self.number <= len(ORDINALS):
             ordinal = ORDINALS[self.number - 1]
@@ -219,23 +242,23 @@ class Report:
             ordinal = f"{self.number}th"
         if not self.earlier:
             return f"{ordinal} submission: the test images were opened once, for this report."
-        accuracies = join_words([f"{100 * share:.1f} %" for share in self.earlier])
+        accuracies = join_with_and([f"{100 * share:.1f} %" for share in self.earlier])
         return (
-            f"{ordinal} submission: the test images had been opened before, with {accuracies}. "
-            "Its test accuracy is not a fair measure."
+            f"{ordinal} submission: the test images had been opened before, with "
+            f"{accuracies}. Its test accuracy is not a fair measure."
         )
 
-    def markdown(self) -> str:
-        """The page as Markdown."""
+    def build_markdown(self) -> str:
+        """Build the page as Markdown."""
         rows = [list(TRY_COLUMNS)]
         for result in self.tries:
             is_within = "yes" if result.bytes <= self.budget else "no"
-            accuracy = format_share(result.band, 1, few_seeds=True)
+            accuracy = format_percent_band(result.validation_band, 1, few_seeds=True)
             rows.append(
                 [
                     str(result.number),
-                    result.title,
-                    result.settings,
+                    result.method_title,
+                    result.knobs_in_words,
                     accuracy,
                     str(result.bytes),
                     is_within,
@@ -246,25 +269,25 @@ class Report:
             r=self,
             title=title,
             facts="\n".join(f"- {fact}" for fact in self.facts),
-            tries=format_markdown(rows),
-            accuracy=format_share(self.band, 1, few_seeds=True),
+            tries=format_markdown_table(rows),
+            accuracy=format_percent_band(self.test_band, 1, few_seeds=True),
             seeds=describe_seeds(self.test),
             share=100 * self.bytes / self.budget,
             leaks=self.leaks or "nothing leaves a client",
         )
 
-    def body(self) -> str:
-        """The page as HTML, without head and body; what was typed is text, never HTML."""
-        return mistune.create_markdown(escape=True, plugins=["table"])(self.markdown())
+    def build_body_html(self) -> str:
+        """Build the page as HTML, without head and body; what was typed is text, never HTML."""
+        return mistune.create_markdown(escape=True, plugins=["table"])(self.build_markdown())
 
-    def html(self) -> str:
-        """The page as a file for any browser; it loads nothing."""
+    def build_page_html(self) -> str:
+        """Build the page as a file for any browser; it loads nothing."""
         title = html.escape(f"Capstone {self.code}")
         head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
-        return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.body()}\n</body></html>\n'
+        return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.build_body_html()}\n</body></html>\n'
 
-    def line(self) -> str:
-        """What a class's leaderboard reads: one JSON object."""
+    def build_leaderboard_line(self) -> str:
+        """Build the line that a class's leaderboard reads: one JSON object."""
         row = {
             "format": FORMAT,
             "submission": self.number,
@@ -275,22 +298,26 @@ class Report:
             "bytes": self.bytes,
             "budget": self.budget,
             "version": self.version,
-            "method": self.chosen.method,
-            "title": self.chosen.title,
-            "knobs": self.chosen.knobs,
+            "method": self.chosen_try.method,
+            "title": self.chosen_try.method_title,
+            "knobs": self.chosen_try.knobs,
         }
         return json.dumps(row, ensure_ascii=False)
 
     def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
         """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the
-        Markdown file. RunError where that is no place to write, UsageError where files of somebody
+        Markdown file. RunError if that is no place to write, UsageError if files of somebody
         else's with these names are there, unless `force`.
         """
         parts = ["capstone", self.code, self.name, str(self.number)]
         safe_parts = [re.sub(r"[^\w-]+", "-", part) for part in parts if part]
         stem = "_".join(safe_parts)
         folder = expand_path(folder)
-        texts = {"md": self.markdown(), "html": self.html(), "jsonl": self.line() + "\n"}
+        texts = {
+            "md": self.build_markdown(),
+            "html": self.build_page_html(),
+            "jsonl": self.build_leaderboard_line() + "\n",
+        }
         files = {ending: folder / f"{stem}.{ending}" for ending in texts}
         check_replaceable(files.values(), force=force)
         try:
@@ -303,10 +330,10 @@ class Report:
         return files["md"]
 
     def __repr__(self) -> str:
-        return self.markdown()
+        return self.build_markdown()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        return {"text/html": self.body(), "text/plain": repr(self)}, {}
+    def _repr_mimebundle_(self, **kwargs: Any) -> Mimebundle:
+        return {"text/html": self.build_body_html(), "text/plain": repr(self)}, {}
 
 
 # ---------------------------------------------------------------------------------- the leaderboard
@@ -325,12 +352,12 @@ class Entry:
     tries: int
 
     @classmethod
-    def parse(cls, line: str) -> Entry:
-        """A line's entry; ValueError, KeyError, TypeError or AttributeError if it is none."""
+    def parse_json_line(cls, line: str) -> Entry:
+        """Parse a report's line; ValueError, KeyError, TypeError or AttributeError if it is none."""
         row = json.loads(line)
         if not isinstance(row, dict) or row.get("format") != FORMAT:
             raise ValueError(f"it does not begin with the format {FORMAT!r}")
-        test = parse_accuracies(row["test"])
+        test = parse_accuracies_by_seed(row["test"])
         values = {field.name: row[field.name] for field in dataclasses.fields(cls)}
         values["test"] = test
         entry = cls(**values)
@@ -343,21 +370,23 @@ class Entry:
         return entry
 
     @property
-    def band(self) -> Band:
-        return band(self.test)
+    def test_band(self) -> Band:
+        """The mean test accuracy with its 95 % band of Student's t over the seeds."""
+        return compute_band(self.test)
 
     @property
-    def who(self) -> str:
+    def shown_name(self) -> str:
+        """The person's name, or '(no name)'."""
         return self.name or "(no name)"
 
-    def row(self, rank: str) -> list[str]:
-        """The cells of the leaderboard."""
+    def make_leaderboard_row(self, rank: str) -> list[str]:
+        """Make the entry's cells of BOARD_COLUMNS; rank: its text, such as '2='"""
         return [
             rank,
-            self.who,
+            self.shown_name,
             self.title,
-            describe_knobs(self.knobs),
-            format_share(self.band, 1, few_seeds=True),
+            format_knobs(self.knobs),
+            format_percent_band(self.test_band, 1, few_seeds=True),
             str(self.bytes),
             f"{100 * self.bytes / self.budget:.0f} %",
             str(self.tries),
@@ -365,7 +394,7 @@ class Entry:
 
 
 def leaderboard(*paths: str | Path, form: str = "text") -> Board:
-    """The leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as
+    """Read the leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as
     `fl.study` tables.
 
     UsageError, with file and line, for a line that is no report's; UsageError if there is none at
@@ -380,16 +409,16 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
             files.append(path)
     entries: dict[str, Entry] = {}  # copies count once
     for file in files:
-        for entry in read_entries(file):
+        for entry in read_leaderboard_entries(file):
             entries[repr(entry)] = entry
     if not entries:
-        names = join_words([str(path) for path in paths]) or "nothing"
+        names = join_with_and([str(path) for path in paths]) or "nothing"
         raise UsageError(f"There is no report in {names}; {WHAT_TO_GIVE}.")
     return Board(list(entries.values()), form)
 
 
-def read_entries(file: Path) -> list[Entry]:
-    """The entries of a file, one a line; UsageError if it cannot be read, or a line is no
+def read_leaderboard_entries(file: Path) -> list[Entry]:
+    """Read the entries of a file, one a line; UsageError if it cannot be read, or a line is no
     report's.
     """
     try:
@@ -402,7 +431,7 @@ def read_entries(file: Path) -> list[Entry]:
         if not line.strip():
             continue
         try:
-            entries.append(Entry.parse(line))
+            entries.append(Entry.parse_json_line(line))
         except json.JSONDecodeError:
             why = "it is not JSON"
         except KeyError as error:
@@ -417,13 +446,15 @@ def read_entries(file: Path) -> list[Entry]:
     return entries
 
 
-def rank_entries(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """First submissions of one code word in groups that share a rank, the best one first.
+def group_entries_of_equal_rank(first_submissions: Sequence[Entry]) -> list[list[Entry]]:
+    """Sort first submissions of one code word into groups that share a rank, the best one first.
 
     The most accurate entry leads a group; all that follow it within the noise belong to it.
     """
     groups: list[list[Entry]] = []
-    for entry in sorted(entries, key=lambda e: (-e.band.mean, e.bytes, e.who)):
+    for entry in sorted(
+        first_submissions, key=lambda e: (-e.test_band.mean, e.bytes, e.shown_name)
+    ):
         if groups:
             leader = groups[-1][0]
             if difference(leader.test, entry.test).verdict != "clear":
@@ -433,6 +464,13 @@ def rank_entries(entries: Sequence[Entry]) -> list[list[Entry]]:
     return groups
 
 
+class RankAndEntries(NamedTuple):
+    """A rank, counted from 1, and the entries that share it."""
+
+    rank: int
+    entries: list[Entry]
+
+
 @dataclass(repr=False)
 class Board:
     """The tables of a class; its text is what the command prints."""
@@ -440,54 +478,56 @@ class Board:
     entries: list[Entry]
     form: str = "text"
 
-    def codes(self) -> list[str]:
-        """The code words, sorted."""
+    def list_code_words(self) -> list[str]:
+        """List the code words, sorted."""
         return sorted({entry.code for entry in self.entries})
 
-    def ranks(self, code: str) -> Iterator[tuple[int, list[Entry]]]:
-        """(rank, who share it) of a code word's first submissions."""
+    def iterate_ranks(self, code_word: str) -> Iterator[RankAndEntries]:
+        """Yield each rank, from 1, with who shares it, of a code word's first submissions."""
         first_submissions = [
-            entry for entry in self.entries if entry.code == code and entry.submission == 1
+            entry for entry in self.entries if entry.code == code_word and entry.submission == 1
         ]
         rank = 1
-        for group in rank_entries(first_submissions):
-            yield rank, group
+        for group in group_entries_of_equal_rank(first_submissions):
+            yield RankAndEntries(rank, group)
             rank += len(group)
 
-    def rows(self, code: str) -> list[list[str]]:
-        """The rows of one code word: ranks first, then the later submissions without a rank."""
+    def make_table_rows(self, code_word: str) -> list[list[str]]:
+        """Make the rows of one code word: ranks first, then the later submissions without a rank."""
         rows = []
-        for rank, group in self.ranks(code):
+        for rank, group in self.iterate_ranks(code_word):
             text = f"{rank}=" if len(group) > 1 else str(rank)
-            for entry in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who)):
-                rows.append(entry.row(text))
-        later = [entry for entry in self.entries if entry.code == code and entry.submission > 1]
-        for entry in sorted(later, key=lambda e: (e.submission, -e.band.mean, e.who)):
-            rows.append(entry.row(f"submission {entry.submission}"))
+            for entry in sorted(group, key=lambda e: (e.bytes, -e.test_band.mean, e.shown_name)):
+                rows.append(entry.make_leaderboard_row(text))
+        later = [
+            entry for entry in self.entries if entry.code == code_word and entry.submission > 1
+        ]
+        for entry in sorted(later, key=lambda e: (e.submission, -e.test_band.mean, e.shown_name)):
+            rows.append(entry.make_leaderboard_row(f"submission {entry.submission}"))
         return rows
 
-    def ties(self, code: str) -> list[str]:
-        """A sentence for each shared rank of a code word."""
+    def describe_shared_ranks(self, code_word: str) -> list[str]:
+        """Write a sentence for each shared rank of a code word."""
         sentences = []
-        for rank, (best, *others) in self.ranks(code):
+        for rank, (best, *others) in self.iterate_ranks(code_word):
             if not others:
                 continue
             gaps = []
             for entry in others:
-                gap = format_points(difference(entry.test, best.test), few_seeds=True)
-                gaps.append(f"{entry.who} {gap}")
+                gap = format_difference_in_points(difference(entry.test, best.test), few_seeds=True)
+                gaps.append(f"{entry.shown_name} {gap}")
             sentences.append(
-                f"Rank {rank} is shared: within the noise of {best.who}: {join_words(gaps)}. "
-                "Fewer bytes come first."
+                f"Rank {rank} is shared: within the noise of {best.shown_name}: "
+                f"{join_with_and(gaps)}. Fewer bytes come first."
             )
         return sentences
 
     def __repr__(self) -> str:
         parts = []
-        for code in self.codes():
+        for code in self.list_code_words():
             entries = [entry for entry in self.entries if entry.code == code]
-            reports = plural(len(entries), "report")
+            reports = format_count_and_noun(len(entries), "report")
             parts.append(f"{code}: {reports}, budget {entries[0].budget} bytes of a client.")
-            parts.append(FORMATS[self.form]([list(BOARD_COLUMNS), *self.rows(code)]))
-            parts += self.ties(code)
+            parts.append(FORMATS[self.form]([list(BOARD_COLUMNS), *self.make_table_rows(code)]))
+            parts += self.describe_shared_ranks(code)
         return "\n\n".join(parts)

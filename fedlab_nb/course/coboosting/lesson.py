@@ -5,25 +5,38 @@ exercises.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
-from ...labs.coboosting.votes import compute_class_accuracies, compute_client_logits
-from ...plots.words import format_letters
+from ...labs.coboosting.votes import compute_accuracy_by_class, compute_client_logits
+from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
-from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, figures_of, find_gaps, judge_two_kinds, make_finding_card
+from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.claims import (
+    BELOW,
+    NOISE,
+    ClaimText,
+    GroupAndVariant,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+    make_card_of_finding,
+    make_figure_functions,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-STUDENTS = lesson_words(__name__, "students")
-mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
-found = partial(make_finding_card, __name__)
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+STUDENTS = load_lesson_text(__name__, "students")
+mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
+found = partial(make_card_of_finding, __name__)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
-def below() -> str:
-    """Which of STUDENTS is true of its mean over ten seeds."""
+def choose_answer_on_student_accuracy() -> GuessOption:
+    """Choose the option of STUDENTS that is true of the student's mean over ten seeds."""
     student = mean_of("server")
     teacher = mean_of("weighted")
     equal = mean_of("equal")
@@ -35,83 +48,101 @@ def below() -> str:
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def find_worst_class(o: Outcome) -> tuple[int, float]:
-    """The class that the ensemble recognises worst, and its accuracy."""
-    is_right = o.test_predictions == o.test_labels
-    classes = o.label_counts.shape[1]
-    accuracies = compute_class_accuracies(is_right, o.test_labels, classes)
-    return int(np.nanargmin(accuracies)), float(np.nanmin(accuracies))
+class ClassAccuracy(NamedTuple):
+    """A class and how many of its test images are recognised."""
+
+    class_index: int
+    accuracy: float  # 0–1
 
 
-def worst_class(o: Outcome) -> int:
-    """Accuracy in whole per cent on the class of `one_class`."""
-    _, accuracy = find_worst_class(o)
+def find_worst_recognised_class(outcome: Outcome) -> ClassAccuracy:
+    """Find the class that the ensemble recognises worst, and its accuracy, 0–1."""
+    is_right = outcome.test_predictions == outcome.test_labels
+    classes = outcome.label_counts.shape[1]
+    accuracies = compute_accuracy_by_class(is_right, outcome.test_labels, classes)
+    return ClassAccuracy(int(np.nanargmin(accuracies)), float(np.nanmin(accuracies)))
+
+
+def compute_worst_class_accuracy_percent(outcome: Outcome) -> int:
+    """Return the accuracy, in whole per cent, on the class that `show_worst_class` is about."""
+    _, accuracy = find_worst_recognised_class(outcome)
     return round(100 * accuracy)
 
 
-def one_class(o: Outcome) -> Card:
-    """The class that equal weights recognise worst: who holds it, and how the others drown them
+def show_worst_class(outcome: Outcome) -> Card:
+    """Show the class that equal weights recognise worst: who holds it, and how the others drown them
     out.
     """
-    c, accuracy = find_worst_class(o)
-    held = o.label_counts[:, c]
-    logits = compute_client_logits(o)[o.test_labels == c]  # [n, M, C]
-    shares = {}
-    for k in np.argsort(-held):
-        if held[k] > 0.1 * held.sum():
-            shares[int(k)] = float((logits[:, k].argmax(1) == c).mean())
-    alone = ", ".join(
-        f"client {format_letters(k)} {100 * share:.0f} %" for k, share in shares.items()
-    )
-    if all(share > accuracy for share in shares.values()):
+    c, accuracy = find_worst_recognised_class(outcome)
+    counts = outcome.label_counts[:, c]
+    logits = compute_client_logits(outcome)[outcome.test_labels == c]  # [n, M, C]
+    holder_accuracies = {}
+    for k in np.argsort(-counts):
+        if counts[k] > 0.1 * counts.sum():
+            holder_accuracies[int(k)] = float((logits[:, k].argmax(1) == c).mean())
+    texts = []
+    for k, holder_accuracy in holder_accuracies.items():
+        texts.append(f"client {format_client_letters(k)} {100 * holder_accuracy:.0f} %")
+    alone = ", ".join(texts)
+    if all(holder_accuracy > accuracy for holder_accuracy in holder_accuracies.values()):
         holders = f"Those who hold most of them do better alone ({alone})."
     else:
         holders = f"Alone, those who hold most of them recognise: {alone}."
-    without = int((held == 0).sum())
-    return worked(
-        f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. "
-        f"{holders} {without} of {len(held)} clients never saw a “{c}”, and they are sure of "
-        "something else.",
+    clients_without = int((counts == 0).sum())
+    return make_worked_card(
+        f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the "
+        f"“{c}”s. {holders} {clients_without} of {len(counts)} clients never saw a “{c}”, "
+        "and they are sure of something else."
     )
 
 
 # ------------------------------------------------------------------------------ the records of runs
-def group_by_weights(o: Outcome) -> tuple[object, str] | None:
-    """Runs that differ in the weights alone: all that was set, and which weights."""
-    if o.method == "ensemble" and o.options.get("rule", "logits") == "logits":
-        return o.conditions, "equal"
-    if o.method == "coboosting" and o.options.get("answer") == "ensemble":
-        if all(o.options[idea] for idea in ("ghs", "dhs", "ee")):
-            return o.conditions, "learnt"
+def group_run_by_ensemble_weights(outcome: Outcome) -> GroupAndVariant | None:
+    """Group runs that differ in nothing but the weights, "equal" or "learnt"; None for others."""
+    if outcome.method == "ensemble" and outcome.options.get("rule", "logits") == "logits":
+        return GroupAndVariant(outcome.conditions, "equal")
+    if outcome.method == "coboosting" and outcome.options.get("answer") == "ensemble":
+        if all(outcome.options[idea] for idea in ("ghs", "dhs", "ee")):
+            return GroupAndVariant(outcome.conditions, "learnt")
     return None
 
 
-# The lesson prints what happens at these two α.
-LOW = 0.1
-HIGH = 10.0
-# Co-Boosting amplifies rounding: on another processor a seed's gain moves by some points, and the
-# mean of ten seeds by one or two. A gain that is asked to lie clearly above this much is found, and
-# missed, with a margin on each.
+# The lesson prints the results at these two α, so only settings between them count.
+LOWEST_ALPHA = 0.1
+HIGHEST_ALPHA = 10.0
+# A gain, as a share. Co-Boosting amplifies rounding: on another processor the gain of one seed changes
+# by some points, and the mean of ten seeds by one or two. With this threshold the settings of the
+# solution are found, and those without a gain rejected, by a margin on either side.
 GAIN = 0.05
 
 
-def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: somewhere re-weighting gains clearly more than GAIN, elsewhere it
-    does not. The settings are found on validation images; the test images are looked at for these
-    two alone.
+def check_learnt_weights_gain_in_one_setting_only(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 2: in one setting re-weighting gains clearly more than GAIN, in
+    another it does not.
+
+    The settings are found on validation images; only for these two are the test images used.
     """
 
     def describe(conditions: tuple) -> str:
         return f"α = {conditions[0].alpha:g}"
 
-    between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
-    gaps = find_gaps(between, group_by_weights, "learnt", "equal", describe, MANY)
+    counted_outcomes = []
+    for outcome in outcomes:
+        if LOWEST_ALPHA < outcome.settings.alpha < HIGHEST_ALPHA:
+            counted_outcomes.append(outcome)
+    gaps = find_gaps_between_variants(
+        counted_outcomes, group_run_by_ensemble_weights, "learnt", "equal", describe, MANY
+    )
     large_gaps = [replace(gap, least_gain=GAIN) for gap in gaps]
-    return judge_two_kinds(large_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
+    return judge_one_gap_clear_and_one_not(
+        large_gaps, kinds_of_other_gap=(NOISE, BELOW), least_seeds=MANY, **texts
+    )
 
 
-def solution_runs() -> Outcomes:
-    """Runs that support the claim of exercise 2."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
     answer = {**LOGITS, "coboosting.answer": "ensemble"}
     outcomes = []
     for alpha in (0.15, 3):
@@ -120,75 +151,113 @@ def solution_runs() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-def ee_step(logits, labels, w, eta):
+def ee_step(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
     p = p / p.sum(axis=1, keepdims=True)
-    error = (p - np.eye(p.shape[1])[labels]) / len(
-        labels
-    )  # the gradient of the loss in the ensemble's logits
+    # The gradient of the loss in the ensemble's logits.
+    error = (p - np.eye(p.shape[1])[labels]) / len(labels)
     gradient = np.einsum("nc,mnc->m", error, (logits - ensemble) / w.sum())
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
 
-def compute_gradient(logits: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The gradient `[M]` of the loss in w."""
-    ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
+def compute_loss_gradient_in_weights(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Compute the gradient `[M]` of the loss in the weights `[M]`."""
+    ensemble = np.einsum("m,mnc->nc", weights, logits) / weights.sum()
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
-    return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / w.sum()
+    return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / weights.sum()
 
 
-def take_step(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
-    """One step down the gradient's sign."""
-    return np.clip(w - eta * np.sign(gradient), 0, 1)
+def step_against_gradient_sign_and_clip(
+    weights: np.ndarray, gradient: np.ndarray, step_size: float
+) -> np.ndarray:
+    """Take one step against the sign of the gradient, and clip the weights to 0–1."""
+    return np.clip(weights - step_size * np.sign(gradient), 0, 1)
 
 
-def uphill(logits, labels, w, eta):
-    return take_step(w, -compute_gradient(logits, labels, w), eta)
+def step_uphill_by_mistake(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
+) -> np.ndarray:
+    return step_against_gradient_sign_and_clip(
+        weights, -compute_loss_gradient_in_weights(logits, labels, weights), step_size
+    )
 
 
-def no_sign(logits, labels, w, eta):
-    return np.clip(w - eta * compute_gradient(logits, labels, w), 0, 1)
+def step_without_sign_by_mistake(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
+) -> np.ndarray:
+    return np.clip(
+        weights - step_size * compute_loss_gradient_in_weights(logits, labels, weights), 0, 1
+    )
 
 
-def not_clipped(logits, labels, w, eta):
-    return w - eta * np.sign(compute_gradient(logits, labels, w))
+def step_without_clipping_by_mistake(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
+) -> np.ndarray:
+    return weights - step_size * np.sign(compute_loss_gradient_in_weights(logits, labels, weights))
 
 
-def sum_of_logits(logits, labels, w, eta):
+def step_with_undivided_logit_sum_by_mistake(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
+) -> np.ndarray:
     """The ensemble is not divided by the sum of the weights."""
-    ensemble = np.einsum("m,mnc->nc", w, logits)
+    ensemble = np.einsum("m,mnc->nc", weights, logits)
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
-    return take_step(w, np.einsum("nc,mnc->m", error, logits), eta)
+    return step_against_gradient_sign_and_clip(
+        weights, np.einsum("nc,mnc->m", error, logits), step_size
+    )
 
 
-def equal_weights(logits, labels, w, eta):
-    return take_step(w, compute_gradient(logits, labels, np.ones(len(w))), eta)
+def step_with_gradient_at_equal_weights_by_mistake(
+    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
+) -> np.ndarray:
+    return step_against_gradient_sign_and_clip(
+        weights, compute_loss_gradient_in_weights(logits, labels, np.ones(len(weights))), step_size
+    )
 
 
 SLIPS = {
-    "uphill": uphill,
-    "no_sign": no_sign,
-    "not_clipped": not_clipped,
-    "sum_of_logits": sum_of_logits,
-    "equal_weights": equal_weights,
+    "uphill": step_uphill_by_mistake,
+    "no_sign": step_without_sign_by_mistake,
+    "not_clipped": step_without_clipping_by_mistake,
+    "sum_of_logits": step_with_undivided_logit_sum_by_mistake,
+    "equal_weights": step_with_gradient_at_equal_weights_by_mistake,
 }
 SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 
 
-def draw_hidden_case(
-    stream: np.random.Generator, m: int, n: int, c: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
-    """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient
-    is near 0, so that its sign can also be found by small changes of the weights."""
-    logits = 2 * stream.normal(size=(m, n, c))
-    labels = stream.integers(0, c, n)
-    w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])
-    if np.abs(compute_gradient(logits, labels, w)).min() <= 0.02:
+class EeStepArguments(NamedTuple):
+    """The arguments of a call of `ee_step`."""
+
+    logits: np.ndarray  # [M, N, C]
+    labels: np.ndarray  # [N]
+    w: np.ndarray  # [M], 0–1
+    eta: float
+
+
+def draw_random_ee_step_arguments(
+    random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
+) -> EeStepArguments | None:
+    """Draw the arguments of a hidden call of `ee_step`: logits `[M, N, C]`, labels `[N]`, weights
+    `[M]` and a step size.
+
+    One weight is near 0 and one near 1, so that clipping matters. None if a component of the gradient
+    is near 0: its sign could not be found by small changes of the weights.
+    """
+    logits = 2 * random_stream.normal(size=(client_count, image_count, class_count))
+    labels = random_stream.integers(0, class_count, image_count)
+    inner_weights = random_stream.uniform(0.2, 0.8, client_count - 2)
+    w = random_stream.permutation(np.concatenate([[0.03, 0.97], inner_weights]))
+    gradient = compute_loss_gradient_in_weights(logits, labels, w)
+    if np.abs(gradient).min() <= 0.02:
         return None
-    return logits, labels, w, 0.1
+    return EeStepArguments(logits, labels, w, 0.1)
 
 
-BUILD = Build(ee_step, SIZES * 4, draw_hidden_case, SLIPS)
+BUILD = Build(ee_step, SIZES * 4, draw_random_ee_step_arguments, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=BUILD)
+q1, q2, q3 = exercises(
+    __name__, q2=(check_learnt_weights_gain_in_one_setting_only, run_solution), q3=BUILD
+)

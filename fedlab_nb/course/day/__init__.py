@@ -2,32 +2,35 @@
 
     from fedlab_nb.course import day
     fl.run("afl", **day.SETTING)     # any method on this draw
-    day.offices()                    # the ten offices, drawn: names, envelopes, what they hold
-    day.ask_all(guess, outcome)      # a button: ten networks are trained, and together read 360 images
-    day.chart("fens")                # the chart that grows: every rule up to this one
-    day.without_two()                # what is lost when E and F are left out
+    day.draw_offices()  # the ten offices, drawn: names, envelopes, what they hold
+    day.make_ask_all_button(guess, outcome)  # a button: ten networks are trained, and together read 360 images
+    day.draw_accuracy_chart("fens")  # the chart that grows: every rule up to this one
+    day.draw_eights_without_two_offices()  # what is lost when E and F are left out
 
 `figures.toml` declares the runs behind the chart; `names.toml` has the offices' names.
 """
 
+from ..kit.missing_name import make_getattr_for_missing_names
 from .pictures import (
     SETTING,
-    chart,
     count_eights,
-    first_chart,
-    offices,
-    tally,
-    without_two,
+    draw_accuracy_chart,
+    draw_answer_counts,
+    draw_eights_without_two_offices,
+    draw_first_accuracy_chart,
+    draw_offices,
 )
-from .question import ask_all
+from .question import make_ask_all_button
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 __all__ = [
     "SETTING",
-    "ask_all",
-    "chart",
+    "make_ask_all_button",
+    "draw_accuracy_chart",
     "count_eights",
-    "first_chart",
-    "offices",
-    "tally",
-    "without_two",
+    "draw_first_accuracy_chart",
+    "draw_offices",
+    "draw_answer_counts",
+    "draw_eights_without_two_offices",
 ]

@@ -13,20 +13,20 @@ from ...declared import read_toml
 from ...errors import choose
 from ...plots import Picture
 from ...plots.accuracy import draw_seed_bars
-from ...plots.kit import describe_picture, keep_photo_colours, make_tile
+from ...plots.kit import describe_picture, render_tile_pixels
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
 from ...plots.words import (
     FEDERATION,
     build_table,
-    data_size,
-    format_letters,
-    join_words,
-    make_setting,
-    percent,
+    format_client_letters,
+    format_data_size,
+    format_percent,
+    join_with_and,
+    make_setting_caption,
 )
 from ...studies import Outcome
-from ..kit.claims import load_stored_values
+from ..kit.claims import load_stored_figure_by_seed
 
 SEED = 4  # the draw in which two offices hold only eights
 SETTING = {"dataset": "digits", "clients": 10, "alpha": 0.1, "seed": SEED}
@@ -47,102 +47,113 @@ ENVELOPES = 6  # images that are drawn in an office
 
 
 # ------------------------------------------------------------------------------------------ the chart
-def chart(last: str) -> Picture:
-    """Seed 4 as bars, ten seeds as dots, for every rule of RULES up to `last`; nothing is trained."""
-    choose("rule", last, RULES)
+def draw_accuracy_chart(last_rule: str) -> Picture:
+    """Draw seed 4 as bars, ten seeds as dots, for the RULES up to `last_rule`; nothing is trained."""
+    choose("rule", last_rule, RULES)
     names = list(RULES)
-    rows = [make_row(rule) for rule in names[: names.index(last) + 1]]
+    rows = [make_accuracy_series_of_rule(rule) for rule in names[: names.index(last_rule) + 1]]
     return draw_seed_bars(rows, SEED)
 
 
-def first_chart(together: Outcome) -> Picture:
-    """The chart of lesson 1: one office alone and the ten together on the day, nothing of other days.
+def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
+    """Draw the chart of lesson 1: one office alone and the ten together on the day, nothing of other days.
 
-    together: the mean of logits of a run with SETTING
+    outcome_together: the mean of logits of a run with SETTING
     """
-    alone = load_stored_values(__name__, "local")[SEED]
+    alone = load_stored_figure_by_seed(__name__, "local")[SEED]
     rows = [
         ("one office alone,\non average", alone, FAINT),
-        (f"all ten together,\n{data_size(together.ledger.up)}", together.accuracy, ACCENT),
+        (
+            f"all ten together,\n{format_data_size(outcome_together.ledger.up)}",
+            outcome_together.accuracy,
+            ACCENT,
+        ),
     ]
     with drawing(size=(7.6, 2.2)) as (figure, ax):
         dress(ax, title="Envelopes that are read right", grid="x")
         for place, (_, share, colour) in enumerate(rows):
             ax.barh(place, share, height=0.62, color=colour, ec=QUIET, lw=0.6)
-            ax.text(share + 0.015, place, percent(share), va="center", fontsize=10, color=INK)
+            ax.text(
+                share + 0.015, place, format_percent(share), va="center", fontsize=10, color=INK
+            )
         ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
         ax.invert_yaxis()
         ax.set_xlim(0, 1.05)
         ax.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    lines = [(name.replace("\n", " "), percent(share)) for name, share, _ in rows]
+    lines = [(name.replace("\n", " "), format_percent(share)) for name, share, _ in rows]
     parts = [f"{name}: {share}" for name, share in lines]
     return describe_picture(
         figure,
         "Bars of the share of envelopes that are read right",
-        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
-        f"Read right: {join_words(parts)}.",
+        make_setting_caption({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        f"Read right: {join_with_and(parts)}.",
         build_table("who | right", lines),
     )
 
 
-def make_row(rule: str) -> Series:
-    """A rule's accuracies by seed, with what all ten offices upload in its name."""
-    name, look = RULES[rule]
-    if rule not in WITHOUT_UPLOAD:
-        name += f", {data_size(compute_upload(rule))}"
-    setting = make_setting({**FEDERATION, "seed": SEED})
-    return Series(name, setting=setting, accuracies=load_stored_values(__name__, rule), method=look)
+def make_accuracy_series_of_rule(rule_name: str) -> Series:
+    """Make a rule's accuracies by seed, with what all ten offices upload in its name."""
+    name, look = RULES[rule_name]
+    if rule_name not in WITHOUT_UPLOAD:
+        name += f", {format_data_size(load_upload_bytes_of_all_offices(rule_name))}"
+    setting = make_setting_caption({**FEDERATION, "seed": SEED})
+    return Series(
+        name,
+        setting=setting,
+        accuracies=load_stored_figure_by_seed(__name__, rule_name),
+        method=look,
+    )
 
 
-def compute_upload(rule: str) -> float:
-    """Bytes that all offices send for a rule on the day."""
-    return load_stored_values(__name__, f"{SENT_WITH.get(rule, rule)}_up")[SEED]
+def load_upload_bytes_of_all_offices(rule_name: str) -> float:
+    """Load the bytes that all offices send for a rule on the day."""
+    return load_stored_figure_by_seed(__name__, f"{SENT_WITH.get(rule_name, rule_name)}_up")[SEED]
 
 
 # ---------------------------------------------------------------------------------------- the offices
-def make_federation() -> Federation:
-    """Who holds which images on the day."""
+def make_federation_of_offices() -> Federation:
+    """Make the federation of the day: who holds which images."""
     return federate(
         SETTING["dataset"], alpha=SETTING["alpha"], clients=SETTING["clients"], seed=SEED
     )
 
 
-def name_office(client: int) -> str:
-    """'Elm Court' for 4."""
-    return read_toml("course/day/names.toml")[format_letters(client)]
+def get_office_name(client: int) -> str:
+    """Return the name of an office by its number, from 0: 'Elm Court' for 4."""
+    return read_toml("course/day/names.toml")[format_client_letters(client)]
 
 
-def offices() -> Picture:
-    """The ten offices as houses, each with some of its envelopes."""
-    federation = make_federation()
+def draw_offices() -> Picture:
+    """Draw the ten offices as houses, each with some of its envelopes."""
+    federation = make_federation_of_offices()
     table = []
     with drawing(2, 5, size=(9.4, 4.6)) as (figure, axes):
         for client, ax in enumerate(axes.flat):
             counts = federation.label_counts[client].numpy()
-            images = choose_images(federation, client)
-            draw_house(ax, client, counts, images)
+            images = choose_envelope_images(federation, client)
+            draw_office_as_house(ax, client, counts, images)
             table.append(
                 (
-                    format_letters(client),
-                    name_office(client),
+                    format_client_letters(client),
+                    get_office_name(client),
                     int(counts.sum()),
-                    describe_counts(counts),
+                    describe_digit_counts(counts),
                 )
             )
     lonely = [row for row in table if row[3].startswith("only")]
-    names = join_words([f"{name} ({letter})" for letter, name, _, _ in lonely])
+    names = join_with_and([f"{name} ({letter})" for letter, name, _, _ in lonely])
     sentence = f"Ten post offices. {names} have seen only eights."
     return describe_picture(
         figure,
         "Ten houses, a post office each, with images of digits",
-        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        make_setting_caption({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         sentence,
         build_table("office | name | images | digits", table),
     )
 
 
-def choose_images(federation: Federation, client: int) -> list[np.ndarray]:
-    """ENVELOPES images of a client, spread evenly over its images in the order of their digits."""
+def choose_envelope_images(federation: Federation, client: int) -> list[np.ndarray]:
+    """Choose ENVELOPES images of a client, spread evenly over its images in the order of their digits."""
     shard = federation.shards[client]
     labels = federation.dataset.y_train[shard]
     order = shard[labels.argsort(stable=True)]
@@ -150,17 +161,19 @@ def choose_images(federation: Federation, client: int) -> list[np.ndarray]:
     return [federation.dataset.x_train[order[place]].numpy() for place in places]
 
 
-def describe_counts(counts: np.ndarray) -> str:
-    """'only “8”' or '5 digits', for a client's counts by digit."""
-    held = np.flatnonzero(counts)
+def describe_digit_counts(counts_by_digit: np.ndarray) -> str:
+    """Describe a client's counts: 'only “8”' or '5 digits'."""
+    held = np.flatnonzero(counts_by_digit)
     if len(held) == 1:
         return f"only “{held[0]}”"
     return f"{len(held)} digits"
 
 
-def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.ndarray]) -> None:
-    """A roof with the office's letter, its envelopes, its name and how much it holds."""
-    is_lonely = np.count_nonzero(counts) == 1
+def draw_office_as_house(
+    ax: Axes, client: int, counts_by_digit: np.ndarray, images: Sequence[np.ndarray]
+) -> None:
+    """Draw a roof with the office's letter, its envelopes, its name and how much it holds."""
+    is_lonely = np.count_nonzero(counts_by_digit) == 1
     colour = ACCENT if is_lonely else QUIET
     roof = Polygon(
         [(-0.15, 0), (1.5, -0.95), (3.15, 0)], closed=True, fc=colour, ec="none", alpha=0.85
@@ -170,7 +183,7 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
     ax.text(
         1.5,
         -0.33,
-        format_letters(client),
+        format_client_letters(client),
         ha="center",
         va="center",
         color="white",
@@ -180,13 +193,20 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
     for place, image in enumerate(images):
         left = 0.12 + place % 3 * 0.96
         top = 0.12 + place // 3 * 0.98
-        tile = make_tile(image)[..., 0]
+        tile = render_tile_pixels(image)[..., 0]
         ax.imshow(tile, cmap="gray", vmin=0, vmax=1, extent=(left, left + 0.84, top + 0.84, top))
-    keep_photo_colours(ax)
+    # A dark page turns all of it, so that the digits are dark ink on white paper there.
     ax.text(
-        1.5, 2.3, name_office(client), ha="center", va="top", color=INK, fontsize=10, weight="bold"
+        1.5,
+        2.3,
+        get_office_name(client),
+        ha="center",
+        va="top",
+        color=INK,
+        fontsize=10,
+        weight="bold",
     )
-    words = f"{int(counts.sum())} images, {describe_counts(counts)}"
+    words = f"{int(counts_by_digit.sum())} images, {describe_digit_counts(counts_by_digit)}"
     ax.text(
         1.5, 2.72, words, ha="center", va="top", color=colour if is_lonely else QUIET, fontsize=9
     )
@@ -195,15 +215,15 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
 
 
 # -------------------------------------------------------------------------------------- one answer
-def tally(outcome: Outcome) -> Picture:
-    """How many of the test images a predictor calls by each digit, beside how many there are."""
+def draw_answer_counts(outcome: Outcome) -> Picture:
+    """Draw how many of the test images a predictor calls by each digit, beside how many there are."""
     answers = np.bincount(outcome.test_predictions, minlength=10)
     truth = np.bincount(outcome.test_labels, minlength=10)
     digits = np.arange(10)
     with drawing(size=(7.6, 2.7)) as (figure, ax):
         dress(
             ax,
-            title=f"What the ten together call {len(outcome.test_labels)} images",
+            title=f"What the ten together call {len(outcome.test_labels)} envelopes",
             x="digit",
             grid="y",
         )
@@ -215,8 +235,9 @@ def tally(outcome: Outcome) -> Picture:
         ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="upper left")
     most = int(answers.argmax())
     sentence = (
-        f"The ten together call {answers[most]} of {len(outcome.test_labels)} images “{most}”. "
-        f"{truth[most]} of them are. So they get {percent(outcome.accuracy)} right."
+        f"The ten together call {answers[most]} of {len(outcome.test_labels)} envelopes "
+        f"“{most}”. {truth[most]} of them are. So they get {format_percent(outcome.accuracy)} "
+        "right."
     )
     table = build_table(
         "digit | images | called so",
@@ -225,7 +246,7 @@ def tally(outcome: Outcome) -> Picture:
     return describe_picture(
         figure,
         "Bars of answers by digit",
-        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        make_setting_caption({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         sentence,
         table,
     )
@@ -233,36 +254,38 @@ def tally(outcome: Outcome) -> Picture:
 
 # ------------------------------------------------------------------------------------- the last word
 def count_eights(outcome: Outcome) -> int:
-    """How many of the eights among the test images are read as such."""
+    """Count the eights among the test images that are read as eights."""
     is_eight = outcome.test_labels == 8
     return int((outcome.test_predictions[is_eight] == 8).sum())
 
 
-def without_two() -> Picture:
-    """How many of the eights two rules read with all ten offices, and without E and F: declared runs."""
+def draw_eights_without_two_offices() -> Picture:
+    """Draw how many of the eights two rules read with all ten offices, and without E and F: declared runs."""
     rows = []
     for rule in ("afl", "gauss"):
         name = RULES[rule][0]
         for words, suffix in (("all ten", ""), ("without E and F", "_without")):
-            share = load_stored_values(__name__, f"eights_{rule}{suffix}")[SEED]
+            share = load_stored_figure_by_seed(__name__, f"eights_{rule}{suffix}")[SEED]
             rows.append((f"{name}\n{words}", share, suffix))
     with drawing(size=(7.6, 2.9)) as (figure, ax):
         dress(ax, title="How many of the eights are read", grid="x")
         for place, (_, share, suffix) in enumerate(rows):
             ax.barh(place, share, height=0.62, color=FAINT if suffix else ACCENT, ec=QUIET, lw=0.6)
-            ax.text(share + 0.015, place, percent(share), va="center", fontsize=10, color=INK)
+            ax.text(
+                share + 0.015, place, format_percent(share), va="center", fontsize=10, color=INK
+            )
         ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
         ax.invert_yaxis()
         ax.set_xlim(0, 1.12)
         ax.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    parts = [f"{name.replace(chr(10), ', ')} {percent(share)}" for name, share, _ in rows]
+    parts = [f"{name.replace(chr(10), ', ')} {format_percent(share)}" for name, share, _ in rows]
     return describe_picture(
         figure,
         "Bars of the share of eights that are read",
-        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
-        f"Eights that are read: {join_words(parts)}.",
+        make_setting_caption({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        f"Eights that are read: {join_with_and(parts)}.",
         build_table(
             "rule | eights read",
-            [(name.replace("\n", ", "), percent(share)) for name, share, _ in rows],
+            [(name.replace("\n", ", "), format_percent(share)) for name, share, _ in rows],
         ),
     )

@@ -31,23 +31,26 @@ class Question(Form):
         self.is_settled = False
         self.callbacks: list[Callable[[], Any]] = []
         self.button = widgets.Button(description="Ask all ten", button_style="primary")
-        self.button.on_click(lambda _: self.count())
+        self.button.on_click(lambda _: self.reveal_count_or_ask_for_guess())
         # The answer comes above the button that was pressed, so it is never below the screen. Its place is kept for it.
         self.note = widgets.HTML(Card("unattempted", CLOSED)._repr_html_(), layout=PLACE)
         super().__init__(Card("unattempted", INTRO), [self.note, self.button])
 
     @property
-    def eights(self) -> int:
+    def called_eight_count(self) -> int:
         """How many images the ten together call “8”."""
         return int((self.outcome.test_predictions == 8).sum())
 
-    def count(self) -> str:
-        """Count the answers, say how near the guess was, and open what waits; before the guess, ask for it."""
+    def reveal_count_or_ask_for_guess(self) -> str:
+        """Say how near the guess was, and open what waits; before the guess, ask for it.
+
+        It returns what it said, as text.
+        """
         if not self.prediction.is_settled:
             card = Card("unattempted", FIRST)
         else:
-            self.prediction.reveal(self.eights)
-            card = Card("reveal", self.prediction.describe_answer())
+            self.prediction.reveal(self.called_eight_count)
+            card = Card("reveal", self.prediction.describe_answer_and_guess())
             self.is_settled = True
             self.button.disabled = True
             for callback in self.callbacks:
@@ -56,6 +59,6 @@ class Question(Form):
         return repr(card)
 
 
-def ask_all(guess: Prediction, outcome: Outcome) -> Question:
-    """The button under a guess that asks the ten networks of `outcome` together."""
+def make_ask_all_button(guess: Prediction, outcome: Outcome) -> Question:
+    """Make the button under a guess that asks the ten networks of `outcome` together."""
     return Question(guess, outcome)

@@ -4,25 +4,35 @@ clients, α = 0.1).
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ...labs.distilled.sent_images import attack_sent_images
+from ...labs.distilled.sent_images import find_nearest_images_of_all_clients
 from ...methods.distilled.images import compute_tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
-from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import figures_of, find_gaps, group_by_options, judge_two_kinds
+from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.claims import (
+    ClaimText,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+    make_figure_functions,
+    make_grouping_by_options,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-SIZES = lesson_words(__name__, "sizes")
-BEST = lesson_words(__name__, "best")
-_, ways = figures_of(__name__, "ways")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+SIZES = load_lesson_text(__name__, "sizes")
+BEST = load_lesson_text(__name__, "best")
+_, ways = make_figure_functions(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
-def size(outcomes: Sequence[Outcome]) -> str:
-    """Which of SIZES the images of a client are, on average."""
+def choose_answer_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption:
+    """Choose which of SIZES the images of a client are, on average."""
     images_up = mean(o.ledger.up for o in outcomes if o.method == "distilled")
     network_up = mean(o.ledger.up for o in outcomes if o.method == "fedavg")
     ratio = images_up / network_up
@@ -32,8 +42,8 @@ def size(outcomes: Sequence[Outcome]) -> str:
 
 
 # ---------------------------------------------------------------------------------- which images
-def best_for_a_network() -> str:
-    """Which of BEST it is."""
+def choose_best_image_kind_for_network() -> GuessOption:
+    """Run all image kinds with a network at the server; choose the best one's option of BEST."""
     accuracies = []
     for kind in ("random", "kmeans", "kip"):
         outcomes = runs("distilled", images=kind, server="network")
@@ -42,12 +52,12 @@ def best_for_a_network() -> str:
 
 
 # ---------------------------------------------------------------------------------- what it shows
-def own_images(client: int = 1, seed: int = 0) -> int:
-    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's
+def count_copied_own_images(client: int = 1, seed: int = 0) -> int:
+    """Count the images that a client sends which are its own, pixel by pixel, with the lesson's
     settings.
     """
     outcome = runs("distilled", seeds=1, seed=seed)[0]
-    neighbours = attack_sent_images(outcome)[client]
+    neighbours = find_nearest_images_of_all_clients(outcome)[client]
     return int(neighbours.is_copy.sum())
 
 
@@ -56,8 +66,10 @@ DEPTH = 2  # of the kernel in the exercise
 
 
 # ---------------------------------------------------------------------------------- on the record
-def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting k-means is clearly better than random images, in
+def check_kmeans_beats_random_images_in_one_setting_only(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 2: in one setting k-means is clearly better than random images, in
     another not. Both are found on validation images; the test images are looked at for these two
     alone.
     """
@@ -68,13 +80,13 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         values = dict(options)
         return f"{values['per_class']} per class and the {values['server']}, α = {settings.alpha:g}"
 
-    place = group_by_options("distilled", "images")
-    gaps = find_gaps(outcomes, place, "kmeans", "random", describe, MANY)
-    return judge_two_kinds(gaps, least_seeds=MANY, **words)
+    grouping = make_grouping_by_options("distilled", "images")
+    gaps = find_gaps_between_variants(outcomes, grouping, "kmeans", "random", describe, MANY)
+    return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)
 
 
-def both_settings() -> Outcomes:
-    """Runs that support the claim of exercise 2."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
     outcomes = []
     for per_class, server in ((2, "kernel"), (30, "network")):
         for images in ("random", "kmeans"):
@@ -85,63 +97,91 @@ def both_settings() -> Outcomes:
 
 # ---------------------------------------------------------------------------------- to build
 def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
+    """Compute the tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
     return compute_tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
 
 
-def scores(sent, labels, images, classes, ridge):
+def scores(
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
     targets = np.eye(classes)[labels] - 1 / classes
-    among = kernel(sent, sent)
-    damping = ridge * np.diag(among).mean()
-    weights = np.linalg.solve(among + damping * np.eye(len(sent)), targets)
+    sent_kernel = kernel(sent, sent)
+    damping = ridge * np.diag(sent_kernel).mean()
+    weights = np.linalg.solve(sent_kernel + damping * np.eye(len(sent)), targets)
     return kernel(images, sent) @ weights
 
 
-def not_centred(sent, labels, images, classes, ridge):
-    among = kernel(sent, sent)
-    damped = among + ridge * np.diag(among).mean() * np.eye(len(sent))
-    return kernel(images, sent) @ np.linalg.solve(damped, np.eye(classes)[labels])
+def compute_scores_with_uncentred_targets_by_mistake(
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
+    sent_kernel = kernel(sent, sent)
+    damping = ridge * np.diag(sent_kernel).mean()
+    damped_kernel = sent_kernel + damping * np.eye(len(sent))
+    weights = np.linalg.solve(damped_kernel, np.eye(classes)[labels])
+    return kernel(images, sent) @ weights
 
 
-def plain_ridge(sent, labels, images, classes, ridge):
+def compute_scores_with_unscaled_ridge_by_mistake(
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
     return scores(sent, labels, images, classes, ridge / np.diag(kernel(sent, sent)).mean())
 
 
-def no_ridge(sent, labels, images, classes, ridge):
+def compute_scores_without_ridge_by_mistake(
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
     return scores(sent, labels, images, classes, 0)
 
 
-def no_solve(sent, labels, images, classes, ridge):
+def compute_scores_without_solving_by_mistake(
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
     return kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
 
 
 SLIPS = {
-    "not_centred": not_centred,
-    "no_ridge": no_ridge,
-    "plain_ridge": plain_ridge,
-    "no_solve": no_solve,
+    "not_centred": compute_scores_with_uncentred_targets_by_mistake,
+    "no_ridge": compute_scores_without_ridge_by_mistake,
+    "plain_ridge": compute_scores_with_unscaled_ridge_by_mistake,
+    "no_solve": compute_scores_without_solving_by_mistake,
 }
-# Images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images
-# as sent ones.
+# The arguments of `draw_random_scores_arguments`. One case has as many new images as sent ones, where a kernel
+# of the wrong shape goes unnoticed; the others notice it.
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 
-def draw_hidden_case(
-    stream: np.random.Generator,
-    sent: int,
-    new: int,
-    pixels: int,
-    classes: int,
-    known: int,
+class ScoresArguments(NamedTuple):
+    """The arguments of a call of `scores`."""
+
+    sent: np.ndarray  # [n_s, D] images
+    labels: np.ndarray  # [n_s]
+    images: np.ndarray  # [N, D] to be classified
+    classes: int  # their number
+    ridge: float
+
+
+def draw_random_scores_arguments(
+    random_stream: np.random.Generator,
+    sent_image_count: int,
+    new_image_count: int,
+    pixel_count: int,
+    class_count: int,
+    known_class_count: int,
     ridge: float,
-) -> tuple:
-    """Random images, and labels of the `known` classes."""
-    labels = stream.integers(0, known, sent)
-    sent_images = stream.uniform(size=(sent, pixels))
-    new_images = stream.uniform(size=(new, pixels))
-    return sent_images, labels, new_images, classes, ridge
+) -> ScoresArguments:
+    """Draw the arguments of a hidden call of `scores`.
+
+    new_image_count:   images that are to be classified
+    known_class_count: classes that occur among the images sent
+    """
+    labels = random_stream.integers(0, known_class_count, sent_image_count)
+    sent_images = random_stream.uniform(size=(sent_image_count, pixel_count))
+    new_images = random_stream.uniform(size=(new_image_count, pixel_count))
+    return ScoresArguments(sent_images, labels, new_images, class_count, ridge)
 
 
-BUILD = Build(scores, HIDDEN, draw_hidden_case, SLIPS)
+BUILD = Build(scores, HIDDEN, draw_random_scores_arguments, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=BUILD)
+q1, q2, q3 = exercises(
+    __name__, q2=(check_kmeans_beats_random_images_in_one_setting_only, run_solution), q3=BUILD
+)

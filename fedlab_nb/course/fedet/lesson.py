@@ -4,56 +4,73 @@ its exercises.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.special import softmax
 
 from ...labs.fedet import SIZES
-from ...labs.fedet.votes import vote_on_test_samples
+from ...labs.fedet.votes import compute_consensus_on_test_samples
 from ...methods.fedet.consensus import compute_consensus as fedet_consensus
-from ...plots.words import format_letters, percent
-from ...studies import Outcomes, lesson_runs
+from ...panels import Panel
+from ...plots.words import format_client_letters, format_percent
+from ...studies import Outcome, Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
-from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import CLEAR, SHORT, figures_of, find_gaps, report_missing
+from ...value_types import SettingValue
+from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.claims import (
+    CLEAR,
+    SHORT,
+    GroupAndVariant,
+    find_gaps_between_variants,
+    make_figure_functions,
+    make_verdict_on_missing_runs,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-LOUD = lesson_words(__name__, "loud")
-mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds", "sources")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+LOUD = load_lesson_text(__name__, "loud")
+mean_of, ten_seeds, thirds, sources = make_figure_functions(
+    __name__, "ten_seeds", "thirds", "sources"
+)
 
 
 # ---------------------------------------------------------------- sums that can be followed by hand
-def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
-    """σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in
+def show_client_weights_of_one_image(
+    panel: Panel, sample_index: int = 20, clients: Sequence[int] = (0, 1, 3)
+) -> Card:
+    """Show σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in
     the paper.
     """
     outcome = panel.state("expert").outcome
-    vote, truth = vote_on_test_samples(outcome)
-    p = vote.outputs[:, sample].double()  # [M, C]
-    weights = vote.weights[:, sample]
+    vote, truth = compute_consensus_on_test_samples(outcome)
+    p = vote.outputs[:, sample_index].double()  # [M, C]
+    weights = vote.weights[:, sample_index]
     spread = p.var(1, correction=0)
     total = float(spread.sum())
     lines = []
     for k in clients:
         squares = float(p[k].square().sum())
         lines.append(
-            f"client {format_letters(k)} says “{int(p[k].argmax())}” ({percent(float(p[k].max()))}): σ² = "
-            f"({squares:.3f} − 0.1) / 10 = {float(spread[k]):.4f}, "
-            f"ω = {float(spread[k]):.4f} / {total:.3f} = {float(weights[k]):.3f}"
+            f"client {format_client_letters(k)} says “{int(p[k].argmax())}” "
+            f"({format_percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
+            f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = "
+            f"{float(weights[k]):.3f}"
         )
-    label = int(vote.labels[sample])
-    share = percent(float(vote.distribution[sample, label]))
-    agreeing = int((~vote.dissent[:, sample]).sum())
+    label = int(vote.labels[sample_index])
+    share = format_percent(float(vote.distribution[sample_index, label]))
+    agreeing = int((~vote.dissent[:, sample_index]).sum())
     lines.append(
-        f"all {len(p)} together say “{label}” with {share}; {agreeing} of them say so themselves; "
-        f"the picture is a “{int(truth[sample])}”"
+        f"all {len(p)} together say “{label}” with {share}; {agreeing} of them say so "
+        f"themselves; the picture is a “{int(truth[sample_index])}”"
     )
-    return worked(f"Test sample {sample}, seed {outcome.settings.seed}:", *lines)
+    return make_worked_card(f"Test sample {sample_index}, seed {outcome.settings.seed}:", *lines)
 
 
-def loud() -> str:
-    """Which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has
+def choose_answer_on_equal_confidence() -> GuessOption:
+    """Choose which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has
     seen.
     """
     outputs = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)
@@ -63,8 +80,8 @@ def loud() -> str:
     return LOUD[0] if abs(knows - guesses) < 1e-12 else LOUD[1]
 
 
-def ignorance(outcomes: Sequence[Any]) -> Card:
-    """How much a client counts for a picture whose digit it has never seen, and for others: mean of
+def show_weights_on_unseen_digits(outcomes: Sequence[Outcome]) -> Card:
+    """Show how much a client counts for a picture whose digit it has never seen, and for others: mean of
     Fed-ET's runs.
     """
     rows = []
@@ -72,7 +89,7 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
     for outcome in outcomes:
         if outcome.method != "fedet":
             continue
-        vote, truth = vote_on_test_samples(outcome)
+        vote, truth = compute_consensus_on_test_samples(outcome)
         counts = torch.as_tensor(outcome.label_counts)[outcome.report.members]
         clients = len(counts)
         has_never_seen = counts[:, truth] == 0  # [m, B]
@@ -85,12 +102,15 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
         )
         rows.append([float(part.double().mean()) for part in parts])
     share, sure, knowing_weight, ignorant_weight = np.mean(rows, 0)
-    return worked(
-        f"In {percent(share)} of all pairs of a client and a picture the client has never seen the "
-        f"digit. There its weight is {ignorant_weight:.3f} on average. In the other pairs it is "
-        f"{knowing_weight:.3f}. If all clients counted the same, it would be {1 / clients:.3f}.",
-        f"In {percent(sure)} of the pairs where it has never seen the digit, it is over 99 % sure of "
-        "another digit.",
+    return make_worked_card(
+        f"In {format_percent(share)} of all pairs of a client and a picture the client "
+        f"has never seen the digit. There its weight is {ignorant_weight:.3f} on average. "
+        f"In the other pairs it is {knowing_weight:.3f}. If all clients counted the same, "
+        f"it would be {1 / clients:.3f}.",
+        (
+            f"In {format_percent(sure)} of the pairs where it has never seen the digit, it is "
+            "over 99 % sure of another digit."
+        ),
     )
 
 
@@ -99,13 +119,15 @@ GOOD = 1.0  # from this α on clients teach well
 COST = 0.2  # in accuracy; the lesson prints nothing as bad
 
 
-def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: Any) -> Outcomes:
-    """The lesson's own runs: digits, ten clients of three sizes, three seeds."""
+def run_with_three_sizes(
+    methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: SettingValue
+) -> Outcomes:
+    """Run methods as the lesson does: digits, ten clients of three sizes, three seeds."""
     return lesson_runs.runs(list(methods), alpha, **{"model": SIZES, **settings})
 
 
-def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
-    """The claim of exercise 2: with good clients, too, other public data cost clearly more than
+def check_other_public_data_cost_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
+    """Judge the claim of exercise 2: with good clients, too, other public data cost clearly more than
     COST. They are found on validation images; the test images are looked at for them alone."""
     good = [o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD]
     found = []
@@ -114,85 +136,94 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
         def describe(_: object, source: str = source) -> str:
             return f"held-out − {source}"
 
-        for gap in find_gaps(good, find_setting_and_source, "held-out", source, describe):
-            if gap.kind == CLEAR and gap.band.low > COST:
+        for gap in find_gaps_between_variants(
+            good, group_run_by_public_data, "held-out", source, describe
+        ):
+            if gap.kind == CLEAR and gap.difference_band.low > COST:
                 return Verdict(
                     "right",
-                    f"Supported by your runs: {gap.words()}. "
-                    f"On the test images: {gap.test_gap.mean} points. Only P has changed.",
+                    (
+                        f"Supported by your runs: {gap.describe()}. On the test images: "
+                        f"{gap.test_gap.mean_in_points} points. Only P has changed."
+                    ),
                 )
             if gap.kind == SHORT:
                 gap = replace(gap, name=source)
-            if gap.differences:
-                found.append(gap.words("both"))
-    return report_missing(
+            if gap.accuracy_differences:
+                found.append(gap.describe("both"))
+    return make_verdict_on_missing_runs(
         [f"a source that is worse by clearly more than {100 * COST:g} points"],
         found,
         f"no setting with α = {GOOD:g} or more has Fed-ET with held-out and with another source",
     )
 
 
-def find_setting_and_source(outcome: Any) -> tuple[Any, str]:
-    """All that was set but the public data and the seed; and where the public data come from."""
+def group_run_by_public_data(outcome: Outcome) -> GroupAndVariant:
+    """Group runs that differ in nothing but the public data: the variant is where these come from."""
     shared = []
     for name, value in sorted(outcome.options.items()):
         if name not in ("public", "public_size"):
             shared.append((name, value))
-    return (outcome.conditions, *shared), outcome.options["public"]
+    return GroupAndVariant((outcome.conditions, *shared), outcome.options["public"])
 
 
-def solution_runs() -> list[Any]:
-    """Runs that support the claim of exercise 2."""
-    return [
-        *runs(alpha=GOOD, seeds=MANY),
-        *runs(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"}),
-    ]
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
+    held_out = run_with_three_sizes(alpha=GOOD, seeds=MANY)
+    glyphs = run_with_three_sizes(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"})
+    return Outcomes([*held_out, *glyphs])
 
 
 # ---------------------------------------------------------------------------- the function to build
 
 
-def consensus(s):
+def consensus(s: np.ndarray) -> np.ndarray:
     variances = s.var(axis=2)  # [M, N]: of each output, over its C probabilities
     weights = variances / variances.sum(axis=0)  # [M, N]: shares of the clients, image by image
     return (weights[:, :, None] * s).sum(axis=0)  # [N, C]
 
 
-def apply_weights(weights, s):
-    """Σ_k ω_k s_k for weights [M, N]."""
-    return np.einsum("mn,mnc->nc", weights, s)
+def compute_weighted_sum_of_clients(
+    weights: np.ndarray, client_probabilities: np.ndarray
+) -> np.ndarray:
+    """Compute Σ_k ω_k s_k for weights [M, N]."""
+    return np.einsum("mn,mnc->nc", weights, client_probabilities)
 
 
-def equal(s):
-    return s.mean(0)
+def average_clients_equally_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+    return client_probabilities.mean(0)
 
 
-def over_clients(s):
-    """The variance of the clients' answers, for each image and class."""
-    variances = s.var(0)
-    return (variances / variances.sum(0) * s).sum(0)
+def weight_by_variance_over_clients_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+    """Weight by the variance of the clients' answers, for each image and class."""
+    variances = client_probabilities.var(0)
+    return (variances / variances.sum(0) * client_probabilities).sum(0)
 
 
-def shares_of_images(s):
+def normalise_weights_over_images_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
     """Weights that add up to 1 over the images of one client."""
-    variances = s.var(2)
-    return apply_weights(variances / variances.sum(1, keepdims=True), s)
+    variances = client_probabilities.var(2)
+    return compute_weighted_sum_of_clients(
+        variances / variances.sum(1, keepdims=True), client_probabilities
+    )
 
 
-def not_divided(s):
-    return apply_weights(s.var(2), s)
+def weight_without_normalising_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+    return compute_weighted_sum_of_clients(client_probabilities.var(2), client_probabilities)
 
 
-def deviations(s):
-    return apply_weights(s.std(2) / s.std(2).sum(0), s)
+def weight_by_standard_deviation_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+    return compute_weighted_sum_of_clients(
+        client_probabilities.std(2) / client_probabilities.std(2).sum(0), client_probabilities
+    )
 
 
 SLIPS = {
-    "equal": equal,
-    "over_clients": over_clients,
-    "shares_of_images": shares_of_images,
-    "not_divided": not_divided,
-    "deviations": deviations,
+    "equal": average_clients_equally_by_mistake,
+    "over_clients": weight_by_variance_over_clients_by_mistake,
+    "shares_of_images": normalise_weights_over_images_by_mistake,
+    "not_divided": weight_without_normalising_by_mistake,
+    "deviations": weight_by_standard_deviation_by_mistake,
 }
 SHAPES = (
     (4, 4, 4),
@@ -201,13 +232,21 @@ SHAPES = (
 )  # M, N, C: first all alike, where a wrong axis gives numbers
 
 
-def draw_hidden_case(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
-    """Softmax outputs [M, N, C]."""
-    logits = stream.normal(size=shape)
-    scales = stream.uniform(0.5, 4, shape[:2])[..., None]
-    return (softmax(logits * scales, 2),)
+class ConsensusArguments(NamedTuple):
+    """The argument of a call of `consensus`."""
+
+    s: np.ndarray  # [M, N, C] softmax outputs
 
 
-BUILD = Build(consensus, SHAPES, draw_hidden_case, SLIPS)
+def draw_random_consensus_arguments(
+    random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
+) -> ConsensusArguments:
+    """Draw softmax outputs of clients, some of them sure and some not."""
+    logits = random_stream.normal(size=(client_count, image_count, class_count))
+    scales = random_stream.uniform(0.5, 4, (client_count, image_count))[..., None]
+    return ConsensusArguments(softmax(logits * scales, 2))
 
-q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=BUILD)
+
+BUILD = Build(consensus, SHAPES, draw_random_consensus_arguments, SLIPS)
+
+q1, q2, q3 = exercises(__name__, q2=(check_other_public_data_cost_accuracy, run_solution), q3=BUILD)

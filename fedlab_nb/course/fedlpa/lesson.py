@@ -1,6 +1,7 @@
 """FedLPA: its picture and numbers, from ten stored seeds, and its exercises."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,25 +9,35 @@ from ...labs.fedlpa.two_weights import make_two_weights
 from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
-from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import figures_of, find_gaps, judge_two_kinds, load_stored_values
+from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.claims import (
+    ClaimText,
+    GroupAndVariant,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+    load_stored_figure_by_seed,
+    make_figure_functions,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-PLACES = lesson_words(__name__, "places")
-SHARES = lesson_words(__name__, "shares")
-mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+PLACES = load_lesson_text(__name__, "places")
+SHARES = load_lesson_text(__name__, "shares")
+mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def place(ratio: float = 9) -> str:
-    """Which of PLACES the product of the two Gaussians is, where their axes are those of the
+def choose_answer_on_product_mean(ratio: float = 9) -> GuessOption:
+    """Choose which of PLACES the product of the two Gaussians is, where their axes are those of the
     plane.
     """
     x, y = make_two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
 
 
-def share_of_a() -> str:
-    """Which of SHARES RegMean is, by accuracy."""
+def choose_answer_on_regmean_accuracy() -> GuessOption:
+    """Choose which of SHARES RegMean is, by accuracy."""
     fedavg = mean_of("fedavg")
     fedlpa = mean_of("fedlpa")
     regmean = mean_of("regmean")
@@ -35,38 +46,40 @@ def share_of_a() -> str:
     return SHARES[2] if regmean < fedavg + 5 else SHARES[0]
 
 
-def right_names(seed: int) -> int:
-    """Percent of the classes named by a reader of the last B that are there; of one stored seed."""
-    return round(100 * load_stored_values(__name__, "leak_40")[seed])
+def get_recovered_class_percent(seed: int) -> int:
+    """Return how many percent of the classes that the last B gives away are there; of one stored seed."""
+    return round(100 * load_stored_figure_by_seed(__name__, "leak_40")[seed])
 
 
 # ---------------------------------------------------------------------------------- on the record
-def group_by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the
-    method.
-    """
+def group_run_by_method(outcome: Outcome) -> GroupAndVariant | None:
+    """Group runs of FedLPA and RegMean with default knobs, by method; None for other runs."""
     if outcome.method not in ("fedlpa", "regmean"):
         return None
     for knob in METHODS[outcome.method].fields():
         if outcome.options.get(knob.name, knob.default) != knob.default:
             return None
-    return outcome.conditions, outcome.method
+    return GroupAndVariant(outcome.conditions, outcome.method)
 
 
-def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both
+def check_regmean_beats_fedlpa_in_one_setting_only(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both
     are found on validation images; the test images are looked at for these two alone."""
 
     def describe(conditions: tuple) -> str:
         settings, recipe = conditions
         return f"α = {settings.alpha:g}, {recipe.epochs} epochs"
 
-    gaps = find_gaps(outcomes, group_by_method, "regmean", "fedlpa", describe, MANY)
-    return judge_two_kinds(gaps, least_seeds=MANY, **words)
+    gaps = find_gaps_between_variants(
+        outcomes, group_run_by_method, "regmean", "fedlpa", describe, MANY
+    )
+    return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)
 
 
-def solution_runs() -> Outcomes:
-    """Runs that support the claim of exercise 3."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 3."""
     pair = ["fedlpa", "regmean"]
     return Outcomes([*runs(pair, 0.3, epochs=2, seeds=MANY), *runs(pair, 1, seeds=MANY)])
 
@@ -84,13 +97,15 @@ SIZES = (
 )
 
 
-def product_mean(means, precisions):
-    """The mean [d] of the product of M Gaussians with means [M, d] and precisions [M, d, d]."""
+def product_mean(means: np.ndarray, precisions: np.ndarray) -> np.ndarray:
+    """Compute the mean [d] of the product of M Gaussians with means [M, d] and precisions [M, d, d]."""
     weighted = sum(p @ m for p, m in zip(precisions, means, strict=True))
     return np.linalg.solve(precisions.sum(0), weighted)
 
 
-def diagonals(means, precisions):
+def average_by_precision_diagonals_by_mistake(
+    means: np.ndarray, precisions: np.ndarray
+) -> np.ndarray:
     weights = np.diagonal(precisions, axis1=1, axis2=2)
     return (weights * means).sum(0) / weights.sum(0)
 
@@ -98,25 +113,32 @@ def diagonals(means, precisions):
 SLIPS = {
     "plain_mean": lambda means, precisions: means.mean(0),
     "not_divided": lambda means, precisions: np.einsum("kij,kj->i", precisions, means),
-    "diagonals": diagonals,
+    "diagonals": average_by_precision_diagonals_by_mistake,
     "covariances": lambda means, precisions: product_mean(means, np.linalg.inv(precisions)),
 }
 
 
-def draw_hidden_case(
-    stream: np.random.Generator, clients: int, d: int, diagonal: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means [M, d] and precisions [M, d, d]."""
-    root = stream.normal(size=(clients, d, d))
-    precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
-    if diagonal:
-        precisions = precisions * np.eye(d)
-    means = stream.normal(size=(clients, d))
-    return means, precisions
+class ProductMeanArguments(NamedTuple):
+    """The arguments of a call of `product_mean`."""
+
+    means: np.ndarray  # [M, d]
+    precisions: np.ndarray  # [M, d, d]
+
+
+def draw_random_product_mean_arguments(
+    random_stream: np.random.Generator, client_count: int, weight_count: int, is_diagonal: bool
+) -> ProductMeanArguments:
+    """Draw means and precisions of Gaussians; diagonal precisions if asked for."""
+    root = random_stream.normal(size=(client_count, weight_count, weight_count))
+    precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(weight_count)
+    if is_diagonal:
+        precisions = precisions * np.eye(weight_count)
+    means = random_stream.normal(size=(client_count, weight_count))
+    return ProductMeanArguments(means, precisions)
 
 
 q1, q2, q3, q4 = exercises(
     __name__,
-    q3=(two_settings, solution_runs),
-    q4=Build(product_mean, SIZES, draw_hidden_case, SLIPS),
+    q3=(check_regmean_beats_fedlpa_in_one_setting_only, run_solution),
+    q4=Build(product_mean, SIZES, draw_random_product_mean_arguments, SLIPS),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,27 +13,37 @@ from ...methods.fens import Fens
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
-from ...plots.words import format_letters
-from ...studies import Outcome
+from ...plots.words import format_client_letters
+from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
-from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, find_gaps, group_by_options, judge_two_kinds
+from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.claims import (
+    BELOW,
+    NOISE,
+    ClaimText,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+    make_grouping_by_options,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-TRUST = lesson_words(__name__, "trust")
-STRANGER = lesson_words(__name__, "stranger")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+TRUST = load_lesson_text(__name__, "trust")
+STRANGER = load_lesson_text(__name__, "stranger")
 
 
 # ---------------------------------------------------------------------------------- phase 2
-def first(panel: Panel) -> Outcome:
-    """FENS' outcome of the first seed in the panel's last run."""
+def get_fens_outcome_of_first_seed(panel: Panel) -> Outcome:
+    """Return FENS' outcome of the first seed in the panel's last run."""
     return panel.state("trust").outcome
 
 
-def trust_in_shouters(panel: Panel) -> str:
-    """Which of TRUST the clients get that hold one digit alone: their weights for it beside equal
+def choose_answer_on_single_digit_trust(panel: Panel) -> GuessOption:
+    """Choose which of TRUST the clients get that hold one digit alone: their weights for it beside equal
     ones.
     """
-    outcome = first(panel)
+    outcome = get_fens_outcome_of_first_seed(panel)
     counts = outcome.label_counts
     weights = outcome.report.weights
     has_one_digit = (counts > 0).sum(1) == 1
@@ -46,31 +57,33 @@ def trust_in_shouters(panel: Panel) -> str:
     return TRUST[1]
 
 
-def trust_in_stranger(panel: Panel, client: int = 1, digit: int = 3) -> str:
-    """Which of STRANGER a client's weight for a digit is; B and the threes, unless given."""
-    weights = first(panel).report.weights[:, digit]
+def choose_answer_on_client_weight_for_digit(
+    panel: Panel, client: int = 1, digit: int = 3
+) -> GuessOption:
+    """Choose which of STRANGER a client's weight for a digit is; B and the threes, unless given."""
+    weights = get_fens_outcome_of_first_seed(panel).report.weights[:, digit]
     if weights[client] == weights.max():
         return STRANGER[2]
     return STRANGER[0] if weights[client] < 0.5 / len(weights) else STRANGER[1]
 
 
 # ---------------------------------------------------------------------------------- the bill
-def ratio(panel: Panel, clients: int) -> float:
-    """What one client pays with so many `clients`, as a multiple of one-shot learning. The ledger
+def compute_multiple_of_one_shot_bytes(panel: Panel, clients: int) -> float:
+    """Compute what one client pays with so many `clients`, as a multiple of one-shot learning. The ledger
     counted its own model, the ensemble and the rounds; the last two grow with the clients (λ has a
     number for each of them).
     """
-    outcome = first(panel)
+    outcome = get_fens_outcome_of_first_seed(panel)
     counted = count_bytes_by_part(outcome.ledger, 0)
     grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
     return round(1 + clients * grows / counted[OWN], 2)
 
 
-def bill(panel: Panel) -> Card:
-    """What one client pays, term by term: as the ledger counted, with twice as many clients, and in
+def show_client_bytes(panel: Panel) -> Card:
+    """Show what one client pays, term by term: as the ledger counted, with twice as many clients, and in
     the paper.
     """
-    outcome = first(panel)
+    outcome = get_fens_outcome_of_first_seed(panel)
     counted = count_bytes_by_part(outcome.ledger, 0)
     clients, classes = outcome.label_counts.shape
     lines = []
@@ -79,31 +92,38 @@ def bill(panel: Panel) -> Card:
         models = counted[ENSEMBLE] * many // clients
         rounds = counted[ROUNDS] * many // clients
         lines.append(
-            f"{many} clients{remark}: {own:,} bytes for the client's own model, down and up, + "
-            f"{models:,} for {many} models of 8 bits + {rounds:,} for the rounds = "
-            f"{own + models + rounds:,}, which is {ratio(panel, many)} times one-shot learning."
+            f"{many} clients{remark}: {own:,} bytes for the client's own model, down and "
+            f"up, + {models:,} for {many} models of 8 bits + {rounds:,} for the rounds = "
+            f"{own + models + rounds:,}, which is {compute_multiple_of_one_shot_bytes(panel, many)} times one-shot "
+            "learning."
         )
     d = counted[OWN] // formulas.count_one_shot_bytes(1)
-    q = Fens(aggregator="nn").count_byte_terms(clients, classes, ())["q"]
+    arguments = Fens(aggregator="nn").get_byte_formula_arguments(clients, classes, ())
+    q = arguments["aggregator_parameters"]
     paper_rounds = PAPER["rounds"]
-    multiple = formulas.compute_fens_ratio(d, clients, q, paper_rounds)
-    return worked(
+    multiple = formulas.compute_fens_bytes_ratio(d, clients, q, paper_rounds)
+    return make_worked_card(
         *lines,
-        f"The paper's setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
-        f"{paper_rounds} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
-        f"The paper's aggregator is a small network, trained for {paper_rounds} rounds. Here, with "
-        f"{clients} clients, it would have {q:,} numbers, and beside our {d:,} a client would pay "
-        f"1 + {clients}/8 + {q} · {paper_rounds} / {d:,} = {multiple:.0f} times one-shot learning.",
+        (
+            f"The paper's setting: 1 + M/8 + q T / d = 1 + {PAPER['client_count']}/8 + "
+            f"{PAPER['aggregator_parameters']} · {paper_rounds} / {PAPER_D:,} = {PAPER_RATIO:.4f}."
+        ),
+        (
+            f"The paper's aggregator is a small network, trained for {paper_rounds} rounds. "
+            f"Here, with {clients} clients, it would have {q:,} numbers, and beside our {d:,} "
+            f"a client would pay 1 + {clients}/8 + {q} · {paper_rounds} / {d:,} = "
+            f"{multiple:.0f} times one-shot learning."
+        ),
     )
 
 
-def sum_for_one(panel: Panel) -> Card:
-    """The two sums for the first test sample that the average gets wrong and FENS right, term by
+def show_weighted_sum_of_one_image(panel: Panel) -> Card:
+    """Show the two sums for the first test sample that the average gets wrong and FENS right, term by
     term.
     """
-    outcome = first(panel)
+    outcome = get_fens_outcome_of_first_seed(panel)
     if outcome.report.weights is None:
-        return worked(
+        return make_worked_card(
             "This sum has one weight a client and class: take the aggregator “per_class”, and Run."
         )
     data = outcome.federation().dataset
@@ -116,7 +136,7 @@ def sum_for_one(panel: Panel) -> Card:
     fens_is_right = fens.argmax(1) == data.y_test
     samples = (average_is_wrong & fens_is_right).nonzero().flatten()
     if not len(samples):
-        return worked(
+        return make_worked_card(
             "With this run there is no test sample that FENS gets right and the average wrong."
         )
     i = int(samples[0])
@@ -135,19 +155,23 @@ def sum_for_one(panel: Panel) -> Card:
         terms = weights[:, c] * logits[i, :, c]
         k = int(terms.abs().argmax())
         lines.append(
-            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client {format_letters(k)}'s, "
-            f"λ · f = {weights[k, c]:.2f} · {logits[i, k, c]:.1f} = {terms[k]:.1f}"
+            f"FENS, class {names[c]}: {fens[i, c]:.1f}; its largest term is client "
+            f"{format_client_letters(k)}'s, λ · f = {weights[k, c]:.3f} · "
+            f"{logits[i, k, c]:.1f} = {terms[k]:.1f}"
         )
-    return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")
+    return make_worked_card(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")
 
 
 # ------------------------------------------------------------------------------ the records of runs
 
 
-def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: under skew the trained rule is clearly better than class counts,
-    elsewhere it is not. The settings are found on validation images; the test images are looked at
-    for these two alone.
+def check_trained_weights_beat_class_counts_in_one_setting_only(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 2: under skew the trained rule is clearly better than class counts,
+    elsewhere it is not.
+
+    The settings are found on validation images; only for these two are the test images used.
     """
     gaps = []
     for rule in TRAINED:
@@ -156,37 +180,46 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
             settings = shared[0][0]
             return f"α = {settings.alpha:g}, {rule} − weighted"
 
-        place = group_by_options("fens", "aggregator")
-        gaps += find_gaps(outcomes, place, rule, "weighted", describe, MANY)
-    known_gaps = [gap for gap in gaps if gap.differences]
-    return judge_two_kinds(known_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
+        grouping = make_grouping_by_options("fens", "aggregator")
+        gaps += find_gaps_between_variants(outcomes, grouping, rule, "weighted", describe, MANY)
+    known_gaps = [gap for gap in gaps if gap.accuracy_differences]
+    return judge_one_gap_clear_and_one_not(
+        known_gaps, kinds_of_other_gap=(NOISE, BELOW), least_seeds=MANY, **texts
+    )
 
 
-def solution_runs() -> list[Outcome]:
-    """Runs that support the claim of exercise 2."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
     outcomes = []
     for alpha in (0.05, 1):
         for rule in ("weighted", "per_class"):
             outcomes += runs(["fens"], alpha, seeds=MANY, **{"fens.aggregator": rule})
-    return outcomes
+    return Outcomes(outcomes)
 
 
 # ---------------------------------------------------------------------------- the function to build
-# M, N, C: wrong axes run for the first, and stop later.
+# M, N, C. In the first case all are equal, so that a wrong axis gives numbers; in the others it fails.
 SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))
 
 
-def weighted_sum(logits, weights):
+def weighted_sum(logits: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return (weights[:, None, :] * logits).sum(axis=0)
 
 
-def draw_hidden_case(
-    stream: np.random.Generator, clients: int, images: int, classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Logits of both signs, and weights of which some are below zero and some above one."""
-    logits = 3 * stream.normal(size=(clients, images, classes))
-    weights = stream.normal(0.4, 0.6, (clients, classes))
-    return logits, weights
+class WeightedSumArguments(NamedTuple):
+    """The arguments of a call of `weighted_sum`."""
+
+    logits: np.ndarray  # [M, N, C]
+    weights: np.ndarray  # [M, C]
+
+
+def draw_random_weighted_sum_arguments(
+    random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
+) -> WeightedSumArguments:
+    """Draw logits `[M, N, C]` of both signs, and weights `[M, C]`, some below zero or above one."""
+    logits = 3 * random_stream.normal(size=(client_count, image_count, class_count))
+    weights = random_stream.normal(0.4, 0.6, (client_count, class_count))
+    return WeightedSumArguments(logits, weights)
 
 
 SLIPS = {
@@ -200,6 +233,10 @@ SLIPS = {
     "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
 }
 
-BUILD = Build(weighted_sum, SIZES, draw_hidden_case, SLIPS)
+BUILD = Build(weighted_sum, SIZES, draw_random_weighted_sum_arguments, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(two_skews, solution_runs), q3=BUILD)
+q1, q2, q3 = exercises(
+    __name__,
+    q2=(check_trained_weights_beat_class_counts_in_one_setting_only, run_solution),
+    q3=BUILD,
+)

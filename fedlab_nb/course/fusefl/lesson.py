@@ -4,6 +4,7 @@ picture.
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,13 +12,22 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, figures_of, find_gaps, group_by_options, report_missing
+from ..kit.claims import (
+    CLEAR,
+    find_gaps_between_variants,
+    make_figure_functions,
+    make_grouping_by_options,
+    make_verdict_on_missing_runs,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
 
-_, halves = figures_of(__name__, "halves")
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+_, halves = make_figure_functions(__name__, "halves")
 
 
-def lost(picture: Picture) -> int:
-    """Whole percent, off the view's table: mean accuracy of the cue clients on test images without
+def compute_cue_client_accuracy_without_cue(picture: Picture) -> int:
+    """Compute, from the view's table, in whole percent: the mean accuracy of the cue clients on test images without
     a cue.
     """
     rows = [row for row in picture.table if row["cue"] == "yes"]
@@ -28,8 +38,8 @@ def lost(picture: Picture) -> int:
 MILD = 0.3  # exercise 1 is about larger α than the 0.1 that the lesson prints
 
 
-def calibration_helps(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 1: in one setting the calibrated classifier is clearly better than the
+def check_calibration_raises_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
+    """Judge the claim of exercise 1: in one setting the calibrated classifier is clearly better than the
     averaged one. It is found on validation images; the test images are looked at for it alone.
     """
     mild = [o for o in outcomes if o.method == "fusefl" and o.settings.alpha >= MILD]
@@ -38,25 +48,25 @@ def calibration_helps(outcomes: Sequence[Outcome]) -> Verdict:
         conditions, *options = shared
         return f"α = {conditions[0].alpha:g}, K = {dict(options)['blocks']}"
 
-    place = group_by_options("fusefl", "head")
+    grouping = make_grouping_by_options("fusefl", "head")
     found = []
-    for gap in find_gaps(mild, place, "ccvr", "average", describe):
+    for gap in find_gaps_between_variants(mild, grouping, "ccvr", "average", describe):
         if gap.kind == CLEAR:
-            tested = gap.test_gap.mean
-            measured = gap.words("both classifiers")
+            tested = gap.test_gap.mean_in_points
+            measured = gap.describe("both classifiers")
             return Verdict(
                 "right",
                 f"Calibrated − averaged at {measured}. On the test images: {tested} points.",
             )
-        if gap.differences:
-            found.append(gap.words("both classifiers"))
+        if gap.accuracy_differences:
+            found.append(gap.describe("both classifiers"))
     wanted = "a setting in which the calibrated classifier is clearly better than the averaged one"
     nothing = f"no runs of both classifiers at the same α, {MILD:g} or more"
-    return report_missing([wanted], found, nothing)
+    return make_verdict_on_missing_runs([wanted], found, nothing)
 
 
-def solution_runs() -> Outcomes:
-    """Runs that answer exercise 1."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 1."""
     outcomes = []
     for knobs in ({}, {"head": "average"}):
         outcomes += runs("fusefl", 1, clients=5, seeds=MANY, **knobs)
@@ -64,7 +74,9 @@ def solution_runs() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-def fused_block(h, adaptors, shifts, blocks, biases):
+def fused_block(
+    h: np.ndarray, adaptors: np.ndarray, shifts: np.ndarray, blocks: np.ndarray, biases: np.ndarray
+) -> np.ndarray:
     joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
     outputs = []
     for k in range(len(h)):
@@ -73,47 +85,89 @@ def fused_block(h, adaptors, shifts, blocks, biases):
     return np.stack(outputs)
 
 
-def linear(x: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
-    """`[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M,
+def apply_one_linear_layer_per_client(
+    inputs: np.ndarray, weights: np.ndarray, biases: np.ndarray
+) -> np.ndarray:
+    """Compute `[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M,
     N, i]`.
     """
-    return x @ weights.transpose(0, 2, 1) + biases[:, None]
+    return inputs @ weights.transpose(0, 2, 1) + biases[:, None]
 
 
-def relu(x: np.ndarray) -> np.ndarray:
+def apply_relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
-def average(h, adaptors, shifts, blocks, biases):
-    return relu(linear(h.mean(0), blocks, biases))
+def feed_mean_of_clients_by_mistake(
+    outputs_below: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
+    return apply_relu(apply_one_linear_layer_per_client(outputs_below.mean(0), blocks, biases))
 
 
-def alone(h, adaptors, shifts, blocks, biases):
+def feed_own_outputs_only_by_mistake(
+    outputs_below: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
     """Each client reads its own block."""
-    return relu(linear(h, blocks, biases))
+    return apply_relu(apply_one_linear_layer_per_client(outputs_below, blocks, biases))
 
 
-def rows_cut(h, adaptors, shifts, blocks, biases):
+def fuse_blocks_by_reshaping_by_mistake(
+    outputs_below: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
     """reshape cuts the numbers as they lie in memory, client after client, and mixes images."""
-    joined = h.reshape(h.shape[1], -1)
-    return relu(linear(linear(joined, adaptors, shifts), blocks, biases))
+    joined = outputs_below.reshape(outputs_below.shape[1], -1)
+    return apply_relu(
+        apply_one_linear_layer_per_client(
+            apply_one_linear_layer_per_client(joined, adaptors, shifts), blocks, biases
+        )
+    )
 
 
-def relu_after_adaptor(h, adaptors, shifts, blocks, biases):
-    adapted = relu(linear(np.hstack(h), adaptors, shifts))
-    return relu(linear(adapted, blocks, biases))
+def fuse_blocks_with_relu_after_adaptor_by_mistake(
+    outputs_below: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
+    adapted = apply_relu(
+        apply_one_linear_layer_per_client(np.hstack(outputs_below), adaptors, shifts)
+    )
+    return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
 
 
-def no_relu(h, adaptors, shifts, blocks, biases):
-    return linear(linear(np.hstack(h), adaptors, shifts), blocks, biases)
+def fuse_blocks_without_final_relu_by_mistake(
+    outputs_below: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
+    return apply_one_linear_layer_per_client(
+        apply_one_linear_layer_per_client(np.hstack(outputs_below), adaptors, shifts),
+        blocks,
+        biases,
+    )
 
 
 SLIPS = {
-    "average": average,
-    "alone": alone,
-    "rows_cut": rows_cut,
-    "relu_after_adaptor": relu_after_adaptor,
-    "no_relu": no_relu,
+    "average": feed_mean_of_clients_by_mistake,
+    "alone": feed_own_outputs_only_by_mistake,
+    "rows_cut": fuse_blocks_by_reshaping_by_mistake,
+    "relu_after_adaptor": fuse_blocks_with_relu_after_adaptor_by_mistake,
+    "no_relu": fuse_blocks_without_final_relu_by_mistake,
 }
 
 
@@ -121,20 +175,35 @@ SLIPS = {
 SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 
-def draw_hidden_case(
-    stream: np.random.Generator, m: int, n: int, r: int, o: int
-) -> tuple[np.ndarray, ...]:
-    """Outputs below, adaptors and blocks."""
-    h = relu(stream.normal(size=(m, n, r)))
-    adaptors = stream.normal(size=(m, r, m * r))
-    shifts = stream.normal(size=(m, r))
-    blocks = stream.normal(size=(m, o, r))
-    biases = stream.normal(size=(m, o))
-    return h, adaptors, shifts, blocks, biases
+class FusedBlockArguments(NamedTuple):
+    """The arguments of a call of `fused_block`."""
+
+    h: np.ndarray  # [M, N, r] outputs of the blocks below
+    adaptors: np.ndarray  # [M, r, M r]
+    shifts: np.ndarray  # [M, r]
+    blocks: np.ndarray  # [M, o, r]
+    biases: np.ndarray  # [M, o]
+
+
+def draw_random_fused_block_arguments(
+    random_stream: np.random.Generator,
+    client_count: int,
+    image_count: int,
+    input_count: int,
+    output_count: int,
+) -> FusedBlockArguments:
+    """Draw outputs of the blocks below, adaptors and blocks."""
+    joined_count = client_count * input_count
+    h = apply_relu(random_stream.normal(size=(client_count, image_count, input_count)))
+    adaptors = random_stream.normal(size=(client_count, input_count, joined_count))
+    shifts = random_stream.normal(size=(client_count, input_count))
+    blocks = random_stream.normal(size=(client_count, output_count, input_count))
+    biases = random_stream.normal(size=(client_count, output_count))
+    return FusedBlockArguments(h, adaptors, shifts, blocks, biases)
 
 
 q1, q2 = exercises(
     __name__,
-    q1=(calibration_helps, solution_runs),
-    q2=Build(fused_block, SIZES, draw_hidden_case, SLIPS),
+    q1=(check_calibration_raises_accuracy, run_solution),
+    q2=Build(fused_block, SIZES, draw_random_fused_block_arguments, SLIPS),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,19 +10,27 @@ from ...data import federate
 from ...plots import Picture
 from ...plots.kit import describe_picture, draw_heat_map
 from ...plots.style import drawing, dress
-from ...plots.words import build_table, format_letters
+from ...plots.words import build_table, format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
-from ...studies.settings import Settings
-from ..kit import Build, Verdict, exercises
-from ..kit.claims import figures_of, find_gaps, judge_two_kinds
+from ...studies.outcome import Conditions
+from ..kit import Build, GuessOption, Verdict, exercises
+from ..kit.claims import (
+    ClaimText,
+    find_gaps_between_variants,
+    judge_one_gap_clear_and_one_not,
+    make_figure_functions,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 # ---------------------------------------------------------------------------------- worked numbers
-mean_of, starts = figures_of(__name__, "starts")
+mean_of, starts = make_figure_functions(__name__, "starts")
 
 
-def largest_share(alpha: float, clients: int = 10) -> float:
-    """Percent of a class's images at the client with most of them: the mean over classes and the
+def compute_largest_client_share_percent(alpha: float, clients: int = 10) -> float:
+    """Compute how many percent of a class's images are at the client with most of them: the mean over classes and the
     lesson's seeds.
     """
     shares = []
@@ -33,16 +41,16 @@ def largest_share(alpha: float, clients: int = 10) -> float:
     return 100 * mean(shares)
 
 
-def loudest(outcome: Outcome) -> float:
-    """The largest over the clients of their largest logit, mean over the test images."""
+def compute_largest_client_logit(outcome: Outcome) -> float:
+    """Compute the largest over the clients of their largest logit, mean over the test images."""
     logits = outcome.test_features.reshape(len(outcome.test_labels), -1, 10)  # [N, M, C]
     return round(float(logits.max(2).mean(0).max()), 1)
 
 
-def partitions(
+def draw_partitions_by_alpha(
     alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 4
 ) -> Picture:
-    """Who holds what for each α, side by side; the titles give the skew as numbers."""
+    """Draw who holds what for each α, side by side; the titles give the skew as numbers."""
     sentences = []
     rows = []
     with drawing(1, len(alphas), size=(3.2 * len(alphas), 3.2)) as (figure, axes):
@@ -52,13 +60,13 @@ def partitions(
             skew = federation.skew
             draw_heat_map(ax, (counts / counts.sum(0)).T)
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
-            ax.set_xticks(range(clients), [format_letters(k) for k in range(clients)])
+            ax.set_xticks(range(clients), [format_client_letters(k) for k in range(clients)])
             ax.set_yticks(range(federation.classes))
             sentences.append(
                 f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes."
             )
             for k, row in enumerate(counts.tolist()):
-                rows.append((alpha, format_letters(k), *row))
+                rows.append((alpha, format_client_letters(k), *row))
     columns = ["α", "client", *(f"class {c}" for c in range(federation.classes))]
     return describe_picture(
         figure,
@@ -72,8 +80,8 @@ def partitions(
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
 
 
-def after_restarting() -> str:
-    """Which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own
+def choose_answer_on_different_starts() -> GuessOption:
+    """Choose which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own
     (guessing: 10 %).
     """
     common_start = mean_of("common")
@@ -86,20 +94,24 @@ def after_restarting() -> str:
 
 
 # ---------------------------------------------------------------------------------- exercises
-def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each
+def check_ensemble_beats_fedavg_in_one_setting_only(
+    outcomes: Sequence[Outcome], **texts: ClaimText
+) -> Verdict:
+    """Judge the claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each
     on ten seeds. Both are found on validation images; the test images are looked at for these two
     alone.
     """
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]
     # Ensembles with two rules are two questions: the last one counts.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
-    gaps = find_gaps(compared, None, "ensemble", "fedavg", describe_conditions, MANY)
-    return judge_two_kinds(gaps, least_seeds=MANY, **words)
+    gaps = find_gaps_between_variants(
+        compared, None, "ensemble", "fedavg", describe_alpha_and_clients, MANY
+    )
+    return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)
 
 
-def describe_conditions(conditions: tuple[Settings, Any]) -> str:
-    """What tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
+def describe_alpha_and_clients(conditions: Conditions) -> str:
+    """Say what tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
     settings, _ = conditions
     text = f"α = {settings.alpha:g}"
     if settings.clients != 10:
@@ -107,8 +119,8 @@ def describe_conditions(conditions: tuple[Settings, Any]) -> str:
     return text
 
 
-def solution_runs() -> Outcomes:
-    """Runs that support the claim of exercise 2."""
+def run_solution() -> Outcomes:
+    """Run what supports the claim of exercise 2."""
     outcomes = []
     for alpha in (0.3, 0.025):
         outcomes += runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS)
@@ -129,45 +141,64 @@ def fedavg(networks, counts):
     return average
 
 
-def draw_hidden_case(stream: np.random.Generator, clients: int) -> tuple[list[Network], np.ndarray]:
-    """Networks of three layers; clients hold between 5 and 60 images, each another number."""
+class FedavgArguments(NamedTuple):
+    """The arguments of a call of `fedavg`."""
+
+    networks: list[Network]
+    counts: np.ndarray  # [M] training images of each client
+
+
+def draw_random_fedavg_arguments(
+    random_stream: np.random.Generator, client_count: int
+) -> FedavgArguments:
+    """Draw networks of three layers; clients hold between 5 and 60 images, each another number."""
     networks = []
-    for _ in range(clients):
-        networks.append({layer: stream.normal(size=shape) for layer, shape in SHAPES.items()})
-    counts = stream.permutation(np.arange(5, 61))[:clients]
-    return networks, counts
+    for _ in range(client_count):
+        networks.append(
+            {layer: random_stream.normal(size=shape) for layer, shape in SHAPES.items()}
+        )
+    counts = random_stream.permutation(np.arange(5, 61))[:client_count]
+    return FedavgArguments(networks, counts)
 
 
-def weighted_sum(networks: Sequence[Network], weights: np.ndarray) -> Network:
-    """Σ_k weights[k] · θ_k."""
+def compute_weighted_sum_of_networks(networks: Sequence[Network], weights: np.ndarray) -> Network:
+    """Compute Σ_k weights[k] · θ_k, layer by layer."""
     total = {}
     for layer in networks[0]:
         total[layer] = sum(w * n[layer] for w, n in zip(weights, networks, strict=True))
     return total
 
 
-def plain_mean(networks: Sequence[Network], counts: np.ndarray) -> Network:
-    return weighted_sum(networks, np.full(len(counts), 1 / len(counts)))
+def average_networks_without_weights_by_mistake(
+    networks: Sequence[Network], counts: np.ndarray
+) -> Network:
+    return compute_weighted_sum_of_networks(networks, np.full(len(counts), 1 / len(counts)))
 
 
-def last_alone(networks: Sequence[Network], counts: np.ndarray) -> Network:
+def return_weighted_last_network_by_mistake(
+    networks: Sequence[Network], counts: np.ndarray
+) -> Network:
     """The loop writes over what it has: = in the place of +=."""
-    return weighted_sum(networks[-1:], (counts / counts.sum())[-1:])
+    return compute_weighted_sum_of_networks(networks[-1:], (counts / counts.sum())[-1:])
 
 
-def first_alone(networks: Sequence[Network], counts: np.ndarray) -> Network:
+def return_weighted_first_network_by_mistake(
+    networks: Sequence[Network], counts: np.ndarray
+) -> Network:
     """`return` stands inside the loop over the clients."""
-    return weighted_sum(networks[:1], (counts / counts.sum())[:1])
+    return compute_weighted_sum_of_networks(networks[:1], (counts / counts.sum())[:1])
 
 
 SLIPS = {
-    "plain": plain_mean,
-    "not_divided": weighted_sum,
-    "last_alone": last_alone,
-    "first_alone": first_alone,
+    "plain": average_networks_without_weights_by_mistake,
+    "not_divided": compute_weighted_sum_of_networks,
+    "last_alone": return_weighted_last_network_by_mistake,
+    "first_alone": return_weighted_first_network_by_mistake,
 }
 
 
-BUILD = Build(fedavg, ((2,), (3,), (5,)), draw_hidden_case, SLIPS)
+BUILD = Build(fedavg, ((2,), (3,), (5,)), draw_random_fedavg_arguments, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=BUILD)
+q1, q2, q3 = exercises(
+    __name__, q2=(check_ensemble_beats_fedavg_in_one_setting_only, run_solution), q3=BUILD
+)

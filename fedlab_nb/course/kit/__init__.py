@@ -2,6 +2,6 @@
 `claims.py`.
 """
 
-from .exercises import exercises, lesson_words
+from .exercises import exercises, load_lesson_text
 from .problem import Build, Verdict
-from .view import Card, Form, worked
+from .view import Card, Form, GuessOption, make_worked_card

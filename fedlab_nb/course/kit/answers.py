@@ -3,12 +3,18 @@
 Nothing is evaluated as Python. A recursive-descent parser knows this grammar and no more:
 
     sum      = ["+" | "−"] product { ("+" | "−") product }
-    product  = power { ["·" | "×" | "*" | "/" | "÷" | ":"] power }     no sign only before a bracket
+    product  = power { ["·" | "×" | "*" | "/" | "//" | "÷" | ":"] power }     no sign only before a bracket,
+                                                                           a function, or between "4!3!"
     power    = operand { "!" } [ "^" ["−"] power ]
-    operand  = number | mixed number | "(" sum ")" | ("√" | "sqrt" | "ln" | "exp") ["−"] operand
+    operand  = number | mixed number | "e" | choice | "(" sum ")" | function ["−"] operand
+    choice   = "C(n, k)" | "n choose k"                       binomial coefficient of whole numbers
+    function = "√" | "sqrt" | "ln" | "log" | "exp" | "sigmoid" | "logistic" | "σ" | "floor" | "int"
+               | "trunc" | "factorial"
+               log is the natural one; "np." or "math." may stand before a function
 
-Whatever follows the longest expression has to be a unit. Length, depth, exponents, factorials and
-the number of readings are bounded. A text may have several readings: "16,040" is 16040 or 16.04.
+Whatever follows the longest expression has to be a unit. Length, depth, exponents, factorials,
+binomial coefficients and the number of readings are bounded. A text may have several readings:
+"16,040" is 16040 or 16.04.
 """
 
 import math
@@ -17,106 +23,209 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-LARGEST = 1e30  # infinite and undefined numbers are no answers
-LARGEST_BASE = 1e6  # of a power
-LARGEST_EXPONENT = 50
-LARGEST_FACTORIAL = 20
-LONGEST_TEXT = 200  # characters
-DEEPEST = 20  # brackets within brackets
-MOST_READINGS = 64
-ROUNDING = 0.01  # by which two sides of "16/17 = 0.94" may differ, as a share
+LearnerAnswer = Any  # a number, a text, a function, a panel or outcomes: whatever was given
+MAX_NUMBER = 1e30  # infinite and undefined numbers are not answers
+MAX_BASE = 1e6  # of a power
+MAX_EXPONENT = 50
+MAX_FACTORIAL = 20
+MAX_CHOICE = 1000  # the n of "n choose k"
+MAX_TEXT_LENGTH = 200  # characters
+MAX_DEPTH = 20  # brackets within brackets
+MAX_READINGS = 64
+ROUNDING = 0.01  # share by which two sides of "16/17 = 0.94" may differ
 
+TIMES = (
+    "times",
+    "x",
+    "X",
+    "×",
+    "fold",
+    "-fold",
+    "times as many",
+    "times as much",
+    "times as large",
+    "times more",
+)
 PER_CENT = ("%", "percent", "per cent")
-BYTE_UNITS = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
+BYTE_UNITS = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # if the answer is in bytes
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a text may mean.
+class AnswerReading:
+    """All meanings that a text may have.
 
-    values:     each number that it may be, in the unit of the question
-    bare:       each number that it may be, whatever unit stands behind it
-    ranges:     (low, high) of each range that it may be, in the unit of the question
-    complaint:  a sentence, where the text can be read but contradicts itself
+    values:     the numbers that it may mean, in the unit of the question
+    bare:       the numbers that it may mean, whatever its unit is
+    ranges:     (low, high) of the ranges that it may mean, in the unit of the question
+    spreads:    the numbers that the second number of a Gaussian may mean: "N(3, 9)" has the value 3
+                and the spread 9, a variance, a standard deviation or a precision
+    complaint:  a sentence about a text that contradicts itself, else ""
     """
 
     values: tuple[float, ...] = ()
     bare: tuple[float, ...] = ()
     ranges: tuple[tuple[float, float], ...] = ()
+    spreads: tuple[float, ...] = ()
     complaint: str = ""
 
 
+PossibleValues = list[float]  # all numbers that a text may mean; [] for none
+
+
+class ValueRange(NamedTuple):
+    """A range that a text may mean, such as 2 to 3."""
+
+    low: float
+    high: float
+
+
 class NotANumberError(Exception):
-    """A text that the grammar does not know."""
+    """The text does not follow the grammar."""
 
 
-def read_answer(answer: Any, units: Collection[str] = ()) -> Reading:
-    """Everything that `answer` may mean.
+class UnitReading(NamedTuple):
+    """The numbers that a text may mean, and its unit as it is written. No numbers: no meaning"""
 
-    units: what may stand behind the number, in the singular or plural; with "%" the answer counts
-    in per cent, and a number without a unit may be a share. Else "%" divides by 100. With "bytes"
-    kB, KiB, MB and MiB are understood.
+    values: PossibleValues
+    unit: str
+
+
+class OperatorAndOperand(NamedTuple):
+    """An operator, such as "+", and all values of the operand behind it."""
+
+    operator: str
+    values: PossibleValues
+
+
+class RangeTexts(NamedTuple):
+    """The two ends of a range as text. unit: behind both ends
+
+    Of '2.5 ± 0.1' the ends are '2.5' and '±0.1'.
+    """
+
+    low: str
+    high: str
+    unit: str
+
+
+def parse_typed_answer(
+    answer: LearnerAnswer, accepted_units: Collection[str] = ()
+) -> AnswerReading:
+    """Read everything that `answer` may mean.
+
+    accepted_units: the units that the number may have, in the singular or plural
+        "%":     the answer is in per cent, and a number without a unit may be a share; without "%"
+                 among the units, a percent sign divides by 100
+        "times": also "x", "×" and "fold"
+        "bytes": kB, KiB, MB and MiB are converted to bytes
     """
     if not isinstance(answer, str):
-        value = answer.item() if getattr(answer, "shape", None) == () else answer
+        value = unwrap_single_number(answer)
         if not is_finite_number(value):
-            return Reading()
-        values = tuple(convert_unit([float(value)], "", units))
-        return Reading(values=values, bare=values)
-    if len(answer) > LONGEST_TEXT:
-        return Reading()
-    text = normalise(answer)
+            return AnswerReading()
+        values = tuple(convert_values_to_expected_unit([float(value)], "", accepted_units))
+        return AnswerReading(values=values, bare=values)
+    if len(answer) > MAX_TEXT_LENGTH:
+        return AnswerReading()
+    text = normalise_answer_text(answer)
     if re.search(NEGATION, text):
-        return Reading()
-    low_and_high = split_range(text)
+        return AnswerReading()
+    gaussian = GAUSSIAN.fullmatch(text) or MEAN_AND_SPREAD.fullmatch(text)
+    if gaussian is not None:
+        mean = read_single_quantity(gaussian[1], accepted_units)
+        spreads, _ = read_numbers_and_unit(gaussian[2])
+        if not mean.values or not spreads:
+            return AnswerReading()
+        return AnswerReading(values=mean.values, bare=mean.bare, spreads=tuple(spreads))
+    low_and_high = split_into_range_ends(text)
     if low_and_high is not None:
-        ranges = read_ranges(*low_and_high, units)
+        ranges = parse_possible_ranges(*low_and_high, accepted_units)
         if ranges:
-            return Reading(ranges=ranges, values=tuple(read_single(text, units).values))
-    return read_single(text, units)
+            return AnswerReading(
+                ranges=ranges, values=tuple(read_single_quantity(text, accepted_units).values)
+            )
+    return read_single_quantity(text, accepted_units)
 
 
-def read_numbers(answer: Any, units: Collection[str] = ()) -> list[float]:
-    """All numbers that `answer` may mean; [] if it is none.
+def unwrap_single_number(answer: LearnerAnswer) -> LearnerAnswer:
+    """Return the number in an array or a tensor that holds nothing else, and anything else as it is."""
+    shape = getattr(answer, "shape", None)
+    if isinstance(shape, tuple) and math.prod(shape) == 1:
+        return answer.item()
+    return answer
 
-    >>> read_numbers("9/4"), read_numbers("2½"), read_numbers("87 %"), read_numbers("4! · 3!")
-    ([2.25], [2.5], [0.87], [144.0, 72.0])
-    >>> read_numbers("6.25x", ["x"]), read_numbers("6.25x")
+
+def parse_possible_numbers(
+    answer: LearnerAnswer, accepted_units: Collection[str] = ()
+) -> PossibleValues:
+    """Read all numbers that `answer` may mean; [] if it is not a number.
+
+    >>> parse_possible_numbers("9/4"), parse_possible_numbers("2½")
+    ([2.25], [2.5])
+    >>> parse_possible_numbers("87 %"), parse_possible_numbers("4! · 3!")
+    ([0.87], [144.0, 72.0])
+    >>> parse_possible_numbers("6.25x", ["x"]), parse_possible_numbers("6.25x")
     ([6.25], [])
-    >>> sorted(read_numbers("16,040")), read_numbers(0.25, ["%"])
+    >>> sorted(parse_possible_numbers("16,040")), parse_possible_numbers(0.25, ["%"])
     ([16.04, 16040.0], [0.25, 25.0])
-    >>> read_numbers("more than 1.25"), read_numbers("(6 + 5) / (4 + 1)"), read_numbers("six")
-    ([1.25], [2.2], [6.0])
+    >>> parse_possible_numbers("more than 1.25"), parse_possible_numbers("(6 + 5) / (4 + 1)")
+    ([1.25], [2.2])
+    >>> parse_possible_numbers("six")
+    [6.0]
     """
-    return list(read_answer(answer, units).values)
+    return list(parse_typed_answer(answer, accepted_units).values)
 
 
-def is_finite_number(value: Any) -> bool:
+def is_finite_number(value: LearnerAnswer) -> bool:
     """Whether a value is a number that can be an answer."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and abs(value) < LARGEST
+    return is_number and abs(value) < MAX_NUMBER
 
 
-# ------------------------------------------------------------------------- texts before the grammar
-QUOTES = " \t\r\n\"'“”„‘’«»`"  # around an answer, with white space
+# ------------------------------------------------- preparing a text, before it meets the grammar
+QUOTES = " \t\r\n\"'“”„‘’«»`"  # quotes and white space around an answer
 NEGATION = r"\b(?:not|no|never|cannot|neither|nor)\b|n['’]t\b|≠|!="
 VULGAR_FRACTION = re.compile(r"(\d?)\s*([¼-¾⅐-⅞])")
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 SUPERSCRIPT = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
-# What stands before an answer: "I think the answer is about", "more than", "±".
+# Words before the number: "I think the answer is about", "more than", "±".
+QUANTITIES = "slope|mean|average|total|sum|score|weight|value|sd|std|maximum|max|minimum|min"
 INTRODUCTION = re.compile(
-    r"(?:(?:so|then|well)\b,? *)?(?:i (?:think|guess|get|got|say)\b:? *)?"
-    r"(?:\D*\bis\b:? *|\b(?:answer|result|solution)\b:? *)?"
-    r"(?:(?:more than|at least|greater than|larger than|above|over|about|around|roughly|approximately"
-    r"|approx\.?|ca\.?|circa|exactly|nearly|slope|plus or minus)(?= |\d) *|(?:[≈~>≥±×→]|\+/-) *)*",
+    r"(?:(?:so|then|well)\b,? *)?(?:i(?:['’](?:d|ll))? (?:think|guess|get|got|say|would say)\b:? *)?"
+    r"(?:(?:it|that)['’]s *)?"
+    r"(?:\D*\b(?:is|be)\b:? *|\b(?:answer|result|solution)\b:? *|[^\W\d][^\d=<>!:]{0,40}: +)?"
+    r"(?:(?:more than|at least|greater than|larger than|bigger than|higher than|above|over|just over"
+    r"|slightly more than|a bit more than|(?:it )?must exceed|exceeds|only|just|in all|in total"
+    r"|all in all|altogether|about|around|roughly|approximately"
+    r"|approx\.?|ca\.?|c\.|circa|exactly|nearly|plus or minus|(?:a )?factor(?: of)?|by|times"
+    r"|(?:(?:it|they) )?(?:grows?|increases?)(?: by)?"
+    rf"|(?:the )?(?:{QUANTITIES})(?: of)?)(?= |\d) *|x(?=\d)|(?:[≈~>≥±×→]|\+/-) *)*",
     re.IGNORECASE,
 )
-LABEL = re.compile(r"[^\d=<>!]{1,60}")  # "λ" before "= 1.25", "KL(teacher ‖ student)"
+LABEL = re.compile(r"[^\d=<>!]{1,60}")  # a name before "= 1.25": "λ", "KL(teacher ‖ student)"
 NUMBERED_LABEL = re.compile(r"[^\W\d]\w{0,9}")  # "x1"
+REMARK = re.compile(r"(.*\S) +\(([^()]*)\)")  # "54 (six times nine)", "3 (3.5 rounded down)"
+UNIT_IN_BRACKETS = re.compile(r"(.*\d) *\((%|[^\W\d][^()]*)\)")  # "73 (%)", "4 (times)"
+BOLD = re.compile(r"(\*\*?|__?)([^*_]+)\1")  # "**54**" in Markdown
 REVERSED_BOUND = re.compile(r"(.*\S) *[<≤] *[^\W\d]\w{0,9}")  # 1.25 < λ
-CLOSING_WORDS = re.compile(r"[ ,;:]*\b(?:at least|or more|in all|in total|altogether|exactly)$")
+# "N(3, 9)", "mean 3 and precision 9"
+NAME_BEFORE_VALUE = r"(?:[^(),;=]*=)? *"  # "σ² = " in "N(3, σ² = 1/9)"
+GAUSSIAN = re.compile(
+    rf"(?:.*(?:=|\bis\b) *)?(?:[Nn]|normal|[Gg]aussian) ?"
+    rf"\({NAME_BEFORE_VALUE}([^;]+?)[,;] *{NAME_BEFORE_VALUE}([^;]+)\)"
+)
+MEAN_AND_SPREAD = re.compile(
+    r"(?:(?:a gaussian )?(?:with )?(?:a |the )?mean(?: is| =)? +)?([^\W_a-z].*?),?(?: with| and)?(?: a| the)? "
+    r"(?:precision|variance)(?: is| of| =)? *(.+)",
+    re.IGNORECASE,
+)
+CLOSING_WORDS = re.compile(
+    r"[ ,;:]*\b(?:at least|or more|or higher|or above|or so|or thereabouts|in all|in total|altogether"
+    r"|exactly|approx|approximately|roughly|about|i (?:think|guess|believe|suppose)|right|probably|maybe)$",
+    re.IGNORECASE,
+)
 RANGE_PATTERNS = (
     re.compile(r"(?:between|from) +(.+?) +(?:and|to) +(.+)"),
     re.compile(r"(.+?) +to +(.+)"),
@@ -126,141 +235,189 @@ RANGE_PATTERNS = (
 PLUS_MINUS = re.compile(r"(.+?) *(?:±|\+/-|\+-) *([\d.,]+)(\D*)")
 
 
-def normalise(text: str) -> str:
-    """The text with plain signs and digits: no quotes, vulgar fractions, superscripts or number
-    words.
+def normalise_answer_text(text: str) -> str:
+    """Write a text with plain digits and operators, so that the parser can read it.
+
+    Superscripts, vulgar fractions, number words and other minus signs or dots are replaced; quotes,
+    a closing full stop and closing words are removed.
     """
+    if "\\" in text or "$" in text:
+        text = replace_latex_by_plain_signs(text)
     text = SUPERSCRIPT.sub(lambda power: "^" + power[0].translate(SUPERSCRIPTS), text)
-    text = VULGAR_FRACTION.sub(spell_out_fraction, text)
+    text = VULGAR_FRACTION.sub(spell_out_fraction_sign, text)
     text = unicodedata.normalize("NFKC", text)
     text = text.replace("\N{FRACTION SLASH}", "/").replace("−", "-")
     text = re.sub(r"[∙⋅•]", "·", text)
+    text = re.sub(r">=|=>", "≥", text).replace("<=", "≤")
+    text = text.replace("⌊", "floor(").replace("⌋", ")")
     text = re.sub(r"(?<![^\W_])e *(?:\^|\*\*) *", "exp ", text)
     text = text.strip(QUOTES)
-    text = re.sub(r"(?<!\.)\.$|[ ,;]+$", "", text)
-    text = replace_number_words(text)
+    text = BOLD.sub(r"\2", text) if BOLD.fullmatch(text) else text
+    # One full stop at the end, but not "...", or other punctuation.
+    text = re.sub(r"(?<!\.)\.$|(?<=[^\s?]) *\?+$|[ ,;:]+$", "", text)
+    multiple = MULTIPLE.fullmatch(text)
+    if multiple is not None:
+        text = f"{MULTIPLES[multiple[1].lower()]} times"
+    text = LIBRARY.sub("", text)
+    text = replace_number_words_by_digits(text)
     return CLOSING_WORDS.sub("", text).strip(QUOTES)
 
 
-def spell_out_fraction(match: re.Match) -> str:
-    """'2½' as '2 1/2', '½' as '(1/2)'."""
+def replace_latex_by_plain_signs(text: str) -> str:
+    """Write the LaTeX of a fraction, root, product or binomial coefficient with plain signs."""
+    text = text.replace("$", "")
+    text = re.sub(r"\\(?:left|right|,|;|!| |displaystyle\b)", "", text)
+    text = re.sub(r"\\[dt]?binom *\{([^{}]*)\} *\{([^{}]*)\}", r"C(\1, \2)", text)
+    text = re.sub(r"\\sqrt *\{([^{}]*)\}", r"√(\1)", text)
+    text = re.sub(r"\^ *\{([^{}]*)\}", r"^(\1)", text)
+    text = re.sub(r"\\[dt]?frac *(\d)(\d)", r"(\1/\2)", text)
+    text = re.sub(r"\\[dt]?frac *\{([^{}]*)\} *\{([^{}]*)\}", r"((\1)/(\2))", text)
+    text = text.replace("\\%", "%").replace("\\cdot", "·").replace("\\times", "×")
+    return re.sub(r"\\(?=(?:ln|log|exp|sigma)\b)", "", text).replace("sigma(", "σ(")
+
+
+def spell_out_fraction_sign(match: re.Match) -> str:
+    """Write '2½' as '2 1/2' and '½' as '(1/2)'."""
     whole, fraction = match.groups()
     spelled = unicodedata.normalize("NFKC", fraction).replace("\N{FRACTION SLASH}", "/")
     return f"{whole} {spelled}" if whole else f"({spelled})"
 
 
-def split_range(text: str) -> tuple[str, str, str] | None:
-    """(low, high, unit) of a text that may be a range; '2.5 ± 0.1' is not split but says its
-    half-width as `high` behind a '±'.
-    """
+def split_into_range_ends(text: str) -> RangeTexts | None:
+    """Split a text that may be a range, such as '2 to 3' or '2.5 ± 0.1'; None if it cannot be one."""
     matched = PLUS_MINUS.fullmatch(text)
     if matched is not None:
-        return matched[1], f"±{matched[2]}", matched[3]
+        return RangeTexts(matched[1], f"±{matched[2]}", matched[3])
     body = text[INTRODUCTION.match(text).end() :]  # type: ignore[union-attr]
     for pattern in RANGE_PATTERNS:
         matched = pattern.fullmatch(body)
         if matched is not None:
-            return matched[1], matched[2], ""
+            return RangeTexts(matched[1], matched[2], "")
     return None
 
 
-def read_ranges(
-    low_text: str, high_text: str, unit: str, units: Collection[str]
-) -> tuple[tuple[float, float], ...]:
-    """(low, high) of each range that two texts may make, in the unit of the question."""
+def parse_possible_ranges(
+    low_text: str, high_text: str, unit: str, accepted_units: Collection[str]
+) -> tuple[ValueRange, ...]:
+    """Read each range that two texts may mean, in the unit of the question."""
     if high_text.startswith("±"):
-        centres = read_single(f"{low_text}{unit}", units).values
-        widths = read_single(f"{high_text[1:]}{unit}", units).values
+        centres = read_single_quantity(f"{low_text}{unit}", accepted_units).values
+        widths = read_single_quantity(f"{high_text[1:]}{unit}", accepted_units).values
         pairs = [(centre - width, centre + width) for centre in centres for width in widths]
     else:
-        highs, high_unit = read_with_unit(high_text)
-        highs = convert_unit(highs, high_unit, units)
-        lows, low_unit = read_with_unit(low_text)
-        lows = convert_unit(lows, low_unit or high_unit, units)
+        highs, high_unit = read_numbers_and_unit(high_text)
+        highs = convert_values_to_expected_unit(highs, high_unit, accepted_units)
+        lows, low_unit = read_numbers_and_unit(low_text)
+        lows = convert_values_to_expected_unit(lows, low_unit or high_unit, accepted_units)
         pairs = [(low, high) for low in lows for high in highs]
-    return tuple((low, high) for low, high in pairs if low < high)
+    return tuple(ValueRange(low, high) for low, high in pairs if low < high)
 
 
-def read_single(text: str, units: Collection[str]) -> Reading:
-    """What a text that is no range may mean: a number, an expression, an equation."""
+def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerReading:
+    """Read what a text that is not a range may mean: a number, an expression or an equation."""
     reversed_bound = REVERSED_BOUND.fullmatch(text)
     if reversed_bound is not None:
         text = reversed_bound[1]
+    in_brackets = UNIT_IN_BRACKETS.fullmatch(text)
+    if in_brackets is not None and in_brackets[2] in accepted_units:
+        text = f"{in_brackets[1]} {in_brackets[2]}"
+    remark = REMARK.fullmatch(text)
+    if remark is not None and is_explanatory_remark(remark[1], remark[2]):
+        text = remark[1]
     sides = re.split(r" *(?:(?<![<>!])=+|≈|≃|\bequals\b|(?<=[^\W\d])(?= *[>≥])) *", text)
     sides = [side for side in sides if side]
-    if len(sides) > 1 and is_label(sides[0]):
+    if len(sides) > 1 and is_name_of_quantity(sides[0]):
         sides = sides[1:]
     readings = []
     for side in sides:
         side = side[INTRODUCTION.match(side).end() :]  # type: ignore[union-attr]
-        readings.append(read_with_unit(side))
+        readings.append(read_numbers_and_unit(side))
     if not readings or not all(values for values, _ in readings):
-        return Reading()
+        return AnswerReading()
     answers, unit = readings[-1]
     for side, (values, _) in zip(sides, readings[:-1], strict=False):
-        answers = [answer for answer in answers if has_equal(values, answer)]
+        answers = [answer for answer in answers if contains_equal_number(values, answer)]
         if not answers:
-            return Reading(complaint=f"{side} does not equal {sides[-1]}: check your sum.")
+            return AnswerReading(complaint=f"{side} does not equal {sides[-1]}: check your sum.")
     bare = list(answers)
     if unit.lower() in BYTE_UNITS:
         bare = [value * BYTE_UNITS[unit.lower()] for value in answers]
-    return Reading(values=tuple(convert_unit(answers, unit, units)), bare=tuple(bare))
+    return AnswerReading(
+        values=tuple(convert_values_to_expected_unit(answers, unit, accepted_units)),
+        bare=tuple(bare),
+    )
 
 
-def is_label(text: str) -> bool:
-    """Whether a side of an equation is a name and no number."""
-    return bool(LABEL.fullmatch(text) or NUMBERED_LABEL.fullmatch(text))
+def is_explanatory_remark(number_text: str, remark: str) -> bool:
+    """Whether a remark in brackets says how a number comes about, and is not a factor of it."""
+    if re.search(r"[-−+*/·×÷:^]$", number_text):  # "1+1 · (2)"
+        return False
+    values, unit = read_numbers_and_unit(remark)
+    if values and not unit:
+        outer, _ = read_numbers_and_unit(number_text[INTRODUCTION.match(number_text).end() :])  # type: ignore[union-attr]
+        return any(contains_equal_number(values, value) for value in outer)
+    return bool(re.search(r"[^\W\d_]{3}", remark)) and not re.search(r"\bor\b", remark)
 
 
-def has_equal(values: Iterable[float], answer: float) -> bool:
-    """Whether one of the values is `answer`, up to rounding."""
-    return any(math.isclose(value, answer, rel_tol=ROUNDING) for value in values)
+def is_name_of_quantity(side_of_equation: str) -> bool:
+    """Whether a side of an equation is a name rather than a number."""
+    return bool(LABEL.fullmatch(side_of_equation) or NUMBERED_LABEL.fullmatch(side_of_equation))
 
 
-def read_with_unit(text: str) -> tuple[list[float], str]:
-    """The numbers that a text may begin with, and the unit behind them; no numbers where the rest
-    can be no unit.
+def contains_equal_number(values: Iterable[float], number: float) -> bool:
+    """Whether one of the values equals `number`, up to rounding."""
+    return any(math.isclose(value, number, rel_tol=ROUNDING) for value in values)
+
+
+def read_numbers_and_unit(text: str) -> UnitReading:
+    """Read the numbers that a text may begin with, and the unit after them.
+
+    There are no numbers if what follows them cannot be a unit.
     """
     values: list[float] = []
     unit = ""
-    # A last "!" closes a sentence, or is a factorial.
+    # A "!" at the end closes a sentence, or is a factorial: both are tried.
     spellings = [text, text.rstrip("!. ")] if text.endswith("!") else [text]
     for spelling in spellings:
         try:
-            found, unit = Parser(spelling).read_all()
+            spelling_values, unit = ExpressionParser(spelling).read_numbers_and_unit()
         except NotANumberError:
             continue
-        values += [value for value in found if value not in values]
-    return values, unit
+        values += [value for value in spelling_values if value not in values]
+    return UnitReading(values, unit)
 
 
-def convert_unit(values: list[float], unit: str, units: Collection[str]) -> list[float]:
-    """The values in the unit of the question; [] where `unit` is not one of its units."""
-    unit = re.sub(r"^(?:whole|full|complete|different|possible|own|more)\b *", "", unit)
-    unit = unit.removesuffix(".")
-    if "%" in units and not unit:
+def convert_values_to_expected_unit(
+    values: PossibleValues, typed_unit: str, accepted_units: Collection[str]
+) -> PossibleValues:
+    """Convert values to the unit of the question; [] if `typed_unit` is not one of its units."""
+    typed_unit = re.sub(r"^(?:whole|full|complete|different|possible|own|more)\b *", "", typed_unit)
+    typed_unit = typed_unit.removesuffix(".")
+    if "%" in accepted_units and not typed_unit:
         return values + [100 * value for value in values]
-    if "%" not in units and unit in PER_CENT:
+    if "%" not in accepted_units and typed_unit in PER_CENT:
         return [value / 100 for value in values]
-    if "bytes" in units and unit.lower() in BYTE_UNITS:
-        return [value * BYTE_UNITS[unit.lower()] for value in values]
-    if not unit or is_known_unit(unit, units):
+    if "times" in accepted_units and typed_unit in TIMES:
+        return values
+    if "bytes" in accepted_units and typed_unit.lower() in BYTE_UNITS:
+        return [value * BYTE_UNITS[typed_unit.lower()] for value in values]
+    if not typed_unit or is_accepted_unit(typed_unit, accepted_units):
         return values
     return []
 
 
-def is_known_unit(unit: str, units: Collection[str]) -> bool:
-    """Whether `unit` is one of `units`, in the singular or plural."""
-    known = {name.removesuffix("s") for name in units}
-    if "%" in units:
+def is_accepted_unit(unit: str, accepted_units: Collection[str]) -> bool:
+    """Whether `unit` is one of `accepted_units`, in the singular or plural."""
+    known = {name.removesuffix("s") for name in accepted_units}
+    if "%" in accepted_units:
         known.update(name.removesuffix("s") for name in PER_CENT)
     return unit.removesuffix("s") in known or unit.lower().removesuffix("s") in known
 
 
 # ------------------------------------------------------------------------------------- number words
 SMALL_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen"
 ).split()
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 SCALES = {"hundred": 100, "thousand": 1000}
@@ -269,25 +426,41 @@ PARTS |= {"seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "t
 PARTS |= {f"{word}th": value for value, word in enumerate(SMALL_NUMBERS) if value > 12}
 WORD_VALUES = {word: value for value, word in enumerate(SMALL_NUMBERS)}
 WORD_VALUES |= {word: 10 * value for value, word in enumerate(TENS, 2)}
-# The longest first: "sixteen" is no "six".
+# The longest first, so that "sixteen" is not read as "six".
 CARDINAL = "|".join(sorted([*WORD_VALUES, *SCALES], key=len, reverse=True))
 CARDINALS = rf"(?:a (?=hundred|thousand))?(?:{CARDINAL})(?:(?:[ -]| and )(?:{CARDINAL}))*"
 NUMBER_WORDS = re.compile(rf"\b({CARDINALS})\b(?: point ((?:(?:{CARDINAL}) ?)+)\b)?")
 PART = re.compile(rf"\b(?:(a|an|\d+)[ -])?({'|'.join(PARTS)})s?\b")
+# "It quadruples", "twice as many"
+MULTIPLES = {
+    "double": 2,
+    "twice": 2,
+    "triple": 3,
+    "treble": 3,
+    "thrice": 3,
+    "quadruple": 4,
+    "quintuple": 5,
+}
+MULTIPLE = re.compile(
+    rf"(?:(?:it|they|this|that|the [a-z]+|will|would) )*({'|'.join(MULTIPLES)})[sd]?"
+    r"(?: as (?:much|many|large))?",
+    re.IGNORECASE,
+)
 OPERATOR_WORDS = {"plus": "+", "minus": "-", "times": "·", "divided by": "/"}
 
 
-def replace_number_words(text: str) -> str:
-    """'two and a half' as '2 1/2', 'forty-two' as '42', 'nine times six' as '9 · 6'."""
+def replace_number_words_by_digits(text: str) -> str:
+    """Write 'two and a half' as '2 1/2', 'forty-two' as '42', 'nine times six' as '9 · 6'."""
     lowered = text.lower()
     words = [*WORD_VALUES, *SCALES, *PARTS, *OPERATOR_WORDS, "factorial"]
     if not re.search(rf"\b(?:{'|'.join(words)})", lowered):
         return text
     lowered = re.sub(rf"\b({CARDINAL})(-?)fold\b", r"\1 fold", lowered)
-    lowered = NUMBER_WORDS.sub(write_digits, lowered)
+    lowered = NUMBER_WORDS.sub(spell_number_words_as_digits, lowered)
     lowered = re.sub(r"(?<=\d) and (?=a |\d+ ?(?:half|third|quarter|fifth|tenth))", " ", lowered)
-    lowered = PART.sub(write_part, lowered)
+    lowered = PART.sub(spell_fraction_words_as_digits, lowered)
     lowered = re.sub(r"^minus (?=[\d(])", "-", lowered)
+    lowered = re.sub(r"(?<=\d) thousand\b", " · 1000", lowered)
     lowered = re.sub(r"(?<=\d) *factorial\b", "!", lowered)
     for word, sign in OPERATOR_WORDS.items():
         # "four times" is a unit, "four times six" a product.
@@ -295,9 +468,9 @@ def replace_number_words(text: str) -> str:
     return lowered
 
 
-def write_digits(match: re.Match) -> str:
-    """Number words as digits; as they are where they are no number ("two three")."""
-    whole = add_up_words(re.findall(rf"{CARDINAL}|a(?= )", match[1]))
+def spell_number_words_as_digits(match: re.Match) -> str:
+    """Write number words as digits, or leave them if they are not a number, as in "two three"."""
+    whole = add_up_number_words(re.findall(rf"{CARDINAL}|a(?= )", match[1]))
     if whole is None:
         return match[0]
     if match[2] is None:
@@ -308,12 +481,12 @@ def write_digits(match: re.Match) -> str:
     return f"{whole}.{''.join(map(str, digits))} ".rstrip()
 
 
-def add_up_words(words: list[str]) -> int | None:
-    """The number that ["six", "thousand", "fifty"] says; None where it says none."""
+def add_up_number_words(number_words: list[str]) -> int | None:
+    """Add up words such as ["six", "thousand", "fifty"]; None if they are not a number."""
     thousands = 0
     group = 0  # below a thousand
-    smallest = 1000  # what comes next has to be smaller
-    for word in words:
+    smallest = 1000  # the next word must be below this
+    for word in number_words:
         if word == "a":
             group = 1
         elif word == "thousand":
@@ -336,8 +509,8 @@ def add_up_words(words: list[str]) -> int | None:
     return thousands + group
 
 
-def write_part(match: re.Match) -> str:
-    """'3 quarters' as '(3/4)'; behind a whole number, 'a half' as '1/2'."""
+def spell_fraction_words_as_digits(match: re.Match) -> str:
+    """Write '3 quarters' as '(3/4)', or without brackets after a whole number: '2 1/2'."""
     count, part = match.groups()
     fraction = f"{'1' if count in (None, 'a', 'an') else count}/{PARTS[part]}"
     is_behind_whole = re.search(r"\d $", match.string[: match.start()])
@@ -349,174 +522,222 @@ def write_part(match: re.Match) -> str:
 THOUSANDS = re.compile(r"([1-9]\d{0,2}([ ,.'’_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?(?!\d)")
 DECIMAL = re.compile(r"(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d{1,3}(?!\w))?(?![.,]?\d)")
 MIXED = re.compile(r"(\d+) +(\d+) */ *(\d+)(?![.,]?\d)")
-FUNCTION = re.compile(r"(√|sqrt\b|ln\b|exp\b)")
+# "C(101, 2)", "(101 choose 2)", "101C2"; "np.log", "math.comb"
+CHOICE = re.compile(
+    r"(?i:(?:C|binom|binomial|comb|nCr) ?\( *(\d{1,4}) *[,;] *(\d{1,4}) *\)"
+    r"|(\d{1,4}) *(?:choose|C) *(\d{1,4}))(?![\d.,])"
+)
+NAMES = "sqrt|ln|log|exp|sigmoid|logistic|floor|int|trunc|factorial"
+LIBRARY = re.compile(rf"\b(?:np|numpy|math|torch)\.(?=(?:{NAMES}|comb)\b)")
+FUNCTION = re.compile(rf"(√|σ(?= ?\()|(?:ln|log)(?=\d)|(?:{NAMES})\b)")
+FACTOR = re.compile(
+    rf" *{FUNCTION.pattern}(?= *-? *[\d.(√])"
+)  # without a sign of a product before it
+EULER = re.compile(r"e(?!\w)")
+# What an operand begins with.
+OPERAND = re.compile(rf"\s*(?:[\d.,(\[√]|{FUNCTION.pattern}|{CHOICE.pattern}|e(?!\w))")
 UNIT = re.compile(r"[^\d/+^()]*")
 MULTIPLY = "·×*xX"
 DIVIDE = "/÷:"
+FLOOR_DIVIDE = "//"
 
 
-class Parser:
-    """Reads one expression from the start of a text; every method returns all its values."""
+class ExpressionParser:
+    """Reads one expression from the start of a text.
+
+    Each method returns all values that its part of the text may have.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.place = 0
+        self.position = 0
         self.depth = 0
 
-    def read_all(self) -> tuple[list[float], str]:
-        """The values of the whole text and the unit behind them; NotANumberError where there is no
-        number.
-        """
+    def read_numbers_and_unit(self) -> UnitReading:
+        """Read the whole text: its values and the unit after them. NotANumberError without a number."""
         values = self.read_sum()
-        unit = self.text[self.place :].strip()
+        unit = self.text[self.position :].strip()
         if not values or not UNIT.fullmatch(unit):
             raise NotANumberError
-        return values, unit
+        return UnitReading(values, unit)
 
-    def read_sum(self) -> list[float]:
-        sign = self._take("+-")
+    def read_sum(self) -> PossibleValues:
+        sign = self._consume_one_of("+-")
         values = self.read_product()
         if sign == "-":
             values = [-value for value in values]
         while True:
-            term = self._try_operator("+-", self.read_product)
+            term = self._read_operator_and_operand_if_any("+-", self.read_product)
             if term is None:
                 return values
             operator, others = term
             factor = 1 if operator == "+" else -1
-            values = combine(values, [factor * other for other in others], add)
+            values = compute_for_each_pair(values, [factor * other for other in others], add)
 
-    def read_product(self) -> list[float]:
+    def read_product(self) -> PossibleValues:
         values = self.read_power()
         while True:
-            factor = self._try_operator(MULTIPLY + DIVIDE, self.read_power)
+            factor = self._read_operator_and_operand_if_any(MULTIPLY + DIVIDE, self.read_power)
             if factor is None:
-                if self._peek() not in "([√":
+                if not self._is_at_factor_without_sign():
                     return values
-                values = combine(values, self.read_power(), multiply)
+                values = compute_for_each_pair(values, self.read_power(), multiply)
                 continue
             operator, others = factor
-            if operator in DIVIDE:
-                values = combine(values, others, divide)
+            if operator == FLOOR_DIVIDE:
+                quotients = compute_for_each_pair(values, others, divide_or_none)
+                values = [round_down(quotient) for quotient in quotients]
+            elif operator in DIVIDE:
+                values = compute_for_each_pair(values, others, divide_or_none)
             else:
-                values = combine(values, others, multiply)
+                values = compute_for_each_pair(values, others, multiply)
 
-    def read_power(self) -> list[float]:
+    def _is_at_factor_without_sign(self) -> bool:
+        """Whether what follows is a factor without a sign before it: "2(3 + 4)", "0.8 ln 1.6", "4!3!"."""
+        if self._peek_at_next_non_space() in "([√":
+            return True
+        if (
+            self.text[self.position - 1 : self.position] == "!"
+            and self._peek_at_next_character().isdigit()
+        ):
+            return True
+        return FACTOR.match(self.text, self.position) is not None
+
+    def read_power(self) -> PossibleValues:
         values = self.read_operand()
-        while self._peek() == "!" and self.text[self.place :].lstrip()[:2] != "!=":
-            self._take("!")
-            values = keep_numbers(factorial(value) for value in values)
-        exponent = self._try_power()
+        while (
+            self._peek_at_next_non_space() == "!"
+            and self.text[self.position :].lstrip()[:2] != "!="
+        ):
+            self._consume_one_of("!")
+            values = drop_missing_and_infinite_numbers(
+                compute_factorial_or_none(value) for value in values
+            )
+        exponent = self._read_exponent_if_any()
         if exponent is None:
             return values
-        return combine(values, exponent, raise_to)
+        return compute_for_each_pair(values, exponent, raise_to_power_or_none)
 
-    def read_operand(self) -> list[float]:
+    def read_operand(self) -> PossibleValues:
         self._skip_spaces()
-        function = FUNCTION.match(self.text, self.place)
+        choice = CHOICE.match(self.text, self.position)
+        if choice is not None:
+            self.position = choice.end()
+            number, chosen = (int(digits) for digits in choice.groups() if digits is not None)
+            return drop_missing_and_infinite_numbers(
+                [compute_binomial_coefficient_or_none(number, chosen)]
+            )
+        function = FUNCTION.match(self.text, self.position)
         if function is not None:
-            self.place = function.end()
+            self.position = function.end()
             apply = FUNCTIONS[function[1]]
-            factor = -1 if self._take("-") else 1
-            values = self._read_deeper(self.read_operand)
-            return keep_numbers(apply(factor * value) for value in values)
-        bracket = self._take("([")
+            factor = -1 if self._consume_one_of("-") else 1
+            values = self._read_one_level_deeper(self.read_operand)
+            return drop_missing_and_infinite_numbers(apply(factor * value) for value in values)
+        bracket = self._consume_one_of("([")
         if bracket:
-            values = self._read_deeper(self.read_sum)
-            if not self._take(")" if bracket == "(" else "]"):
+            values = self._read_one_level_deeper(self.read_sum)
+            if not self._consume_one_of(")" if bracket == "(" else "]"):
                 raise NotANumberError
             return values
         return self._read_number()
 
-    def _read_number(self) -> list[float]:
-        """A number, or a mixed number such as 2 1/4: all its values."""
-        mixed = MIXED.match(self.text, self.place)
+    def _read_number(self) -> PossibleValues:
+        """Read a number, or a mixed number such as 2 1/4: all its values."""
+        euler = EULER.match(self.text, self.position)
+        if euler is not None:
+            self.position = euler.end()
+            return [math.e]
+        mixed = MIXED.match(self.text, self.position)
         if mixed is not None and int(mixed[3]):
-            self.place = mixed.end()
+            self.position = mixed.end()
             return [int(mixed[1]) + int(mixed[2]) / int(mixed[3])]
         spellings = []
-        grouped = THOUSANDS.match(self.text, self.place)
+        grouped = THOUSANDS.match(self.text, self.position)
         if grouped is not None:
             digits, mark, decimals = grouped.groups()
             spellings.append(f"{digits.replace(mark, '')}.{decimals or 0}")
-        plain = DECIMAL.match(self.text, self.place)
+        plain = DECIMAL.match(self.text, self.position)
         if plain is not None and (grouped is None or plain.end() == grouped.end()):
             spellings.append(plain[0].replace(",", "."))
         if not spellings:
             raise NotANumberError
-        self.place = (grouped or plain).end()  # type: ignore[union-attr]
-        values = keep_numbers(float(spelling) for spelling in spellings)
+        self.position = (grouped or plain).end()  # type: ignore[union-attr]
+        values = drop_missing_and_infinite_numbers(float(spelling) for spelling in spellings)
         return list(dict.fromkeys(values))
 
-    def _read_deeper(self, read: Callable[[], list[float]]) -> list[float]:
+    def _read_one_level_deeper(self, read: Callable[[], PossibleValues]) -> PossibleValues:
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             raise NotANumberError
         values = read()
         self.depth -= 1
         return values
 
-    def _try_operator(
-        self, operators: str, read: Callable[[], list[float]]
-    ) -> tuple[str, list[float]] | None:
-        """An operator with the operand behind it; None where one of them is missing: the sign may
+    def _read_operator_and_operand_if_any(
+        self, operators: str, read_operand: Callable[[], PossibleValues]
+    ) -> OperatorAndOperand | None:
+        """Read an operator with the operand after it; None if one of them is missing, as the sign may
         belong to a unit ("6.25 ×").
         """
-        start = self.place
-        operator = self._take(operators)
-        if not operator or (operator == "*" and self._peek() == "*"):
-            self.place = start
+        start = self.position
+        operator = self._consume_one_of(operators)
+        if operator == "/" and self._peek_at_next_character() == "/":
+            operator += self._consume_one_of("/")
+        if not operator or (operator == "*" and self._peek_at_next_non_space() == "*"):
+            self.position = start
             return None
-        has_operand = re.match(r"\s*(?:[\d.,(\[√]|sqrt|ln|exp)", self.text[self.place :])
-        if has_operand is None:
-            self.place = start
+        if OPERAND.match(self.text, self.position) is None:
+            self.position = start
             return None
-        return operator, read()
+        return OperatorAndOperand(operator, read_operand())
 
-    def _try_power(self) -> list[float] | None:
-        matched = re.compile(r" *(?:\^|\*\*) *").match(self.text, self.place)
+    def _read_exponent_if_any(self) -> PossibleValues | None:
+        matched = re.compile(r" *(?:\^|\*\*) *").match(self.text, self.position)
         if matched is None:
             return None
-        self.place = matched.end()
-        sign = self._take("+-")
-        values = self._read_deeper(self.read_power)
+        self.position = matched.end()
+        sign = self._consume_one_of("+-")
+        values = self._read_one_level_deeper(self.read_power)
         return [-value for value in values] if sign == "-" else values
 
     def _skip_spaces(self) -> None:
-        while self._peek_raw() == " ":
-            self.place += 1
+        while self._peek_at_next_character() == " ":
+            self.position += 1
 
-    def _peek_raw(self) -> str:
-        return self.text[self.place : self.place + 1]
+    def _peek_at_next_character(self) -> str:
+        return self.text[self.position : self.position + 1]
 
-    def _peek(self) -> str:
-        """The next sign that is no space; a sign that is in no list at the end."""
-        return self.text[self.place :].lstrip()[:1] or "\0"
+    def _peek_at_next_non_space(self) -> str:
+        """Return the next character that is not a space; "\\0" at the end, which is in no list."""
+        return self.text[self.position :].lstrip()[:1] or "\0"
 
-    def _take(self, signs: str) -> str:
-        """The next sign if it is one of these, else ''."""
-        if self._peek() not in signs:
+    def _consume_one_of(self, signs: str) -> str:
+        """Consume the next character if it is one of `signs`, and return it, else ''."""
+        if self._peek_at_next_non_space() not in signs:
             return ""
         self._skip_spaces()
-        sign = self._peek_raw()
-        self.place += 1
+        sign = self._peek_at_next_character()
+        self.position += 1
         return sign
 
 
-def combine(
-    values: list[float], others: list[float], compute: Callable[[float, float], float | None]
-) -> list[float]:
-    """`compute` of all pairs, as far as it gives numbers."""
+def compute_for_each_pair(
+    first_numbers: PossibleValues,
+    second_numbers: PossibleValues,
+    compute: Callable[[float, float], float | None],
+) -> PossibleValues:
+    """Apply `compute` to all pairs of a first and a second number; drop what is no finite number."""
     results = []
-    for value in values:
-        for other in others:
+    for value in first_numbers:
+        for other in second_numbers:
             results.append(compute(value, other))
-    return keep_numbers(results)[:MOST_READINGS]
+    return drop_missing_and_infinite_numbers(results)[:MAX_READINGS]
 
 
-def keep_numbers(values: Iterable[float | None]) -> list[float]:
-    """The values that can be answers."""
-    return [value for value in values if value is not None and is_finite_number(value)]
+def drop_missing_and_infinite_numbers(numbers: Iterable[float | None]) -> PossibleValues:
+    """Keep the values that can be answers."""
+    return [value for value in numbers if value is not None and is_finite_number(value)]
 
 
 def add(a: float, b: float) -> float:
@@ -527,34 +748,67 @@ def multiply(a: float, b: float) -> float:
     return a * b
 
 
-def divide(a: float, b: float) -> float | None:
+def divide_or_none(a: float, b: float) -> float | None:
     return a / b if b else None
 
 
-def raise_to(base: float, exponent: float) -> float | None:
-    if abs(base) > LARGEST_BASE or abs(exponent) > LARGEST_EXPONENT or base == 0:
+def raise_to_power_or_none(base: float, exponent: float) -> float | None:
+    if abs(base) > MAX_BASE or abs(exponent) > MAX_EXPONENT or base == 0:
         return None
     if base < 0 and not exponent.is_integer():
         return None
     return base**exponent
 
 
-def factorial(value: float) -> float | None:
-    if not value.is_integer() or not 0 <= value <= LARGEST_FACTORIAL:
+def compute_factorial_or_none(value: float) -> float | None:
+    if not value.is_integer() or not 0 <= value <= MAX_FACTORIAL:
         return None
     return float(math.factorial(int(value)))
 
 
-def take_root(value: float) -> float | None:
+def compute_binomial_coefficient_or_none(n: int, k: int) -> float | None:
+    """Compute in how many ways k of n things can be chosen; None if n or the result is too large."""
+    if n > MAX_CHOICE:
+        return None
+    ways = math.comb(n, k)
+    return float(ways) if ways < MAX_NUMBER else None
+
+
+def compute_square_root_or_none(value: float) -> float | None:
     return math.sqrt(value) if value >= 0 else None
 
 
-def take_logarithm(value: float) -> float | None:
+def compute_logarithm_or_none(value: float) -> float | None:
     return math.log(value) if value > 0 else None
 
 
-def exponentiate(value: float) -> float | None:
-    return math.exp(value) if abs(value) <= LARGEST_EXPONENT else None
+def compute_exponential_or_none(value: float) -> float | None:
+    return math.exp(value) if abs(value) <= MAX_EXPONENT else None
 
 
-FUNCTIONS = {"√": take_root, "sqrt": take_root, "ln": take_logarithm, "exp": exponentiate}
+def compute_sigmoid_or_none(value: float) -> float | None:
+    return 1 / (1 + math.exp(-value)) if abs(value) <= MAX_EXPONENT else None
+
+
+def round_down(value: float) -> float:
+    return float(math.floor(value))
+
+
+def round_towards_zero(value: float) -> float:
+    return float(math.trunc(value))
+
+
+FUNCTIONS: dict[str, Callable[[float], float | None]] = {
+    "√": compute_square_root_or_none,
+    "sqrt": compute_square_root_or_none,
+    "ln": compute_logarithm_or_none,
+    "log": compute_logarithm_or_none,
+    "exp": compute_exponential_or_none,
+    "sigmoid": compute_sigmoid_or_none,
+    "logistic": compute_sigmoid_or_none,
+    "σ": compute_sigmoid_or_none,
+    "factorial": compute_factorial_or_none,
+    "floor": round_down,
+    "int": round_towards_zero,
+    "trunc": round_towards_zero,
+}

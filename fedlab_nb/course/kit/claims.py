@@ -1,11 +1,10 @@
-"""Claims on a learner's own record: a gap over seeds and its kind, and the verdict on "here it is clear,
-there not".
+"""Claims on a learner's own record: gaps between two methods over seeds, and the verdict on claims
+such as "the gap is clear here and not clear there".
 
-    gaps = [Gap(f"α = {s.alpha:g}", v["ensemble"], v["fedavg"])
-            for (s, _), v in alike(outcomes).items()]
-    return two_kinds(gaps, **words)   # the words stand in the exercise's table `claim` of the TOML file
+    gaps = find_gaps_between_variants(outcomes, None, "ensemble", "fedavg", describe_group)
+    return judge_one_gap_clear_and_one_not(gaps, **texts)  # texts: table `claim` of the exercise's TOML
 
-Also what lessons take from their declared figures: values by seed, means, bars.
+It also loads what lessons show of their declared figures: values by seed, means, bars.
 """
 
 from collections import defaultdict
@@ -14,266 +13,325 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from operator import itemgetter
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from ...declared import ROOT, read_toml
 from ...plots import Picture
 from ...plots.accuracy import draw_accuracy_bars
 from ...plots.series import Series
-from ...plots.words import format_share, plural
+from ...plots.words import format_count_and_noun, format_percent_band
 from ...studies import Outcome
-from ...studies.lesson_runs import alike
-from ...studies.statistics import Band, band
-from ...studies.stored_figures import format_figure, read_figure, select_seeds
-from .exercises import lesson_words
+from ...studies.lesson_runs import SharedConditions, Variant, alike
+from ...studies.statistics import Band, ValuesBySeed, compute_band
+from ...studies.stored_figures import (
+    format_figure_values,
+    read_figure_values_by_seed,
+    select_values_of_seeds,
+)
+from ...value_types import SettingValue
+from .exercises import load_lesson_text
 from .problem import Verdict
 from .view import Card
 
-LEAST_SEEDS = 3  # that both sides of a comparison need
+MIN_SEEDS = 3  # that both sides of a comparison need
 CHANCE = 0.1  # what guessing gets right, where a figure does not say it
 
-# Kinds of gaps.
-CLEAR = "clear"
-NOISE = "noise"
-BELOW = "below"
-SHORT = "short"
+GapKind = Literal["clear", "noise", "below", "short"]
+CLEAR: GapKind = "clear"
+NOISE: GapKind = "noise"
+BELOW: GapKind = "below"
+SHORT: GapKind = "short"
+ClaimText = (
+    str  # a text of the table `claim` of an exercise's TOML: clear, other, right, nothing, both
+)
+
+
+class GroupAndVariant(NamedTuple):
+    """What an outcome shares with those that it is compared with, and which variant it is."""
+
+    shared: SharedConditions
+    variant: Variant
+
+
+# Returns the mean of a figure in whole per cent, or draws a picture of several.
+FigureFunction = Callable[..., Any]
+# Makes the name of a gap, such as "α = 0.1", from what the runs of its group share.
+GroupNamer = Callable[[Any], str]
+# Where an outcome belongs; None for an outcome that does not count. See `alike`.
+Grouping = Callable[[Outcome], GroupAndVariant | None]
 
 
 @dataclass(frozen=True)
 class Gap:
-    """a − b, accuracies `{seed: 0–1}` of the same federations, in the setting `name`.
+    """The difference a − b of the accuracies of two variants on the same federations.
 
-    test_gap:    where a and b are validation accuracies, by which settings are chosen, the same gap
-                 on the test images
-    least_seeds: that both sides need before anything is said
-    least_gain:  what the whole band must lie above to be CLEAR, as a share; a smaller gain is NOISE
+    name:        the setting in which both ran
+    a, b:        {seed: accuracy 0–1}
+    test_gap:    if a and b are validation accuracies, the same gap on the test images
+    least_seeds: number of seeds that both variants need; with fewer the gap is SHORT
+    least_gain:  the gap is CLEAR only if its whole band is above this share
     """
 
     name: str
-    a: Mapping[int, float]
-    b: Mapping[int, float]
+    a: ValuesBySeed
+    b: ValuesBySeed
     test_gap: "Gap | None" = None
-    least_seeds: int = LEAST_SEEDS
+    least_seeds: int = MIN_SEEDS
     least_gain: float = 0.0
 
     @property
-    def differences(self) -> list[float]:
-        """a − b for each seed that both have."""
+    def accuracy_differences(self) -> list[float]:
+        """a − b for each seed that both variants have."""
         return [self.a[seed] - self.b[seed] for seed in sorted(set(self.a) & set(self.b))]
 
     @property
-    def band(self) -> Band:
+    def difference_band(self) -> Band:
         """Mean of the differences with its 95 % band of Student's t."""
-        return band(self.differences)
+        return compute_band(self.accuracy_differences)
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> GapKind:
         """CLEAR (above `least_gain`), NOISE, BELOW (clearly below zero) or SHORT (fewer than
         `least_seeds`).
         """
-        if len(self.differences) < self.least_seeds:
+        if len(self.accuracy_differences) < self.least_seeds:
             return SHORT
-        if self.band.is_noise:
+        if self.difference_band.is_noise:
             return NOISE
-        if self.band.mean < 0:
+        if self.difference_band.mean < 0:
             return BELOW
-        if self.band.low > self.least_gain:
+        if self.difference_band.low > self.least_gain:
             return CLEAR
         return NOISE
 
     @property
-    def is_clear_on_test(self) -> bool:
+    def is_clear_on_test_images(self) -> bool:
         """Whether the test images show a clear gap, by the same measure."""
         if self.test_gap is None:
             return False
         return replace(self.test_gap, least_gain=self.least_gain).kind == CLEAR
 
-    def words(self, both: str = "both methods") -> str:
-        """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
+    def describe(self, name_of_both_variants: str = "both methods") -> str:
+        """Describe the gap of each seed: 'α = 0.1: +5, +3, +4 points, mean +4 ± 1'.
+
+        If it is SHORT: the number of seeds that have both variants.
+        """
         if self.kind == SHORT:
-            return f"{self.name} has {plural(len(self.differences), 'seed')} with {both}"
-        points = [format_share(band([difference]), 0, "+") for difference in self.differences]
-        return f"{self.name}: {', '.join(points)} points, mean {self.mean}"
+            seeds = format_count_and_noun(len(self.accuracy_differences), "seed")
+            return f"{self.name} has {seeds} with {name_of_both_variants}"
+        points = [
+            format_percent_band(compute_band([difference]), 0, "+")
+            for difference in self.accuracy_differences
+        ]
+        return f"{self.name}: {', '.join(points)} points, mean {self.mean_in_points}"
 
     @property
-    def mean(self) -> str:
-        """In points: '+4 ± 1'."""
-        return format_share(self.band, 0, "+", few_seeds=True)
+    def mean_in_points(self) -> str:
+        """The mean difference with its band in points, as text: '+4 ± 1'."""
+        return format_percent_band(self.difference_band, 0, "+", few_seeds=True)
 
 
-def report_missing(
-    missing: Iterable[str], found: Iterable[str], nothing: str, least_seeds: int = LEAST_SEEDS
+def make_verdict_on_missing_runs(
+    missing_runs: Iterable[str],
+    descriptions_of_found_gaps: Iterable[str],
+    text_if_nothing_found: str,
+    least_seeds: int = MIN_SEEDS,
 ) -> Verdict:
-    """What is still to be found, beside what the record shows so far.
+    """Make the verdict "wrong" that names what is missing and what the record shows so far.
 
-    nothing: what is said of a record that shows nothing
+    text_if_nothing_found: the text for a record that shows nothing
     """
-    record = "; ".join(found) or nothing
+    record = "; ".join(descriptions_of_found_gaps) or text_if_nothing_found
     return Verdict(
         "wrong",
-        f"Still to find, with {least_seeds} seeds or more: {' and '.join(missing)}. "
+        f"Still to find, with {least_seeds} seeds or more: {' and '.join(missing_runs)}. "
         f"Your record: {record}.",
     )
 
 
-def judge_two_kinds(
+def judge_one_gap_clear_and_one_not(
     gaps: Iterable[Gap],
     *,
-    clear: str,
-    other: str,
-    right: str,
-    nothing: str,
-    both: str = "both methods",
-    others: Collection[str] = (NOISE,),
-    least_seeds: int = LEAST_SEEDS,
+    kinds_of_other_gap: Collection[GapKind] = (NOISE,),
+    least_seeds: int = MIN_SEEDS,
+    **texts: ClaimText,
 ) -> Verdict:
-    """The claim that one gap is clear and another one is not (its kind is among `others`).
+    """Judge the claim that one gap is CLEAR and another one is not.
 
-    The test images have to agree: a gap that is among `others` on validation images and CLEAR on
-    test images is not the other one, only too small for the validation images.
+    The kind of the other gap must be among `kinds_of_other_gap`. The test images have to agree: a gap that is
+    CLEAR on the test images does not count as the other one, whatever the validation images say.
 
-    clear, other: what is missing, in words
-    right:        the verdict, with the first `{clear}` and `{other}` gap in it
-    nothing:      what to say of a record without any gap;   both: which two things a gap compares
+    texts: of the exercise's table `claim`
+        clear, other: names of the two gaps, for a verdict that says which one is missing
+        right:        text of the verdict "right", with `{clear}` and `{other}` for the gaps found
+        nothing:      text for a record without any gap
+        both:         names the two variants that a gap compares; may be absent
     """
+    both = texts.get("both", "both methods")
     gaps = list(gaps)
     clear_gaps = [gap for gap in gaps if gap.kind == CLEAR]
-    other_gaps = [gap for gap in gaps if gap.kind in others]
+    other_gaps = [gap for gap in gaps if gap.kind in kinds_of_other_gap]
     short_gaps = [gap for gap in gaps if gap.kind == SHORT]
-    confirmed_gaps = [gap for gap in other_gaps if not gap.is_clear_on_test]
+    confirmed_gaps = [gap for gap in other_gaps if not gap.is_clear_on_test_images]
     if clear_gaps and confirmed_gaps:
         pair = (clear_gaps[0], confirmed_gaps[0])
-        message = right.format(clear=pair[0].words(both), other=pair[1].words(both))
-        return Verdict("right", message + describe_test_gaps(pair))
+        message = texts["right"].format(clear=pair[0].describe(both), other=pair[1].describe(both))
+        return Verdict("right", message + describe_gaps_on_test_images(pair))
     if clear_gaps and other_gaps:
-        return describe_contradiction(other_gaps[0], other)
+        return make_verdict_on_test_contradiction(other_gaps[0], texts["other"])
     missing = []
     if not clear_gaps:
-        missing.append(clear)
+        missing.append(texts["clear"])
     if not other_gaps:
-        missing.append(other)
-    found = [gap.words(both) for gap in (*clear_gaps, *other_gaps, *short_gaps)]
-    return report_missing(missing, found, nothing, least_seeds)
+        missing.append(texts["other"])
+    found = [gap.describe(both) for gap in (*clear_gaps, *other_gaps, *short_gaps)]
+    return make_verdict_on_missing_runs(missing, found, texts["nothing"], least_seeds)
 
 
-def describe_contradiction(gap: Gap, other: str) -> Verdict:
-    """A gap that the validation images call unclear, and the test images clear."""
+def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> Verdict:
+    """Make the verdict on a gap that is not clear on the validation images but on the test images."""
     return Verdict(
         "wrong",
-        f"Still to find: {other}. {gap.name} looked like one on the validation images "
-        f"({gap.mean} points), but on the test images the difference is clear: "
-        f"{format_share(gap.test_gap.band, 1, '+', few_seeds=True)} points. Small is not the same as none: take a "
+        f"Still to find: {name_of_required_gap}. {gap.name} looked like one on the validation images "
+        f"({gap.mean_in_points} points), but on the test images the difference is clear: "
+        f"{format_percent_band(gap.test_gap.difference_band, 1, '+', few_seeds=True)} points. "
+        "Small is not the same as none: take a "
         "setting where the test images agree.",
     )
 
 
-def describe_test_gaps(gaps: Iterable[Gap]) -> str:
-    """A closing sentence with the same gaps on the test images; '' where they are not known."""
-    points = [f"{gap.name} {gap.test_gap.mean} points" for gap in gaps if gap.test_gap is not None]
+def describe_gaps_on_test_images(gaps: Iterable[Gap]) -> str:
+    """Describe the same gaps on the test images in a sentence; '' if they are not known."""
+    points = []
+    for gap in gaps:
+        if gap.test_gap is not None:
+            points.append(f"{gap.name} {gap.test_gap.mean_in_points} points")
     return f" On the test images: {'; '.join(points)}." if points else ""
 
 
 # ---------------------------------------------------------------------------------- runs
-def group_by_options(method: str, *names: str) -> Callable[[Outcome], tuple[Any, Any] | None]:
-    """The `place` (see `alike`) of runs of a method that differ in these options alone: all else
-    that was set, and the values of the options.
+def make_grouping_by_options(method: str, *option_names: str) -> Grouping:
+    """Make a grouping for the runs of a method that differ in nothing but these options.
+
+    Runs that share everything else form a group; the values of the options are the variants.
     """
 
-    def place(outcome: Outcome) -> tuple[Any, Any] | None:
+    get_variant = itemgetter(*option_names)
+
+    def group_run(outcome: Outcome) -> GroupAndVariant | None:
         if outcome.method != method:
             return None
-        shared = [(name, value) for name, value in outcome.options.items() if name not in names]
-        return (outcome.conditions, *shared), itemgetter(*names)(outcome.options)
+        shared_options = []
+        for name, value in outcome.options.items():
+            if name not in option_names:
+                shared_options.append((name, value))
+        return GroupAndVariant((outcome.conditions, *shared_options), get_variant(outcome.options))
 
-    return place
+    return group_run
 
 
-def find_gaps(
+def find_gaps_between_variants(
     outcomes: Sequence[Outcome],
-    place: Callable[[Outcome], Any] | None,
-    a: str,
-    b: str,
-    name: Callable,
-    least_seeds: int = LEAST_SEEDS,
+    grouping: Grouping | None,
+    variant: Variant,
+    other_variant: Variant,
+    name_group: GroupNamer,
+    least_seeds: int = MIN_SEEDS,
 ) -> list[Gap]:
-    """Variant a − b on validation images, a gap for each group of `alike`, with the gap on the test
-    images beside it.
+    """Find the gap variant − other variant on validation images, one for each group of runs.
 
-    name: gives what a gap is called, from what its group shares
+    Each gap has the same gap on the test images with it.
+
+    grouping:   the group and the variant of an outcome; None: the method is the variant
+    name_group: makes the name of a gap from what its group shares
     """
-    test_groups = alike(outcomes, place, validation=False)
-    validation_groups = alike(outcomes, place, validation=True)
-    names = name_groups(list(validation_groups), name)
+    test_groups = alike(outcomes, grouping, validation=False)
+    validation_groups = alike(outcomes, grouping, validation=True)
+    names = make_unique_group_names(list(validation_groups), name_group)
     gaps = []
     for shared, validation in validation_groups.items():
         test = test_groups[shared]
-        test_gap = Gap(names[shared], test[a], test[b])
-        gaps.append(Gap(names[shared], validation[a], validation[b], test_gap, least_seeds))
+        test_gap = Gap(names[shared], test[variant], test[other_variant])
+        gap = Gap(names[shared], validation[variant], validation[other_variant])
+        gaps.append(replace(gap, test_gap=test_gap, least_seeds=least_seeds))
     return gaps
 
 
-def name_groups(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, str]:
-    """{group: its name}; where `name` gives several groups the same, all that tells them apart
-    follows: 'α = 0.3, epochs 1'.
+def make_unique_group_names(
+    groups: Sequence[SharedConditions], name_group: GroupNamer
+) -> dict[SharedConditions, str]:
+    """Name groups: {what the group shares: its name}.
+
+    If `name_group` gives several groups the same name, what tells them apart is appended:
+    'α = 0.3, epochs 1'.
     """
-    names = {group: name(group) for group in groups}
+    names = {group: name_group(group) for group in groups}
     namesakes = defaultdict(list)
     for group in groups:
         namesakes[names[group]].append(group)
-    for shared_name, same in namesakes.items():
-        if len(same) < 2:
+    for shared_name, same_name_groups in namesakes.items():
+        if len(same_name_groups) < 2:
             continue
-        values = [flatten_conditions(group) for group in same]
-        differing = []
-        for key in values[0]:
-            if len({str(each.get(key)) for each in values}) > 1:
-                differing.append(key)
-        for group, each in zip(same, values, strict=True):
-            parts = [f"{key.replace('_', ' ')} {each[key]}" for key in differing if key in each]
-            names[group] = ", ".join([shared_name, *parts])
+        all_values = [collect_shared_settings(group) for group in same_name_groups]
+        differing_keys = []
+        for key in all_values[0]:
+            if len({str(values.get(key)) for values in all_values}) > 1:
+                differing_keys.append(key)
+        for group, values in zip(same_name_groups, all_values, strict=True):
+            parts = [shared_name]
+            for key in differing_keys:
+                if key in values:
+                    parts.append(f"{key.replace('_', ' ')} {values[key]}")
+            names[group] = ", ".join(parts)
     return names
 
 
-def flatten_conditions(shared: Any) -> dict[str, Any]:
-    """{field or option: value} of what the runs of a group share: settings, recipe, options."""
-    if is_dataclass(shared):
-        return {field.name: getattr(shared, field.name) for field in fields(shared)}
+def collect_shared_settings(group: SharedConditions) -> dict[str, SettingValue]:
+    """List what the runs of a group share, settings, recipe and options: {name: value}."""
+    if is_dataclass(group):
+        return {field.name: getattr(group, field.name) for field in fields(group)}
     values = {}
-    if isinstance(shared, tuple):
-        if len(shared) == 2 and isinstance(shared[0], str):
-            return {shared[0]: shared[1]}
-        for part in shared:
-            values.update(flatten_conditions(part))
+    if isinstance(group, tuple):
+        if len(group) == 2 and isinstance(group[0], str):
+            return {group[0]: group[1]}
+        for part in group:
+            values.update(collect_shared_settings(part))
     return values
 
 
 # --------------------------------------------------------------------------------- declared figures
-def find_lesson_folder(module: str) -> list[str]:
-    """The folder of the lesson in which the module `__name__` stands."""
-    return module.split(".")[1:-1]
+def list_folders_of_lesson_module(module_name: str) -> list[str]:
+    """List the folders of a lesson's module, as path parts. module_name: its `__name__`"""
+    return module_name.split(".")[1:-1]
 
 
-def load_stored_values(module: str, figure: str) -> dict[int, float]:
-    """The stored values by seed of a figure that the lesson of the module `__name__` declares."""
-    return read_figure(ROOT.joinpath(*find_lesson_folder(module), "figures.toml"), figure)
+def load_stored_figure_by_seed(module_name: str, figure_name: str) -> ValuesBySeed:
+    """Load the stored values, by seed, of a figure that a lesson declares. module_name: its `__name__`"""
+    return read_figure_values_by_seed(
+        ROOT.joinpath(*list_folders_of_lesson_module(module_name), "figures.toml"), figure_name
+    )
 
 
-def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:
-    """What the lesson of the module `__name__` takes from its declared figures: the mean of one, by
-    name; and a picture of each of these `bars`.
+def make_figure_functions(module_name: str, *bars_names: str) -> tuple[FigureFunction, ...]:
+    """Make the functions that show a lesson's declared figures.
+
+    The first one returns the mean of a figure in whole per cent, by the figure's name; the others
+    draw the picture of each of `bars_names`. module_name: the lesson's `__name__`
     """
-    return partial(stored_mean, module), *(partial(draw_stored_bars, module, name) for name in bars)
+    functions: list[FigureFunction] = [partial(load_stored_mean_in_whole_percent, module_name)]
+    for bars_name in bars_names:
+        functions.append(partial(draw_bars_of_stored_figures, module_name, bars_name))
+    return tuple(functions)
 
 
-def stored_mean(module: str, figure: str) -> int:
-    """The mean of `stored_values` in whole percent."""
-    return round(100 * fmean(load_stored_values(module, figure).values()))
+def load_stored_mean_in_whole_percent(module_name: str, figure_name: str) -> int:
+    """Return the mean of a figure's stored values in whole per cent."""
+    return round(100 * fmean(load_stored_figure_by_seed(module_name, figure_name).values()))
 
 
 class StoredFigures(dict):
-    """The figures of the lesson of a module, for `str.format_map`: `{gain}`, `{gain:effect}` or
-    `{gain@4:mean}` is written as `format_figure` writes it.
-    """
+    """A lesson's figures for `str.format_map`: `{gain}`, `{gain:effect}` and `{gain@4:mean}` are
+    replaced by what `format_figure_values` returns."""
 
     def __init__(self, module: str) -> None:
         super().__init__()
@@ -281,7 +339,9 @@ class StoredFigures(dict):
 
     def __missing__(self, name: str) -> "StoredFigure":
         figure, _, seeds = name.partition("@")
-        return StoredFigure(select_seeds(load_stored_values(self.module, figure), seeds))
+        return StoredFigure(
+            select_values_of_seeds(load_stored_figure_by_seed(self.module, figure), seeds)
+        )
 
 
 class StoredFigure:
@@ -291,29 +351,34 @@ class StoredFigure:
         self.values = dict(values)
 
     def __format__(self, form: str) -> str:
-        return format_figure(self.values, form)
+        return format_figure_values(self.values, form)
 
 
-def make_finding_card(module: str, name: str) -> Card:
-    """What was found, in the words that the exercises.toml of the lesson of the module `__name__`
-    has under `[words.findings]`. All numbers are declared figures, so they are those of the
-    lesson's pictures.
+def make_card_of_finding(module_name: str, finding_name: str) -> Card:
+    """Make the card of a finding.
+
+    Its text is in the lesson's exercises.toml under `[words.findings]`. All its numbers are declared
+    figures, so they agree with the lesson's pictures. module_name: the lesson's `__name__`
     """
-    text = lesson_words(module, "findings")[name].replace("\n", " ").strip()
-    return Card("finding", text.format_map(StoredFigures(module)))
+    text = load_lesson_text(module_name, "findings")[finding_name].replace("\n", " ").strip()
+    return Card("finding", text.format_map(StoredFigures(module_name)))
 
 
-def draw_stored_bars(module: str, name: str) -> Picture:
-    """Bars of a lesson's declared figures, from their stored results.
+def draw_bars_of_stored_figures(module_name: str, bars_name: str) -> Picture:
+    """Draw bars of a lesson's declared figures from their stored results.
 
-    The lesson's figures.toml has them as `[bars.NAME]`, with `setting`, and `chance` if guessing
-    does not get a tenth right.
+    The lesson's figures.toml lists them as `[bars.NAME]`, with `setting`, and with `chance` unless
+    guessing gets a tenth right.
     """
-    file = "/".join([*find_lesson_folder(module), "figures.toml"])
-    rows = dict(read_toml(file)["bars"][name])
+    file = "/".join([*list_folders_of_lesson_module(module_name), "figures.toml"])
+    rows = dict(read_toml(file)["bars"][bars_name])
     setting = rows.pop("setting")
     chance = rows.pop("chance", CHANCE)
     series = []
     for figure, row in rows.items():
-        series.append(Series(setting=setting, accuracies=load_stored_values(module, figure), **row))
+        series.append(
+            Series(
+                setting=setting, accuracies=load_stored_figure_by_seed(module_name, figure), **row
+            )
+        )
     return draw_accuracy_bars(series, chance=chance)

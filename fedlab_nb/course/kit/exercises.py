@@ -1,8 +1,8 @@
 """The exercises of a lesson from a TOML file beside its code: teachers edit or translate them without any Python.
 
     # course/fens/lesson.py reads the exercises.toml beside it; the Python has what judges a record and supports it
-    q1, q2, q3 = exercises(__name__, q3=(two_skews, solution_runs))
-    TRUST = lesson_words(__name__, "trust")
+    q1, q2, q3 = exercises(__name__, q3=(check_trained_weights_beat_class_counts_in_one_setting_only, run_solution))
+    TRUST = load_lesson_text(__name__, "trust")
 
     [q1]                                    # an exercise whose answer is a number
     question = "…"
@@ -17,7 +17,7 @@
     question = "…"
     hints = ["…"]
     explanation = "… {verdict}"             # what the claim says of the solution's own runs
-    [q3.claim]                              # the words of `claims.two_kinds`, where it judges the record
+    [q3.claim]                              # words of `claims.judge_one_gap_clear_and_one_not`
     clear = "…"                             # and other, both, right, nothing
 
     [q4]                                    # its answer is a function that the learner completes: q4=Build(…)
@@ -37,17 +37,26 @@ A line break inside a text counts as a space.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...declared import read_toml
 from ...errors import UsageError, choose
-from .problem import Build, BuildProblem, NumberProblem, Problem, RecordProblem, Verdict
+from .problem import (
+    Build,
+    BuildProblem,
+    NumberProblem,
+    Problem,
+    RecordProblem,
+    RunOutcome,
+    Verdict,
+)
 from .view import ProblemView
 
 # Kinds of fields, in the words of an error.
 TEXT = "a text"
 TEXTS = "a list of texts"
 NUMBER = "a number"
+NUMBERS = "a list of numbers"
 TABLE = "a table"
 SLIPS = "a list of pairs [number, text]"
 
@@ -56,113 +65,143 @@ NUMBER_FIELDS = {**COMMON_FIELDS, "answer": NUMBER, "tolerance": NUMBER, "slips"
 BUILD_FIELDS = {**COMMON_FIELDS, "slips": TABLE}
 CLAIM_FIELDS = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
 # The claim on a record, and the function that makes the runs of its solution.
-Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
+ClaimAndSolution = tuple[Callable[..., Verdict], Callable[[], Sequence[RunOutcome]]]
+FieldKind = str  # of TEXT, TEXTS, …
+TomlValue = Any  # a text, a number, a truth value, a list or a table
+TomlTable = Mapping[str, TomlValue]
 
 
-def read_tables(module: str) -> tuple[str, dict[str, Any]]:
-    """The name of the TOML file beside that module, and its tables; UsageError if it is not
+class ExerciseFile(NamedTuple):
+    """The TOML file of a lesson's exercises, such as "course/fens/exercises.toml"."""
+
+    name: str
+    tables: dict[str, TomlValue]
+
+
+def load_exercise_file(module_name: str) -> ExerciseFile:
+    """Load the TOML file beside that module, with its tables; UsageError if it is not
     valid.
     """
-    folders = module.split(".")[1:-1]
+    folders = module_name.split(".")[1:-1]
     file = "/".join([*folders, "exercises.toml"])
     try:
-        return file, read_toml(file)
+        return ExerciseFile(file, read_toml(file))
     except ValueError as error:
         raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
 
 
-def lesson_words(module: str, name: str) -> Any:
-    """Words of that name for the lesson's code; a list as a tuple."""
-    _, tables = read_tables(module)
-    return unwrap_value(tables["words"][name])
+def load_lesson_text(module_name: str, text_name: str) -> TomlValue:
+    """Load the words of that name for the lesson's code: a text, a table, or a list as a tuple."""
+    _, tables = load_exercise_file(module_name)
+    return unwrap_toml_value(tables["words"][text_name])
 
 
-def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
-    """All exercises in the file of that module, in its order; UsageError, with file and place, if
+def exercises(module_name: str, **judges: ClaimAndSolution | Build) -> tuple[ProblemView, ...]:
+    """Make all exercises in the file of that module, in its order; UsageError, with file and place, if
     one is not right.
 
-    records: for each exercise that a record answers, the claim on it and the runs of its solution
+    judges: for each exercise that a record answers, the claim on it and the runs of its solution
     (see `RecordProblem`); a claim whose words are in the file gets them as keywords. For each
     exercise that a function answers, its `Build`
     """
-    file, tables = read_tables(module)
-    check_fields(tables, dict.fromkeys(tables, TABLE), file)
+    file, tables = load_exercise_file(module_name)
+    unwrap_and_check_fields(tables, dict.fromkeys(tables, TABLE), file)
     views = []
     for name, table in tables.items():
         if name != "words":
-            views.append(ProblemView(make_problem(name, table, file, records.get(name))))
+            views.append(ProblemView(make_problem_from_table(name, table, file, judges.get(name))))
     return tuple(views)
 
 
-def make_problem(
-    name: str, table: Mapping[str, Any], file: str, record: Record | Build | None
+def make_problem_from_table(
+    exercise_name: str,
+    table: TomlTable,
+    file_name: str,
+    judge: ClaimAndSolution | Build | None,
 ) -> Problem:
-    """The exercise `name`, from its `table` in `file`."""
-    if record is None:
-        return make_number_problem(name, table, file)
-    if isinstance(record, Build):
-        return make_build_problem(name, table, file, record)
-    return make_record_problem(name, table, file, record)
+    """Make the exercise `exercise_name` from its `table` in `file_name`.
+
+    judge: what judges its answer; None: the answer is a number, which the table has
+    """
+    if judge is None:
+        return make_number_problem(exercise_name, table, file_name)
+    if isinstance(judge, Build):
+        return make_build_problem(exercise_name, table, file_name, judge)
+    return make_record_problem(exercise_name, table, file_name, judge)
 
 
-def make_title(name: str) -> str:
-    """The title of the exercise "q1"."""
-    return f"Exercise {name[1:]}"
+def make_title_of_exercise(exercise_name: str) -> str:
+    """Make the title of an exercise: "Exercise 1" for "q1"."""
+    return f"Exercise {exercise_name[1:]}"
 
 
-def make_number_problem(name: str, table: Mapping[str, Any], file: str) -> NumberProblem:
-    """An exercise whose answer is a number."""
+def make_number_problem(exercise_name: str, table: TomlTable, file_name: str) -> NumberProblem:
+    """Make an exercise whose answer is a number."""
     kinds = dict(NUMBER_FIELDS)
     if "units" in table:
         kinds["units"] = TEXTS
-    fields = check_fields(table, kinds, f"[{name}] of {file}")
+    if "spreads" in table:
+        kinds["spreads"] = NUMBERS
+    fields = unwrap_and_check_fields(table, kinds, f"[{exercise_name}] of {file_name}")
     answer = fields.pop("answer")
-    return NumberProblem(title=make_title(name), right_answer=answer, **fields)
+    return NumberProblem(title=make_title_of_exercise(exercise_name), right_answer=answer, **fields)
 
 
 def make_build_problem(
-    name: str, table: Mapping[str, Any], file: str, build: Build
+    exercise_name: str, table: TomlTable, file_name: str, build: Build
 ) -> BuildProblem:
-    """An exercise whose answer is a function."""
-    fields = check_fields(table, BUILD_FIELDS, f"[{name}] of {file}")
+    """Make an exercise whose answer is a function."""
+    fields = unwrap_and_check_fields(table, BUILD_FIELDS, f"[{exercise_name}] of {file_name}")
     slip_kinds = dict.fromkeys(build.slips, TEXT)
-    slips = check_fields(fields.pop("slips"), slip_kinds, f"[{name}.slips] of {file}")
+    slips = unwrap_and_check_fields(
+        fields.pop("slips"), slip_kinds, f"[{exercise_name}.slips] of {file_name}"
+    )
     return BuildProblem(
-        title=make_title(name), right_answer=build.right, build=build, slips=slips, **fields
+        title=make_title_of_exercise(exercise_name),
+        right_answer=build.right,
+        build=build,
+        slips=slips,
+        **fields,
     )
 
 
 def make_record_problem(
-    name: str, table: Mapping[str, Any], file: str, record: Record
+    exercise_name: str, table: TomlTable, file_name: str, claim_and_solution: ClaimAndSolution
 ) -> RecordProblem:
-    """An exercise whose answer is a record of runs."""
-    claim, make_runs = record
+    """Make an exercise whose answer is a record of runs."""
+    claim, make_runs = claim_and_solution
     kinds = dict(COMMON_FIELDS)
     if "claim" in table:
         kinds["claim"] = TABLE
-    fields = check_fields(table, kinds, f"[{name}] of {file}")
+    fields = unwrap_and_check_fields(table, kinds, f"[{exercise_name}] of {file_name}")
     if "claim" in fields:
-        words = check_fields(fields.pop("claim"), CLAIM_FIELDS, f"[{name}.claim] of {file}")
+        words = unwrap_and_check_fields(
+            fields.pop("claim"), CLAIM_FIELDS, f"[{exercise_name}.claim] of {file_name}"
+        )
         claim = partial(claim, **words)
-    return RecordProblem(title=make_title(name), right_answer=make_runs, claim=claim, **fields)
+    return RecordProblem(
+        title=make_title_of_exercise(exercise_name), right_answer=make_runs, claim=claim, **fields
+    )
 
 
-def check_fields(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> dict[str, Any]:
-    """The fields of `table`, unwrapped; UsageError unless they are those of `kinds`.
+def unwrap_and_check_fields(
+    table: TomlTable, expected_kinds: Mapping[str, FieldKind], place_for_errors: str
+) -> dict[str, TomlValue]:
+    """Return the fields of `table`, unwrapped; UsageError unless they are those of `expected_kinds`.
 
-    kinds: {field: its kind};   place: of the table, for the error
+    expected_kinds: {field: its kind};   place_for_errors: of the table, for the error
     """
-    for field in {**table, **kinds}:
-        kind = kinds[choose(f"field in {place}:", field, kinds)]
+    for field in {**table, **expected_kinds}:
+        kind = expected_kinds[choose(f"field in {place_for_errors}:", field, expected_kinds)]
         if field not in table:
-            raise UsageError(f"{place} has no {field}: add it, {kind}.")
-        if find_kind(table[field]) != kind:
-            raise UsageError(f"{field} in {place} is {table[field]!r}: write {kind}.")
-    return {field: unwrap_value(value) for field, value in table.items()}
+            raise UsageError(f"{place_for_errors} has no {field}: add it, {kind}.")
+        if find_field_kind(table[field]) != kind:
+            raise UsageError(f"{field} in {place_for_errors} is {table[field]!r}: write {kind}.")
+    return {field: unwrap_toml_value(value) for field, value in table.items()}
 
 
-def find_kind(value: Any) -> str | None:
-    """TEXT, NUMBER, TABLE, TEXTS or SLIPS, or None for what is none of them."""
+def find_field_kind(value: TomlValue) -> FieldKind | None:
+    """Return TEXT, NUMBER, TABLE, TEXTS, NUMBERS or SLIPS, or None for what is none of them."""
     if isinstance(value, str):
         return TEXT
     if isinstance(value, dict):
@@ -173,22 +212,24 @@ def find_kind(value: Any) -> str | None:
         return None
     if all(isinstance(item, str) for item in value):
         return TEXTS
-    if all(is_wrong_answer_hint(item) for item in value):
+    if all(find_field_kind(item) == NUMBER for item in value):
+        return NUMBERS
+    if all(is_number_and_text_pair(item) for item in value):
         return SLIPS
     return None
 
 
-def is_wrong_answer_hint(item: Any) -> bool:
+def is_number_and_text_pair(item: TomlValue) -> bool:
     """Whether an item is a pair [number, text]."""
     if not isinstance(item, list):
         return False
-    return [find_kind(part) for part in item] == [NUMBER, TEXT]
+    return [find_field_kind(part) for part in item] == [NUMBER, TEXT]
 
 
-def unwrap_value(value: Any) -> Any:
-    """Texts without line breaks, lists as tuples."""
+def unwrap_toml_value(value: TomlValue) -> TomlValue:
+    """Return a text without its line breaks, a list as a tuple, anything else as it is."""
     if isinstance(value, str):
         return value.replace("\n", " ")
     if isinstance(value, list):
-        return tuple(unwrap_value(item) for item in value)
+        return tuple(unwrap_toml_value(item) for item in value)
     return value

@@ -15,20 +15,20 @@ from ...files import store_folder
 from ...plots.guesses import Guess
 
 
-def find_guess_book() -> Path:
-    """Where the guesses are."""
+def get_guess_book_path() -> Path:
+    """Return the path of the file in which guesses are stored; it need not exist."""
     return store_folder() / "course" / "guesses.json"
 
 
 def load_guesses() -> list[Guess]:
-    """All guesses that have an answer, in the order in which they were first made.
+    """Load all guesses that have an answer, in the order in which they were first made.
 
     A question that is worded otherwise by now has its new words; of two guesses at it the later one counts.
     """
     guesses: dict[str, Guess] = {}
     new_words = read_toml("course/kit/reworded.toml")
     try:
-        rows = json.loads(find_guess_book().read_text(encoding="utf-8"))
+        rows = json.loads(get_guess_book_path().read_text(encoding="utf-8"))
         for row in rows:
             guess = Guess(**{**row, "written": tuple(row["written"])})
             question = new_words.get(guess.question, guess.question)
@@ -44,7 +44,7 @@ def store_guess(guess: Guess) -> None:
     by_question[guess.question] = guess
     rows = [dataclasses.asdict(kept) for kept in by_question.values()]
     with suppress(OSError):
-        find_guess_book().parent.mkdir(parents=True, exist_ok=True)
-        find_guess_book().write_text(
+        get_guess_book_path().parent.mkdir(parents=True, exist_ok=True)
+        get_guess_book_path().write_text(
             json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8"
         )

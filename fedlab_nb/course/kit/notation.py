@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from IPython.display import Markdown
 
-from ...symbols import Symbol, find_symbols, read_symbols, read_table_text, replace_formulas
+from ...symbols import Symbol, find_symbols, read_notation_text, read_symbols, replace_formulas
 
 # What the box does at each letter: it hides the rows that do not have what is typed.
 FILTER_SCRIPT = (
@@ -26,7 +26,7 @@ class Notation(Markdown):
     """
 
     def __init__(self, rows: Sequence[Symbol], has_filter: bool) -> None:
-        text = read_table_text()
+        text = read_notation_text()
         if not has_filter:
             header = [line for line in text.splitlines() if line.startswith("|")][:2]
             text = "\n".join(header + [row.line for row in rows])
@@ -39,27 +39,33 @@ class Notation(Markdown):
 
     def _repr_html_(self) -> str:
         header = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(make_row_html(row) for row in self.rows)
+        body = "".join(make_symbol_row_html(row) for row in self.rows)
         box = FILTER_BOX if self.has_filter else ""
         return (
             f"<div>{box}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def make_row_html(row: Symbol) -> str:
-    """A row of the table; its `data-find` is the text that the box searches."""
+def make_symbol_row_html(symbol: Symbol) -> str:
+    """Make a row of the table; its `data-find` is the text that the box searches."""
     cells = []
-    for text in (f"${row.latex}$", row.meaning, row.shape, row.first, row.papers):
+    for text in (f"${symbol.latex}$", symbol.meaning, symbol.shape, symbol.first, symbol.papers):
         escaped = html.escape(text, quote=False)
         content = re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped)
         cells.append(f"<td style=text-align:left>{content}</td>")
-    words = [row.name, row.latex, *row.also, replace_formulas(row.meaning), row.papers]
+    words = [
+        symbol.name,
+        symbol.latex,
+        *symbol.other_symbols,
+        replace_formulas(symbol.meaning),
+        symbol.papers,
+    ]
     searched = html.escape(" ".join(words).lower())
     return f'<tr data-find="{searched}">{"".join(cells)}</tr>'
 
 
 def notation(symbol: str = "") -> Notation:
-    """Every symbol of lessons, panels and docstrings: its meaning, its shape or range, and the
+    """Show every symbol of lessons, panels and docstrings: its meaning, its shape or range, and the
     papers' own letters.
 
     symbol: show only the rows of this symbol, such as "λ", "lambda" or "λ_damp", or the rows that

@@ -19,15 +19,22 @@ import copy
 import ctypes
 import inspect
 import math
+import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .answers import read_answer
+from .answers import AnswerReading, LearnerAnswer, parse_typed_answer
+
+RunOutcome = Any  # an `Outcome`, or what has its fields that claims read
+ReturnedValue = Any  # by a learner's function: numbers, None, or anything else
+ReturnedOrError = Any  # a ReturnedValue, or the Exception that stopped the function
+UNITS_WITHOUT_NOUN = ("x", "times")  # "a number of times" would be a count
+MAX_QUOTED = 60  # characters of an answer that a message repeats
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Problem:
     hints: tuple[str, ...]
     explanation: str
 
-    def check(self, answer: Any) -> Verdict:
+    def check(self, answer: LearnerAnswer) -> Verdict:
         """Judge an answer. None, `...` (the stub in a notebook) and an empty text are
         "unattempted".
 
@@ -64,41 +71,57 @@ class Problem:
             return Verdict("unattempted", "No answer yet.")
         return self.judge(answer)
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: LearnerAnswer) -> Verdict:
         """Judge an answer that is there."""
         raise NotImplementedError
 
-    def hint(self, number: int = 1) -> str:
-        """Hint `number`, counted from 1; beyond the last one, the last one."""
-        number = min(max(int(number), 1), len(self.hints))
+    def hint(self, hint_number: int = 1) -> str:
+        """Return a hint by its number, counted from 1; beyond the last one, the last one."""
+        number = min(max(int(hint_number), 1), len(self.hints))
         return f"Hint {number} of {len(self.hints)}: {self.hints[number - 1]}"
 
     def solution(self) -> str:
-        """The answer and why."""
+        """Return the answer and why it is the answer."""
         return self.explanation.format(answer=self.right_answer)
+
+
+class AnswerDistance(NamedTuple):
+    """How far a number is from the right answer: |log ratio|, infinite for another sign, first."""
+
+    log_ratio: float
+    difference: float
 
 
 @dataclass(frozen=True)
 class NumberProblem(Problem):
-    """The answer is a number or a text that writes one (see `answers.read_answer`, also for `units`).
+    """The answer is a number or a text that writes one (see `answers.parse_typed_answer`, also for `units`).
 
-    It is right within `tolerance`; `slips` pairs known wrong numbers with the mistake.
+    It is right within `tolerance`; `slips` pairs known wrong numbers with the mistake. An answer
+    such as "N(3, 9)" is right if its second number is one of `spreads`, too.
     """
 
     tolerance: float = 0.01
     slips: tuple[tuple[float, str], ...] = ()
     units: tuple[str, ...] = ()
+    spreads: tuple[float, ...] = ()
 
-    def judge(self, answer: Any) -> Verdict:
-        reading = read_answer(answer, self.units)
+    def judge(self, answer: LearnerAnswer) -> Verdict:
+        reading = parse_typed_answer(answer, self.units)
         values = reading.values
-        if self._find_value(values, self.right_answer) is not None:
+        if (
+            reading.spreads
+            and self._find_value_within_tolerance(values, self.right_answer) is not None
+        ):
+            return self._judge_spreads_of_gaussian(reading.spreads)
+        if self._find_value_within_tolerance(values, self.right_answer) is not None:
             return Verdict("right", f"Yes: {self.right_answer:g}.")
         for low, high in reading.ranges:
-            if self._is_right(low) and self._is_right(high):
+            if self._is_within_tolerance_of_right_answer(
+                low
+            ) and self._is_within_tolerance_of_right_answer(high):
                 return Verdict("right", f"Yes: {self.right_answer:g}.")
         for number, mistake in self.slips:
-            value = self._find_value([*values, *reading.bare], number)
+            value = self._find_value_within_tolerance([*values, *reading.bare], number)
             if value is not None:
                 return Verdict("wrong", f"{value:g} is not it: {mistake}")
         if reading.complaint:
@@ -107,30 +130,64 @@ class NumberProblem(Problem):
             low, high = reading.ranges[0]
             return Verdict("wrong", f"{low:g} to {high:g} is a range: give one number.")
         if not values:
-            kind = f"a number of {self.units[0]}" if self.units else "a number"
-            return Verdict("wrong", f"The answer is {kind}, not {answer!r}.")
-        nearest = min(values, key=self._distance)
+            return Verdict("wrong", self._explain_unreadable_answer(answer, reading))
+        nearest = min(values, key=self._measure_distance_to_right_answer)
         direction = "small" if nearest < self.right_answer else "large"
         return Verdict("wrong", f"{nearest:g} is too {direction}.")
 
-    def _is_right(self, value: float) -> bool:
-        return self._find_value([value], self.right_answer) is not None
+    def _explain_unreadable_answer(self, answer: LearnerAnswer, reading: AnswerReading) -> str:
+        """Explain why an answer is no number, or has a unit of something else."""
+        kind = "a number"
+        if "%" in self.units[:1]:
+            kind = "a percentage"
+        elif self.units and self.units[0] not in UNITS_WITHOUT_NOUN:
+            kind = f"a number of {self.units[0]}"
+        text = repr(answer)
+        if len(text) > MAX_QUOTED:
+            text = f"{text[:MAX_QUOTED]}…"
+        if reading.bare:
+            return (
+                f"In {text} the words after the number are not understood: the answer is {kind}. "
+                "Type the number alone."
+            )
+        if isinstance(answer, str) and re.search(r"\d", answer):
+            return (
+                f"{text} cannot be read as one number. The answer is {kind}: type it alone, or as a "
+                "sum such as 2 · (3 + 4)."
+            )
+        return f"The answer is {kind}, not {text}."
 
-    def _find_value(self, values: Iterable[float], number: float) -> float | None:
-        """The first of the values that is `number`, within the tolerance."""
-        for value in values:
-            if abs(value - number) <= self.tolerance:
+    def _judge_spreads_of_gaussian(self, spreads: Sequence[float]) -> Verdict:
+        """Judge the second number of a Gaussian whose mean is right."""
+        if not self.spreads:
+            return Verdict("wrong", "The answer is one number, not a Gaussian.")
+        for spread in self.spreads:
+            if self._find_value_within_tolerance(spreads, spread) is not None:
+                return Verdict("right", f"Yes: {self.right_answer:g}.")
+        return Verdict(
+            "wrong",
+            f"{self.right_answer:g} is right, but {spreads[0]:g} is neither its precision nor its "
+            "variance. Give the mean alone: one number.",
+        )
+
+    def _is_within_tolerance_of_right_answer(self, value: float) -> bool:
+        return self._find_value_within_tolerance([value], self.right_answer) is not None
+
+    def _find_value_within_tolerance(
+        self, candidates: Iterable[float], target: float
+    ) -> float | None:
+        """Find the first of the candidates that is `target`, within the tolerance; None without one."""
+        for value in candidates:
+            if abs(value - target) <= self.tolerance:
                 return value
         return None
 
-    def _distance(self, value: float) -> tuple[float, float]:
-        """How far a value is from the answer: how many times as large or small, then the
-        difference.
-        """
+    def _measure_distance_to_right_answer(self, value: float) -> AnswerDistance:
+        """Measure how many times as large or small a value is, then the difference."""
         difference = abs(value - self.right_answer)
         if not self.right_answer or value / self.right_answer <= 0:
-            return math.inf, difference
-        return abs(math.log(value / self.right_answer)), difference
+            return AnswerDistance(math.inf, difference)
+        return AnswerDistance(abs(math.log(value / self.right_answer)), difference)
 
 
 @dataclass(frozen=True)
@@ -142,23 +199,23 @@ class RecordProblem(Problem):
     right_answer: a function that makes a record which supports the claim
     """
 
-    claim: Callable[[Sequence[Any]], Verdict] = None  # type: ignore[assignment]
+    claim: Callable[[Sequence[RunOutcome]], Verdict] = None  # type: ignore[assignment]
 
     def solution(self) -> str:
-        """The explanation with what the claim says of the solution's own runs, which it carries
-        out.
-        """
+        """Carry out the solution's own runs; return the explanation with what the claim says of them."""
         outcomes = list(self.right_answer())
         return self.explanation.format(verdict=self.claim(outcomes).message)
 
-    def judge(self, answer: Any) -> Verdict:
-        outcomes = getattr(answer, "outcomes", answer)
-        if not isinstance(outcomes, Iterable) or isinstance(outcomes, str):
+    def judge(self, answer: LearnerAnswer) -> Verdict:
+        try:
+            outcomes = list(getattr(answer, "outcomes", answer))
+        except TypeError:  # also an array without an axis, which calls itself iterable
+            outcomes = None
+        if outcomes is None or isinstance(answer, str):
             return Verdict(
                 "wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`."
             )
-        outcomes = list(outcomes)
-        if not all(is_outcome(outcome) for outcome in outcomes):
+        if not all(is_run_outcome(outcome) for outcome in outcomes):
             return Verdict(
                 "wrong",
                 "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.",
@@ -168,13 +225,14 @@ class RecordProblem(Problem):
         return self.claim(outcomes)
 
 
-def is_outcome(value: Any) -> bool:
+def is_run_outcome(value: object) -> bool:
     """Whether a value looks like the outcome of a run."""
     return hasattr(value, "accuracy") and hasattr(value, "method")
 
 
 # ---------------------------------------------------------------------------- functions to complete
-Function = Callable[..., Any]
+Function = Callable[..., ReturnedValue]
+Arguments = tuple  # of one call, in order
 RIGHT_SHAPE = "has the right shape"
 
 
@@ -192,11 +250,11 @@ class Build:
 
     right: Function
     sizes: Iterable[tuple]
-    draw: Callable[..., tuple | None]
+    draw: Callable[..., Arguments | None]
     slips: Mapping[str, Function] = field(default_factory=dict)
 
-    def inputs(self) -> list[tuple]:
-        """The hidden inputs: a tuple of arguments for each call, each from a stream of its own."""
+    def draw_hidden_arguments(self) -> list[Arguments]:
+        """Draw the hidden inputs: the arguments of each call, each from a stream of its own."""
         inputs = []
         for seed, size in enumerate(self.sizes):
             arguments = self.draw(np.random.default_rng(seed), *size)
@@ -213,81 +271,83 @@ class BuildProblem(Problem):
     slips: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
+    def function_name(self) -> str:
         """The name of the learner's function in the notebook."""
         return self.right_answer.__name__
 
     def solution(self) -> str:
-        """The explanation, and the right function as it is written."""
+        """Return the explanation, and the right function as it is written."""
         source = textwrap.dedent(inspect.getsource(self.right_answer)).rstrip()
         # A page keeps no-break spaces, and with them the indents.
         return f"{self.explanation}\n{source.replace('    ', 4 * NO_BREAK_SPACE)}"
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: LearnerAnswer) -> Verdict:
         if not callable(answer):
             kind = type(answer).__name__
-            return Verdict("wrong", f"The answer is the function {self.name}, not {kind}.")
-        inputs = self.build.inputs()
-        all_returned = call_within(TIME_LIMIT, answer, inputs)
+            return Verdict("wrong", f"The answer is the function {self.function_name}, not {kind}.")
+        inputs = self.build.draw_hidden_arguments()
+        all_returned = call_or_stop_after(TIME_LIMIT, answer, inputs)
         if all_returned is None:
             return Verdict(
                 "wrong",
-                f"{self.name} is still running after {TIME_LIMIT:g} s, so it was stopped. "
+                f"{self.function_name} is still running after {TIME_LIMIT:g} s, so it was stopped. "
                 "Does a loop in it have no end?",
             )
         possible_slips = dict(self.build.slips)  # those that did as the answer does so far
         differences = []
         error_text = ""
         for arguments, returned in zip(inputs, all_returned, strict=True):
-            if is_stub(returned):
-                return Verdict("unattempted", f"{self.name} returns nothing yet.")
+            if is_unfinished_stub(returned):
+                return Verdict("unattempted", f"{self.function_name} returns nothing yet.")
             possible_slips = {
                 name: slip
                 for name, slip in possible_slips.items()
-                if is_alike(returned, call_safely(slip, arguments))
+                if are_both_errors_or_close_values(returned, call_or_catch_error(slip, arguments))
             }
             if isinstance(returned, Exception):
-                error_text = error_text or self._describe_error(returned)
+                error_text = error_text or self._describe_error_of_function(returned)
                 continue
             right = self.right_answer(*copy.deepcopy(arguments))
-            if not is_close(returned, right):
-                differences.append(describe_difference(self.name, returned, right))
+            if not are_close_arrays_or_dicts(returned, right):
+                differences.append(describe_wrong_value(self.function_name, returned, right))
         if not differences and not error_text:
             return Verdict("right", "Yes: right for all hidden inputs.")
         if differences and possible_slips:
             first_slip = next(iter(possible_slips))
             return Verdict("wrong", self.slips[first_slip])
-        return Verdict("wrong", error_text or choose_difference(differences))
+        return Verdict("wrong", error_text or choose_most_telling_difference(differences))
 
-    def _describe_error(self, error: Exception) -> str:
+    def _describe_error_of_function(self, error: Exception) -> str:
         text = " ".join(str(error).split())
-        return f"{self.name} stopped with {type(error).__name__}: {text}"
+        return f"{self.function_name} stopped with {type(error).__name__}: {text}"
 
 
 TIME_LIMIT = 10.0  # seconds for all hidden inputs together
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
-def call_safely(function: Function, arguments: tuple) -> Any:
-    """What the function returns, or the error that stops it. It gets copies of its arguments."""
+def call_or_catch_error(function: Function, arguments: Arguments) -> ReturnedOrError:
+    """Return what the function returns, or the error that stops it. It gets copies of its arguments."""
     try:
         return function(*copy.deepcopy(arguments))
     except Exception as error:
         return error
 
 
-def call_within(seconds: float, function: Function, inputs: Sequence[tuple]) -> list[Any] | None:
-    """What `call_safely` gives for each of the inputs; None if they take longer than that.
+def call_or_stop_after(
+    seconds: float, function: Function, arguments_of_calls: Sequence[Arguments]
+) -> list[ReturnedOrError] | None:
+    """Return what `call_or_catch_error` gives for each call; None if all take longer than that.
 
     The calls run in a thread, which is told to stop when the time is over. That stops a loop in
     Python. A single call into compiled code that does not end stays in its thread.
     """
-    all_returned: list[Any] = []
+    all_returned: list[ReturnedOrError] = []
 
     def call_all() -> None:
-        for arguments in inputs:
+        for arguments in arguments_of_calls:
             try:
-                all_returned.append(call_safely(function, arguments))
+                all_returned.append(call_or_catch_error(function, arguments))
             except SystemExit:  # from below, or the function's own sys.exit()
                 all_returned.append(RuntimeError("sys.exit() ends nothing here; return a value."))
                 if is_over.is_set():
@@ -305,34 +365,34 @@ def call_within(seconds: float, function: Function, inputs: Sequence[tuple]) -> 
     return None
 
 
-def is_stub(value: Any) -> bool:
+def is_unfinished_stub(value: ReturnedValue) -> bool:
     """Whether `value` is what a stub is or returns: nothing, dots, or a dict with one of them in
     it.
     """
     if isinstance(value, Mapping):
-        return any(is_stub(item) for item in value.values())
+        return any(is_unfinished_stub(item) for item in value.values())
     return value is None or value is ...
 
 
-def is_alike(returned: Any, other: Any) -> bool:
+def are_both_errors_or_close_values(returned: ReturnedOrError, other: ReturnedOrError) -> bool:
     """Whether both are errors, or the same numbers. A wrong axis is an error only where two lengths
     differ.
     """
     if isinstance(returned, Exception) or isinstance(other, Exception):
         return isinstance(returned, Exception) and isinstance(other, Exception)
-    return is_close(returned, other)
+    return are_close_arrays_or_dicts(returned, other)
 
 
-def is_close(returned: Any, right: Any) -> bool:
+def are_close_arrays_or_dicts(returned: ReturnedValue, right: ReturnedValue) -> bool:
     """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of
     such arrays.
     """
     if isinstance(right, Mapping):
         if not isinstance(returned, Mapping) or returned.keys() != right.keys():
             return False
-        return all(is_close(returned[key], right[key]) for key in right)
-    returned_numbers = to_array(returned)
-    right_numbers = to_array(right)
+        return all(are_close_arrays_or_dicts(returned[key], right[key]) for key in right)
+    returned_numbers = convert_to_array_or_none(returned)
+    right_numbers = convert_to_array_or_none(right)
     if returned_numbers is None or right_numbers is None:
         return False
     if returned_numbers.shape != right_numbers.shape:
@@ -340,8 +400,8 @@ def is_close(returned: Any, right: Any) -> bool:
     return np.allclose(returned_numbers, right_numbers, rtol=1e-5, atol=1e-6)
 
 
-def to_array(value: Any) -> np.ndarray | None:
-    """Numbers, lists, arrays and tensors as an array; None for what is none of them."""
+def convert_to_array_or_none(value: ReturnedValue) -> np.ndarray | None:
+    """Convert numbers, lists, arrays and tensors to an array; return None for anything else."""
     try:
         if hasattr(value, "detach"):  # a tensor
             value = value.detach().cpu()
@@ -350,42 +410,44 @@ def to_array(value: Any) -> np.ndarray | None:
         return None
 
 
-def choose_difference(differences: Sequence[str]) -> str:
-    """The difference that tells most. Where two axes are equally long by chance, a wrong shape
+def choose_most_telling_difference(difference_texts: Sequence[str]) -> str:
+    """Choose the text that tells most. Where two axes are equally long by chance, a wrong shape
     looks right: then another input tells more.
     """
-    for text in differences:
+    for text in difference_texts:
         if RIGHT_SHAPE not in text:
             return text
-    return differences[0]
+    return difference_texts[0]
 
 
-def describe_difference(name: str, returned: Any, right: Any) -> str:
-    """What is wrong with a value, where no known mistake explains it."""
+def describe_wrong_value(function_name: str, returned: ReturnedValue, right: ReturnedValue) -> str:
+    """Say what is wrong with a value, where no known mistake explains it."""
     if isinstance(right, Mapping):
         if not isinstance(returned, Mapping) or returned.keys() != right.keys():
-            return describe_wrong_keys(name, returned, right)
+            return describe_missing_and_extra_keys(function_name, returned, right)
         for key in right:
-            if not is_close(returned[key], right[key]):
-                return describe_difference(
-                    f"{name}, in the entry {key!r},", returned[key], right[key]
+            if not are_close_arrays_or_dicts(returned[key], right[key]):
+                return describe_wrong_value(
+                    f"{function_name}, in the entry {key!r},", returned[key], right[key]
                 )
-    returned_numbers = to_array(returned)
-    right_numbers = to_array(right)
+    returned_numbers = convert_to_array_or_none(returned)
+    right_numbers = convert_to_array_or_none(right)
     if returned_numbers is None:
-        return f"{name} returns {type(returned).__name__}; return numbers."
+        return f"{function_name} returns {type(returned).__name__}; return numbers."
     if right_numbers is not None and returned_numbers.shape != right_numbers.shape:
         return (
-            f"{name} returns the shape {returned_numbers.shape}, "
+            f"{function_name} returns the shape {returned_numbers.shape}, "
             f"but {right_numbers.shape} is wanted."
         )
-    return f"{name} {RIGHT_SHAPE}, but for a hidden input other numbers are wanted."
+    return f"{function_name} {RIGHT_SHAPE}, but for a hidden input other numbers are wanted."
 
 
-def describe_wrong_keys(name: str, returned: Any, right: Mapping) -> str:
-    """What is wrong with a value that should be a dict with the keys of `right`."""
+def describe_missing_and_extra_keys(
+    function_name: str, returned: ReturnedValue, right: Mapping[str, ReturnedValue]
+) -> str:
+    """Say what is wrong with a value that should be a dict with the keys of `right`."""
     keys = ", ".join(repr(key) for key in right)
-    text = f"{name} does not return a dict with the keys {keys}."
+    text = f"{function_name} does not return a dict with the keys {keys}."
     if not isinstance(returned, Mapping):
         return text
     missing = [repr(key) for key in right if key not in returned]

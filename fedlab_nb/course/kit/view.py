@@ -12,7 +12,7 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 from IPython import get_ipython
@@ -20,12 +20,27 @@ from IPython.display import display
 
 from ...declared import read_toml
 from ...errors import UsageError, check_number, choose
-from ...plots import Picture, png
+from ...plots import Picture, render_picture_png
 from ...plots.accuracy import draw_guess_line
 from ...plots.guesses import Guess, draw_guesses
-from ...plots.words import describe_gap, plural
+from ...plots.style import DARK_STILLS
+from ...plots.words import describe_guess_error, format_count_and_noun
+from .answers import LearnerAnswer
 from .guess_book import store_guess
 from .problem import BuildProblem, NumberProblem, Problem
+from .return_to_top import ReturnToTop
+
+if TYPE_CHECKING:
+    from ...panels import Panel
+
+RunsRecord = Any  # a panel, or the outcomes of `fl.compare`
+NotebookValue = Any  # of a variable of the running notebook
+Displayable = (
+    Any  # a panel, a picture or a card: what has `still`, or IPython's `_repr_mimebundle_`
+)
+GuessOption = str  # one of the options of a `Prediction`
+GuessValue = Any  # one of the options, or a number in the unit of the question
+Mimebundle = tuple[dict[str, Any], dict[str, Any]]  # {MIME type: content} and metadata, for IPython
 
 STYLES = read_toml("course/kit/styles.toml")  # {style: (label, colour)}
 # What this kernel has asked so far, for the score.
@@ -48,7 +63,7 @@ class Card:
     def __repr__(self) -> str:
         return f"{self.label}: {self.text}"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **kwargs: Any) -> Mimebundle:
         return {"text/html": self._repr_html_(), "text/plain": repr(self)}, {}
 
     def _repr_html_(self) -> str:
@@ -62,9 +77,13 @@ class Card:
         )
 
 
-def worked(*lines: str) -> Card:
-    """A card of worked numbers, line by line."""
+def make_worked_card(*lines: str) -> Card:
+    """Make a card of worked numbers, line by line."""
     return Card("worked", "\n".join(lines))
+
+
+# Panels bring this rule along; a lesson without a panel has its forms alone.
+DARK_PAGE = f"<style>{DARK_STILLS}</style>"
 
 
 class Form(widgets.VBox):
@@ -73,7 +92,8 @@ class Form(widgets.VBox):
     """
 
     def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
-        super().__init__(children)
+        self.style_sheet = widgets.HTML(DARK_PAGE, layout=widgets.Layout(display="none"))
+        super().__init__([*children, self.style_sheet])
         self.card = card
 
     def __repr__(self) -> str:
@@ -97,7 +117,7 @@ class ProblemView:
     def __repr__(self) -> str:
         return f"{self.problem.title}: {self.problem.question}"
 
-    def check(self, answer: Any = None) -> Card:
+    def check(self, answer: LearnerAnswer = None) -> Card:
         """Judge `answer`; without one, a reminder of the question."""
         question = self.problem.question
         verdict = self.problem.check(answer)
@@ -108,16 +128,16 @@ class ProblemView:
             text += f" {question}"
         return Card(verdict.state, text)
 
-    def hint(self, number: int = 1) -> Card:
-        """Hint `number` (1 is the mildest)."""
-        return Card("hint", self.problem.hint(number).removeprefix("Hint "))
+    def hint(self, hint_number: int = 1) -> Card:
+        """Make the card of a hint; number 1 is the mildest, beyond the last one stands the last one."""
+        return Card("hint", self.problem.hint(hint_number).removeprefix("Hint "))
 
     def solution(self) -> Card:
-        """The answer and why it is the answer."""
+        """Make the card of the answer and why it is the answer."""
         return Card("solution", self.problem.solution())
 
-    def form(self, record: Any = None) -> Form:
-        """The question, an answer box and buttons.
+    def form(self, record: RunsRecord | None = None) -> Form:
+        """Make the question, an answer box and buttons.
 
         record: a panel; its runs are then the answer, without a box. The answer of a build exercise
         is the notebook's function of that name, as it is when Check is pressed
@@ -135,11 +155,11 @@ class ProblemView:
         def show(card: Card) -> None:
             message.value = card._repr_html_()
 
-        def read_answer() -> Any:
+        def read_answer() -> LearnerAnswer:
             if record is not None:
                 return record
             if isinstance(self.problem, BuildProblem):
-                return read_notebook_variable(self.problem.name)
+                return get_notebook_variable_or_none(self.problem.function_name)
             return box.value
 
         def on_hint(_: Any) -> None:
@@ -162,10 +182,10 @@ class ProblemView:
         return Form(card, [widgets.HBox(row), message])
 
 
-def read_notebook_variable(name: str) -> Any:
-    """The value of a variable of the running notebook; None where there is none."""
+def get_notebook_variable_or_none(variable_name: str) -> NotebookValue | None:
+    """Return the value of a variable of the running notebook; None if there is none."""
     shell = get_ipython()
-    return None if shell is None else shell.user_ns.get(name)
+    return None if shell is None else shell.user_ns.get(variable_name)
 
 
 # ---------------------------------------------------------------------------------- what is folded
@@ -178,14 +198,14 @@ class Snapshot:
     Under a picture stands its sentence.
     """
 
-    def __init__(self, shown: Any, after: Any = ()) -> None:
+    def __init__(self, shown: Displayable, after: Any = ()) -> None:
         self.shown = shown.still() if hasattr(shown, "still") else shown
         self.after = after if isinstance(after, Sequence) else [after]
         is_panel = hasattr(shown, "controls")
         if is_panel and not self.is_settled:
-            self._cover(shown)
+            self._cover_results_until_settled(shown)
 
-    def _cover(self, panel: Any) -> None:
+    def _cover_results_until_settled(self, panel: Panel) -> None:
         """Cover the panel's results until all guesses are settled, or Run is pressed."""
 
         def uncover_if_settled() -> None:
@@ -205,14 +225,14 @@ class Snapshot:
     def __repr__(self) -> str:
         return repr(self.shown)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **kwargs: Any) -> Mimebundle:
         for prediction in self.after:
             if prediction.unit == "%" and prediction.guess is not None:
                 draw_guess_line(getattr(self.shown, "figure", None), prediction.guess / 100)
         data, metadata = self.shown._repr_mimebundle_()
         text = repr(self)
         if "image/png" in data:
-            content = make_image_html(data["image/png"], metadata, text)
+            content = make_png_image_html(data["image/png"], metadata, text)
         else:
             content = data.get("text/html", html.escape(text))
         if not self.is_settled:
@@ -239,14 +259,15 @@ class Snapshot:
             prediction.callbacks.append(display_again)
 
 
-def make_image_html(image: bytes, metadata: Mapping[str, Any], text: str) -> str:
-    """A PNG image with the text below. metadata: of the image, as `Picture.image_metadata` gives it"""
-    source = base64.b64encode(image).decode()
-    css_class = ' class="fl-still"' if "needs_background" in metadata else ""
+def make_png_image_html(png_bytes: bytes, metadata: Mapping[str, Any], caption: str) -> str:
+    """Make the HTML of a PNG image with its caption below. metadata: `Picture.image_metadata`"""
+    source = base64.b64encode(png_bytes).decode()
+    css_class = "fl-still" if "needs_background" in metadata else "fl-photos"
+    alternative = html.escape(metadata["image/png"]["alt"])
     return (
-        f'<img alt="{html.escape(metadata["image/png"]["alt"])}"{css_class} style="max-width:100%;max-height:78vh" '
-        f'src="data:image/png;base64,{source}">'
-        f'<p style="white-space:pre-line">{html.escape(text)}</p>'
+        f'<img alt="{alternative}" class="{css_class}" '
+        f'style="max-width:100%;max-height:78vh" src="data:image/png;base64,{source}">'
+        f'<p style="white-space:pre-line">{html.escape(caption)}</p>'
     )
 
 
@@ -286,7 +307,7 @@ class Prediction:
         """Whether the answer may be seen: the guess was made, or skipped."""
         return self.is_skipped or self.guess is not None
 
-    def commit(self, guess: Any) -> str:
+    def commit(self, guess: GuessValue) -> str:
         """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside
         options or range.
         """
@@ -294,21 +315,23 @@ class Prediction:
             self.guess = choose("guess", guess, self.options)
         else:
             self.guess = check_number("The guess", guess, self.low, self.high)
-        return self._settle(f"Noted: {self._format(self.guess)}. Read on and see.")
+        return self._call_back_and_describe(
+            f"Noted: {self._format_guess_with_unit(self.guess)}. Read on and see."
+        )
 
     def skip(self) -> str:
         """Open what is folded without a guess, and say so, or give the answer if it is known."""
         self.is_skipped = True
-        return self._settle("Skipped. Read on and see.")
+        return self._call_back_and_describe("Skipped. Read on and see.")
 
-    def _settle(self, message: str) -> str:
-        """Call all callbacks; return the verdict, or `message` as long as there is none."""
+    def _call_back_and_describe(self, message_before_reveal: str) -> str:
+        """Call all callbacks; return the comparison with the answer, or the message without an answer."""
         for callback in self.callbacks:
             callback()
-        self._keep()
-        return self.describe_answer() if self._is_revealed else message
+        self._store_answered_guess()
+        return self.describe_answer_and_guess() if self._is_revealed else message_before_reveal
 
-    def reveal(self, value: Any, why: str = "") -> Snapshot:
+    def reveal(self, value: GuessValue, why: str = "") -> Snapshot:
         """Compare the guess with what was measured; folded until the prediction is settled.
 
         why: a closing sentence, or its name in `reveals.toml`, where a notebook's code cannot give
@@ -317,22 +340,22 @@ class Prediction:
         self._answer = value
         self._reason = read_toml("course/kit/reveals.toml").get(why, why)
         self._is_revealed = True
-        self._keep()
-        card = Card("reveal", self.describe_answer())
+        self._store_answered_guess()
+        card = Card("reveal", self.describe_answer_and_guess())
 
         def update_card() -> None:
-            card.text = self.describe_answer()
+            card.text = self.describe_answer_and_guess()
 
         self.callbacks.append(update_card)
         return Snapshot(card, after=self)
 
-    def _keep(self) -> None:
-        """Keep a guess that has its answer for the closing page of the last lesson."""
+    def _store_answered_guess(self) -> None:
+        """Store a guess whose answer is known, for the closing page of the last lesson."""
         if self._is_revealed and self.guess is not None:
-            store_guess(self.to_guess())
+            store_guess(self.to_answered_guess())
 
     @property
-    def gap(self) -> str:
+    def gap_in_words(self) -> str:
         """How near the guess is: 'right', 'not it', 'very near', '41 points too high'; '' before
         `reveal`.
         """
@@ -341,46 +364,52 @@ class Prediction:
         if self.options:
             return "right" if self.guess == self._answer else "not it"
         near = max(self.step, 0.02 * (self.high - self.low))
-        return describe_gap(self.guess, self._answer, self.unit, near=near)
+        return describe_guess_error(self.guess, self._answer, self.unit, tolerance=near)
 
-    def to_guess(self) -> Guess:
-        """The guess and the answer on the scale of the question, for the picture of the score."""
-        words = (self._format(self.guess), self._format(self._answer))
-        guess = self._place(self.guess)
-        answer = self._place(self._answer)
-        return Guess(self.question, guess, answer, words, self.gap, len(self.options))
+    def to_answered_guess(self) -> Guess:
+        """Put the guess and the answer on the scale of the question, for the picture of the score."""
+        words = (
+            self._format_guess_with_unit(self.guess),
+            self._format_guess_with_unit(self._answer),
+        )
+        guess = self._scale_to_unit_interval(self.guess)
+        answer = self._scale_to_unit_interval(self._answer)
+        return Guess(self.question, guess, answer, words, self.gap_in_words, len(self.options))
 
-    def _place(self, value: Any) -> float:
-        """Where a guess or an answer stands on the scale of the question, 0–1."""
+    def _scale_to_unit_interval(self, value: GuessValue) -> float:
+        """Scale a guess or an answer to 0–1, from the left to the right end of the question's scale."""
         if self.options:
             return list(self.options).index(value) / (len(self.options) - 1)
         return (value - self.low) / (self.high - self.low)
 
-    def describe_answer(self) -> str:
-        """The answer, beside the guess if there is one."""
-        answer = self._format(self._answer)
+    def describe_answer_and_guess(self) -> str:
+        """Say what the answer is, and compare it with the guess if there is one."""
+        answer = self._format_guess_with_unit(self._answer)
         if self.guess is None:
             text = f"The answer is {answer}."
         elif not self.options:
-            text = f"You guessed {self._format(self.guess)}, measured {answer}: {self.gap}."
-        elif self.gap == "right":
+            text = f"You guessed {self._format_guess_with_unit(self.guess)}, measured {answer}: {self.gap_in_words}."
+        elif self.gap_in_words == "right":
             text = f"You guessed “{self.guess}”: so it is."
         else:
             text = f"You guessed “{self.guess}”: it is “{answer}”."
         return f"{text} {self._reason}".strip()
 
-    def _format(self, value: Any) -> str:
-        """An option as it is, a number with its unit."""
+    def _format_guess_with_unit(self, value: GuessValue) -> str:
+        """Format a number with its unit; an option stays as it is."""
         return value if isinstance(value, str) else f"{value:.3g} {self.unit}".strip()
 
     def _ipython_display_(self) -> None:
+        is_first_of_lesson = self.question == next(iter(PREDICTIONS), None)
+        if is_first_of_lesson:
+            ReturnToTop()
         self.form()._ipython_display_()
 
     def form(self) -> Form:
-        """The question with a choice or a slider, two buttons, and a line that says what was
+        """Make the question with a choice or a slider, two buttons, and a line that says what was
         noted.
         """
-        entry = self._make_entry()
+        entry = self._make_guess_widget()
         button = widgets.Button(description="That is my guess")
         skip = widgets.Button(description="Skip")
         note = widgets.HTML(layout=widgets.Layout(min_height="2em"))
@@ -391,7 +420,9 @@ class Prediction:
             else:
                 self.commit(entry.value)
                 # The verdict stands below, behind the picture that explains it.
-                note.value = html.escape(f"Noted: {self._format(self.guess)}. Read on and see.")
+                note.value = html.escape(
+                    f"Noted: {self._format_guess_with_unit(self.guess)}. Read on and see."
+                )
 
         def on_skip(_: Any) -> None:
             self.skip()
@@ -402,12 +433,12 @@ class Prediction:
         if self.options:
             allowed = " / ".join(self.options)
         else:
-            allowed = f"{self.low:g} to {self._format(self.high)}"
+            allowed = f"{self.low:g} to {self._format_guess_with_unit(self.high)}"
         card = Card("predict", f"{self.question} ({allowed})")
         return Form(card, [entry, widgets.HBox([button, skip]), note])
 
-    def _make_entry(self) -> widgets.Widget:
-        """The widget in which the guess is made."""
+    def _make_guess_widget(self) -> widgets.Widget:
+        """Make the widget in which the guess is made."""
         if self.options:
             return widgets.RadioButtons(
                 options=self.options, value=None, layout=widgets.Layout(width="auto")
@@ -434,7 +465,7 @@ class Score(Form):
     def __init__(self, tell: str = "") -> None:
         button = widgets.Button(description="Show my score")
         self.note = widgets.HTML()
-        button.on_click(self._show)
+        button.on_click(lambda _: self._show_score())
         intro = (
             "How near were your guesses, and which exercises are right? Only you see it. Guesses stay "
             "on this machine, for the closing page of lesson 6."
@@ -444,8 +475,8 @@ class Score(Form):
         if tell:
             self.tell = Snapshot(Card("tell", tell), after=list(PREDICTIONS.values()))
 
-    def _show(self, _: Any) -> None:
-        self.note.value = self.page()
+    def _show_score(self) -> None:
+        self.note.value = self.build_page_html()
 
     def _ipython_display_(self) -> None:
         super()._ipython_display_()
@@ -455,27 +486,27 @@ class Score(Form):
     def __repr__(self) -> str:
         predictions = list(PREDICTIONS.values())
         guessed = [prediction for prediction in predictions if prediction.guess is not None]
-        text = f"{len(guessed)} of {plural(len(predictions), 'guess')} made"
-        gaps = [prediction.gap for prediction in guessed if prediction.gap]
+        text = f"{len(guessed)} of {format_count_and_noun(len(predictions), 'guess')} made"
+        gaps = [prediction.gap_in_words for prediction in guessed if prediction.gap_in_words]
         if gaps:
             text += f" ({'; '.join(gaps)})"
         solved = sum(EXERCISES.values())
-        return f"{text}. {solved} of {plural(len(EXERCISES), 'exercise')} right."
+        return f"{text}. {solved} of {format_count_and_noun(len(EXERCISES), 'exercise')} right."
 
     def picture(self) -> Picture:
-        """The guesses against what was measured; `score().picture().save("guesses.png")` keeps
+        """Draw the guesses against what was measured; `score().picture().save("guesses.png")` keeps
         it.
         """
         answered = []
         for prediction in PREDICTIONS.values():
-            if prediction.guess is not None and prediction.gap:
-                answered.append(prediction.to_guess())
+            if prediction.guess is not None and prediction.gap_in_words:
+                answered.append(prediction.to_answered_guess())
         return draw_guesses(answered)
 
-    def page(self) -> str:
-        """The score with its picture, and a link that saves the picture."""
+    def build_page_html(self) -> str:
+        """Build the HTML of the score with its picture, and a link that saves the picture."""
         picture = self.picture()
-        source = f"data:image/png;base64,{base64.b64encode(png(picture)).decode()}"
+        source = f"data:image/png;base64,{base64.b64encode(render_picture_png(picture)).decode()}"
         image = f'<img alt="{html.escape(picture.alt)}" style="max-width:100%" src="{source}">'
         link = f'<a download="guesses.png" href="{source}">Save the picture</a>'
         return f"{Card('score', repr(self))._repr_html_()}{image}<p>{link}</p>"

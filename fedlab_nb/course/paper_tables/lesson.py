@@ -1,22 +1,30 @@
 """The papers' tables: five claims to bet on, and how they came out."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..kit import Card
+from ..kit.missing_name import make_getattr_for_missing_names
+
+__getattr__ = make_getattr_for_missing_names(__name__)
+
+if TYPE_CHECKING:
+    from ...papers.claims import Claim
 
 # (table, the other method): one rival each that is weak, strong, of another kind.
 BETS = (
     ("fens:1", "FedAvg"),
-    ("fens:10", "FedAdam"),
+    ("fens:10", "SCAFFOLD"),
     ("coboosting:1", "FedDF"),
     ("coboosting:3", "DENSE"),
     ("fedlpa:1", "DENSE"),
 )
 
 
-def find_bets(claims: Sequence[Any]) -> list[Any]:
-    """The claims of BETS, in their order, from `fl.paper_tables().claims`."""
+def select_claims_to_bet_on(claims: Sequence[Claim]) -> list[Claim]:
+    """Select the claims of BETS, in their order, from `fl.paper_tables().claims`."""
     by_name = {}
     for claim in claims:
         for method in (claim.better, claim.worse):
@@ -24,27 +32,27 @@ def find_bets(claims: Sequence[Any]) -> list[Any]:
     return [by_name[bet] for bet in BETS]
 
 
-def describe_bet(number: int, claim: Any) -> str:
-    """'1. FENS is ahead of FedAvg (fens:1)'."""
-    return f"{number}. {claim.better} is ahead of {claim.worse} ({claim.table.name})"
+def describe_bet(bet_number: int, claim: Claim) -> str:
+    """Describe a bet: '1. FENS is ahead of FedAvg (fens:1)'."""
+    return f"{bet_number}. {claim.better} is ahead of {claim.worse} ({claim.table.name})"
 
 
-def five_claims(claims: Sequence[Any]) -> Card:
-    """The five claims, without their outcomes."""
+def show_claims_to_bet_on(claims: Sequence[Claim]) -> Card:
+    """Show the five claims, without their outcomes."""
     lines = []
-    for number, claim in enumerate(find_bets(claims), 1):
+    for number, claim in enumerate(select_claims_to_bet_on(claims), 1):
         lines.append(f"{describe_bet(number, claim)}.")
     return Card("worked", "\n".join(lines), "As published")
 
 
-def count_held(claims: Sequence[Any]) -> int:
-    """How many of the five hold in the package's runs."""
-    return sum(claim.outcome == "holds" for claim in find_bets(claims))
+def count_held(claims: Sequence[Claim]) -> int:
+    """Count the claims of the five that hold in the package's runs."""
+    return sum(claim.outcome == "holds" for claim in select_claims_to_bet_on(claims))
 
 
-def five_outcomes(claims: Sequence[Any]) -> Card:
-    """The five claims, and how each came out."""
+def show_outcomes_of_bets(claims: Sequence[Claim]) -> Card:
+    """Show the five claims, and how each came out."""
     lines = []
-    for number, claim in enumerate(find_bets(claims), 1):
+    for number, claim in enumerate(select_claims_to_bet_on(claims), 1):
         lines.append(f"{describe_bet(number, claim)}: {claim.outcome}.")
     return Card("worked", "\n".join(lines), "In our runs")

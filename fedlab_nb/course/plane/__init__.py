@@ -1,10 +1,10 @@
-"""A toy in two dimensions, for lesson 2: points in the plane, three clients, and the borders of each predictor.
+"""The panel of lesson 2 for points in the plane: the playground's view *In the plane*, with α, seed and start alone.
 
-    from fedlab_nb.course import plane
-    plane.show()     # a panel: drag α and watch
-
-`toy` trains and combines, `squares` says what is shown, `panel` has the controls; the picture is `plots.plane`.
+from fedlab_nb.course import plane
+plane.show()     # a panel: drag α and watch
 """
 
-from .panel import picture, show
-from .toy import Toy, toy_at
+from ..kit.missing_name import make_getattr_for_missing_names
+from .panel import show
+
+__getattr__ = make_getattr_for_missing_names(__name__)

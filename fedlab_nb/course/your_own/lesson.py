@@ -3,34 +3,44 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from ...methods import METHODS
-from ...plots.words import join_words
+from ...plots.words import join_with_and
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
-from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, figures_of, find_gaps, load_stored_values
+from ...studies.outcome import Conditions
+from ...studies.settings import Settings
+from ..kit import Build, GuessOption, Verdict, exercises
+from ..kit.claims import (
+    CLEAR,
+    SHORT,
+    find_gaps_between_variants,
+    load_stored_figure_by_seed,
+    make_figure_functions,
+)
+from ..kit.missing_name import make_getattr_for_missing_names
+
+__getattr__ = make_getattr_for_missing_names(__name__)
 
 AVERAGING = (
     "no better than one hospital alone",
     "better, but clearly below the mean of probabilities",
     "as good as the mean of probabilities, within the noise",
 )
-_, over_seeds = figures_of(__name__, "over_seeds")
+_, over_seeds = make_figure_functions(__name__, "over_seeds")
 
 
-def scratch(name: str) -> str:
-    """A path for a file of that name in a folder of its own, which the system may clean up."""
-    return str(Path(tempfile.mkdtemp(prefix="fedlab_nb-")) / name)
+def make_temporary_file_path(file_name: str) -> str:
+    """Make a path for a file of that name in a folder of its own, which the system may clean up."""
+    return str(Path(tempfile.mkdtemp(prefix="fedlab_nb-")) / file_name)
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def how_good(outcomes: Sequence[Outcome]) -> str:
-    """Which of AVERAGING these runs show of FedAvg."""
+def choose_answer_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
+    """Choose which of AVERAGING these runs show of FedAvg."""
     alone = accuracies(outcomes, "local")
     fedavg = accuracies(outcomes, "fedavg")
     ensemble = accuracies(outcomes, "ensemble")
@@ -41,9 +51,9 @@ def how_good(outcomes: Sequence[Outcome]) -> str:
     return AVERAGING[0]
 
 
-def wins(figure: str) -> int:
-    """In how many of the ten federations a declared difference is above zero."""
-    return sum(value > 0 for value in load_stored_values(__name__, figure).values())
+def count_seeds_with_gain(figure_name: str) -> int:
+    """Count the seeds, of ten, at which a declared difference is above zero."""
+    return sum(value > 0 for value in load_stored_figure_by_seed(__name__, figure_name).values())
 
 
 # ---------------------------------------------------------------------------------- exercises
@@ -51,12 +61,12 @@ GIVEN = "counted"  # the lesson's own example, which is no answer
 COUNTS = {"ensemble.rule": "class_counts"}  # the same as an option of the ensemble
 
 
-def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 2: a method that the learner wrote is clearly better than the mean of
+def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
+    """Judge the claim of exercise 2: a method that the learner wrote is clearly better than the mean of
     logits somewhere. The place is found on validation images; the test images are looked at for it
     alone.
     """
-    own_methods = sorted({o.method for o in outcomes if is_own(o.method)})
+    own_methods = sorted({o.method for o in outcomes if is_method_of_learner(o.method)})
     if not own_methods:
         return Verdict(
             "wrong",
@@ -66,9 +76,11 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     found = []
     for method in own_methods:
         pair = [o for o in outcomes if o.method in (method, "ensemble")]
-        for gap in find_gaps(pair, None, method, "ensemble", describe_alpha):
-            text = f"{method} at {gap.name}: {gap.mean} points"
-            if gap.kind == CLEAR and is_the_lessons(method, pair):
+        for gap in find_gaps_between_variants(
+            pair, None, method, "ensemble", describe_alpha_of_conditions
+        ):
+            text = f"{method} at {gap.name}: {gap.mean_in_points} points"
+            if gap.kind == CLEAR and is_as_accurate_as_lessons_example(method, pair):
                 return Verdict(
                     "wrong",
                     f"{method} answers just as {GIVEN!r} does. Change something that it computes.",
@@ -77,11 +89,11 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
                 return Verdict(
                     "right",
                     f"Supported by your runs: {text}. "
-                    f"On the test images: {gap.test_gap.mean} points.",
+                    f"On the test images: {gap.test_gap.mean_in_points} points.",
                 )
             if gap.kind != SHORT:
                 found.append(text)
-    record = join_words(found) or "no setting has 3 seeds of both"
+    record = join_with_and(found) or "no setting has 3 seeds of both"
     return Verdict(
         "wrong",
         f"Not clear yet: {record}. "
@@ -89,12 +101,12 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     )
 
 
-def describe_alpha(conditions: tuple) -> str:
-    """'α = 0.1' of the conditions that runs share."""
-    return f"α = {conditions[0].alpha:g}"
+def describe_alpha_of_conditions(conditions: Conditions) -> str:
+    """Describe the conditions that runs share by their α: 'α = 0.1'."""
+    return f"α = {conditions.settings.alpha:g}"
 
 
-def is_the_lessons(method: str, outcomes: Sequence[Outcome]) -> bool:
+def is_as_accurate_as_lessons_example(method: str, outcomes: Sequence[Outcome]) -> bool:
     """Whether a method is `counted` with ζ = 1 under another name: as accurate in every run of the
     record.
     """
@@ -109,14 +121,24 @@ def is_the_lessons(method: str, outcomes: Sequence[Outcome]) -> bool:
     return True
 
 
-def is_own(method: str) -> bool:
+def is_method_of_learner(method: str) -> bool:
     """Whether a method was written by the learner: it is neither the package's nor the lesson's."""
     is_package = method in METHODS and METHODS[method].__module__.startswith("fedlab_nb.")
     return method != GIVEN and not is_package
 
 
-def example_runs() -> list[Any]:
-    """Runs of the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble
+class RenamedOutcome(NamedTuple):
+    """What a claim reads of an outcome, with the learner's method under a new name."""
+
+    method: str
+    accuracy: float
+    accuracy_validation: float | None
+    settings: Settings
+    conditions: Conditions
+
+
+def run_solution() -> list[RenamedOutcome]:
+    """Run the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble
     alone.
     """
     methods = ["ensemble"]
@@ -124,12 +146,14 @@ def example_runs() -> list[Any]:
     if GIVEN in METHODS:
         methods.append(GIVEN)
         options[f"{GIVEN}.power"] = 0.5
-    return [rename(outcome) for outcome in runs(methods, 1, seeds=MANY, **options)]
+    return [
+        rename_method_of_outcome(outcome) for outcome in runs(methods, 1, seeds=MANY, **options)
+    ]
 
 
-def rename(outcome: Outcome) -> SimpleNamespace:
-    """What a claim reads of an outcome, with the learner's method under a new name."""
-    return SimpleNamespace(
+def rename_method_of_outcome(outcome: Outcome) -> RenamedOutcome:
+    """Copy what a claim reads of an outcome; the lesson's example is called "rooted" there."""
+    return RenamedOutcome(
         method="rooted" if outcome.method == GIVEN else outcome.method,
         accuracy=outcome.accuracy,
         accuracy_validation=outcome.accuracy_validation,
@@ -141,60 +165,85 @@ def rename(outcome: Outcome) -> SimpleNamespace:
 # ---------------------------------------------------------------------------- the function to build
 
 
-def mean_and_spread(counts, sums, squares):
-    """Mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums
+class MeanAndSpread(NamedTuple):
+    """Of all rows, column by column."""
+
+    mean: np.ndarray  # [D]
+    spread: np.ndarray  # [D] standard deviations
+
+
+def mean_and_spread(
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums
     and sums of squares [M, D]."""
     rows = counts.sum()
     mean = sums.sum(0) / rows
     return mean, np.sqrt(squares.sum(0) / rows - mean**2)
 
 
-def mean_of_means(counts, sums, squares):
+def average_hospital_means_by_mistake(
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> MeanAndSpread:
     means = sums / counts[:, None]
     mean = means.mean(0)
-    return mean, np.sqrt((squares / counts[:, None]).mean(0) - mean**2)
+    return MeanAndSpread(mean, np.sqrt((squares / counts[:, None]).mean(0) - mean**2))
 
 
-def one_row_less(counts, sums, squares):
+def divide_variance_by_one_row_less_by_mistake(
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> MeanAndSpread:
     mean, spread = mean_and_spread(counts, sums, squares)
-    return mean, spread * np.sqrt(counts.sum() / (counts.sum() - 1))
+    return MeanAndSpread(mean, spread * np.sqrt(counts.sum() / (counts.sum() - 1)))
 
 
-def variance(counts, sums, squares):
+def return_variance_for_spread_by_mistake(
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> MeanAndSpread:
     mean, spread = mean_and_spread(counts, sums, squares)
-    return mean, spread**2
+    return MeanAndSpread(mean, spread**2)
 
 
-def mean_not_taken_off(counts, sums, squares):
+def omit_subtracting_mean_by_mistake(
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> MeanAndSpread:
     rows = counts.sum()
-    return sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows)
+    return MeanAndSpread(sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows))
 
 
 SLIPS = {
-    "mean_of_means": mean_of_means,
-    "one_row_less": one_row_less,
-    "variance": variance,
-    "mean_not_taken_off": mean_not_taken_off,
+    "mean_of_means": average_hospital_means_by_mistake,
+    "one_row_less": divide_variance_by_one_row_less_by_mistake,
+    "variance": return_variance_for_spread_by_mistake,
+    "mean_not_taken_off": omit_subtracting_mean_by_mistake,
 }
 
 
-def draw_hidden_case(
-    stream: np.random.Generator, hospitals: int, columns: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums of hospitals of different sizes and patients: no value is exactly constant."""
+class HospitalTotals(NamedTuple):
+    """The arguments of a call of `mean_and_spread`."""
+
+    counts: np.ndarray  # [M] rows of each hospital
+    sums: np.ndarray  # [M, D]
+    squares: np.ndarray  # [M, D] sums of squares
+
+
+def draw_random_hospital_totals(
+    random_stream: np.random.Generator, hospital_count: int, column_count: int
+) -> HospitalTotals:
+    """Draw the sums of hospitals of different sizes and patients: no value is exactly constant."""
     counts = []
     sums = []
     squares = []
-    for k in range(hospitals):
-        patients = int(stream.integers(3, 30))
-        x = stream.normal(3 + k, 1 + k, size=(patients, columns))
+    for k in range(hospital_count):
+        patients = int(random_stream.integers(3, 30))
+        x = random_stream.normal(3 + k, 1 + k, size=(patients, column_count))
         counts.append(patients)
         sums.append(x.sum(0))
         squares.append((x**2).sum(0))
-    return np.array(counts), np.array(sums), np.array(squares)
+    return HospitalTotals(np.array(counts), np.array(sums), np.array(squares))
 
 
 SIZES = ((1, 2), (2, 3), (5, 4), (3, 1))  # hospitals and columns
-BUILD = Build(mean_and_spread, SIZES, draw_hidden_case, SLIPS)
+BUILD = Build(mean_and_spread, SIZES, draw_random_hospital_totals, SLIPS)
 
-q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=BUILD)
+q1, q2, q3 = exercises(__name__, q2=(check_own_method_beats_ensemble, run_solution), q3=BUILD)

@@ -3,11 +3,11 @@ privacy, number of features.
 """
 
 from ...panels import LabSpec
-from .budget import Budget
-from .forget import Forget
-from .image import Image
-from .size import Size
-from .skew import Skew
+from .budget import PrivacyBudgetView
+from .forget import ForgetClientView
+from .image import RecoveredImagesView
+from .size import FeatureCountView
+from .skew import SkewView
 
 LAB = LabSpec(
     method="afl",
@@ -15,6 +15,6 @@ LAB = LabSpec(
     companions=("fedavg", "ensemble"),
     knobs=("features", "size", "rho", "secure", "epsilon", "delta"),
     settings={"alpha": 0.1, "seeds": 1},
-    views=(Skew, Forget, Image, Budget, Size),
+    views=(SkewView, ForgetClientView, RecoveredImagesView, PrivacyBudgetView, FeatureCountView),
     first="skew",
 )

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
-from ...methods.parts.privacy import find_smallest_sigma
-from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
-from ...plots import Picture, mean_percent
-from ...plots.study import draw_accuracy_lines
-from ...plots.style import SECOND, Look, look
-from ...plots.words import Setting, join_words
-from ..button_view import ButtonView, group_accuracies_by_seed
-from ..runs import Steps, plan_runs, run_all
+from ...methods.parts.privacy import find_smallest_noise_sigma
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...plots import Picture, format_mean_percent
+from ...plots.study import draw_accuracy_lines_with_bands
+from ...plots.style import ACCENT, Look, get_method_look
+from ...plots.words import SettingCaption, join_with_and
+from ..button_view import ButtonView, get_accuracies_by_seed
+from ..runs import plan_runs, run_planned_runs
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
 NO_NOISE = 0.0  # value of the knob `epsilon`
@@ -22,7 +23,15 @@ AccuraciesByBudget = Mapping[
 ]  # {ε: {seed: share}}; None: no noise
 
 
-class Budget(ButtonView):
+class PrivacyBudgetResults(NamedTuple):
+    """What is drawn: {kind of features: {ε: accuracies by seed}} (None: no noise), the setting, δ."""
+
+    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget]
+    setting: SettingCaption | str
+    delta: float
+
+
+class PrivacyBudgetView(ButtonView):
     """Test accuracy against ε for two kinds of features, and in words what an ε promises."""
 
     name, title = "budget", "Privacy"
@@ -41,29 +50,32 @@ class Budget(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
-        for label, options in list_feature_kinds(state).items():
+        for label, options in get_options_by_feature_kind(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
-                changes[name_run(label, epsilon)] = {"afl.epsilon": epsilon, **options}
+                changes[format_run_name(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[PrivacyBudgetResults]:
         """{features: accuracies by budget}, the setting in words, and δ."""
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}
-        for label in list_feature_kinds(state):
+        for label in get_options_by_feature_kind(state):
             by_features[label] = {}
             for epsilon in BUDGETS:
-                outcomes = runs[name_run(label, epsilon)]
-                by_features[label][epsilon] = group_accuracies_by_seed(outcomes)
-            by_features[label][None] = group_accuracies_by_seed(runs[name_run(label, NO_NOISE)])
-        return by_features, describe_settings(state.settings), state.knobs["delta"]
+                outcomes = runs[format_run_name(label, epsilon)]
+                by_features[label][epsilon] = get_accuracies_by_seed(outcomes)
+            by_features[label][None] = get_accuracies_by_seed(
+                runs[format_run_name(label, NO_NOISE)]
+            )
+        setting = make_caption_with_seeds(state.settings)
+        return PrivacyBudgetResults(by_features, setting, state.knobs["delta"])
 
     def draw_result(self, state: PanelState) -> Picture:
         by_features, setting, delta = state.worked
-        return draw_budgets(by_features, self.epsilon.value, delta, setting=setting)
+        return draw_accuracy_against_budget(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def list_feature_kinds(state: PanelState) -> dict[str, dict[str, object]]:
+def get_options_by_feature_kind(state: PanelState) -> dict[str, dict[str, object]]:
     """{label: options} of the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {
@@ -72,56 +84,64 @@ def list_feature_kinds(state: PanelState) -> dict[str, dict[str, object]]:
     }
 
 
-def name_run(label: str, epsilon: float) -> str:
+def format_run_name(feature_kind: str, epsilon: float) -> str:
     """The name of a run with this kind of features and this ε."""
-    return f"{label}, ε = {epsilon:g}"
+    return f"{feature_kind}, ε = {epsilon:g}"
 
 
-def draw_budgets(
-    by_features: Mapping[str, AccuraciesByBudget],
+def draw_accuracy_against_budget(
+    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget],
     epsilon: float,
     delta: float,
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
 ) -> Picture:
     """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in
     words.
     """
     lines: dict[str, AccuraciesByBudget] = {}
     looks: dict[str, Look] = {}
-    colours = (look("afl").colour, SECOND)
-    for (label, by_budget), colour in zip(by_features.items(), colours, strict=False):
+    colours = (get_method_look("afl").colour, ACCENT)
+    markers = ("o", "s")
+    for (label, by_budget), colour, marker in zip(
+        accuracies_by_feature_kind.items(), colours, markers, strict=False
+    ):
         label_without_noise = f"{label}, no noise"
         with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
         lines[label] = with_noise
         lines[label_without_noise] = dict.fromkeys(with_noise, by_budget[None])
-        looks[label] = Look(colour, "o", "-")
+        looks[label] = Look(colour, marker, "-")
         looks[label_without_noise] = Look(colour, "", ":")
-    return draw_accuracy_lines(
+    return draw_accuracy_lines_with_bands(
         lines,
         "ε",
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
         methods=looks,
-        sentence=describe_budget(by_features, epsilon),
-        detail=describe_promise(epsilon, delta),
+        sentence=describe_budget_cost(accuracies_by_feature_kind, epsilon),
+        detail=describe_privacy_promise(epsilon, delta),
     )
 
 
-def describe_budget(by_features: Mapping[str, AccuraciesByBudget], epsilon: float) -> str:
-    """What a budget costs in accuracy."""
+def describe_budget_cost(
+    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget], epsilon: float
+) -> str:
+    """Say what a budget costs in accuracy."""
     accuracies = []
-    for label, by_budget in by_features.items():
-        without_noise = mean_percent(by_budget[None])
-        accuracies.append(f"{label} {mean_percent(by_budget[epsilon])} in place of {without_noise}")
-    return f"With a privacy budget of ε = {epsilon:g} the noise leaves {join_words(accuracies)}."
+    for label, by_budget in accuracies_by_feature_kind.items():
+        without_noise = format_mean_percent(by_budget[None])
+        accuracies.append(
+            f"{label} {format_mean_percent(by_budget[epsilon])} in place of {without_noise}"
+        )
+    return f"With a privacy budget of ε = {epsilon:g} the noise leaves {join_with_and(accuracies)}."
 
 
-def describe_promise(epsilon: float, delta: float) -> str:
-    """What a budget promises, and what it does not cover."""
-    sigma = find_smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
+def describe_privacy_promise(epsilon: float, delta: float) -> str:
+    """Say what a budget promises, and what it does not cover."""
+    sigma = find_smallest_noise_sigma(epsilon, delta, sensitivity=SENSITIVITY)
     return (
-        f"ε = {epsilon:g} is noise σ = {sigma:.2g}. One sample more or less changes the odds of a "
-        f"result at most e^ε = {math.exp(epsilon):.2g} times, except with probability {delta:g}. Not "
-        "covered: what many samples share; a server that sees sums before the noise."
+        f"ε = {epsilon:g} is noise σ = {sigma:.2g}. One sample more or less changes the odds "
+        f"of a result at most e^ε = {math.exp(epsilon):.2g} times, except with probability "
+        f"{delta:g}. Not covered: what many samples share; a server that sees sums before the "
+        "noise."
     )

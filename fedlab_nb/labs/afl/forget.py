@@ -10,36 +10,43 @@ import numpy as np
 import torch
 
 from ...errors import UsageError
-from ...methods.afl import Sums, forget_client
-from ...panels import LabView, PanelState, make_widget, offer
+from ...methods.afl import RidgeSums, solve_classifier_weights_without_client
+from ...panels import LabView, PanelState, make_widget, set_menu_options
 from ...plots import (
     Picture,
+    add_legend,
     build_table,
     describe_picture,
     drawing,
     dress,
-    join_words,
-    legend,
+    format_count_and_noun,
+    format_percent,
+    join_with_and,
     make_blank_picture,
-    percent,
-    plural,
 )
-from ...plots.style import FIFTHS, QUIET, look, mark_place, set_class_ticks, set_percent_axis
-from ...plots.words import Setting, client_name
+from ...plots.style import (
+    FIFTHS,
+    QUIET,
+    get_method_look,
+    highlight_row_or_column,
+    set_class_ticks,
+    set_percent_axis,
+)
+from ...plots.words import SettingCaption, format_client_for_title
 from ...studies.outcome import Outcome
-from ..runs import describe_setting, list_clients
+from ..runs import describe_setting, list_client_menu_options
 
 LARGE_LOSS = 0.1  # of the accuracy of a class
 
 
-class Forget(LabView):
+class ForgetClientView(LabView):
     """The server when a client's sums are subtracted from the total, beside a fit to the others'
     samples.
     """
 
     name, title = "forget", "Forget a client"
     summary = "Then this shows what the server forgets with a client."
-    _removal: "Removal | None" = None  # the last one
+    _removal: "ClientRemoval | None" = None  # the last one
 
     def __init__(self) -> None:
         self.who = make_widget(
@@ -51,7 +58,7 @@ class Forget(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.who, list_clients(state))
+        set_menu_options(self.who, list_client_menu_options(state))
 
     def draw(self, state: PanelState) -> Picture:
         setting = describe_setting(state)
@@ -67,13 +74,13 @@ class Forget(LabView):
             except UsageError as error:
                 return make_blank_picture(str(error), setting=setting)
             self._removal = removal
-        return draw_removal(
+        return draw_accuracy_after_removal(
             removal, state.class_names, setting=setting, class_index=state.class_index
         )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class Removal(NamedTuple):
+class ClientRemoval(NamedTuple):
     """A client taken out of the run `outcome`.
 
     before, after: `[C]`, test accuracy of each class (nan: without test samples)
@@ -92,114 +99,121 @@ class Removal(NamedTuple):
     distance: float
 
 
-def remove_client(outcome: Outcome, client: int) -> Removal:
+def remove_client(outcome: Outcome, client: int) -> ClientRemoval:
     """Take `client` out, in both ways. UsageError where the sums do not allow it (see
-    `forget_client`).
+    `solve_classifier_weights_without_client`).
     """
     report = outcome.report
-    weights = forget_client(report, client)
+    weights = solve_classifier_weights_without_client(report, client)
     right_before = find_right_answers(outcome, report.weights)
     right_after = find_right_answers(outcome, weights)
-    refitted = solve_without_client(outcome, client)
+    refitted = fit_without_client(outcome, client)
     distance = np.abs(weights - refitted).max() / np.abs(refitted).max()
-    return Removal(
+    return ClientRemoval(
         outcome=outcome,
         client=client,
-        before=compute_class_accuracies(outcome, right_before),
-        after=compute_class_accuracies(outcome, right_after),
+        before=compute_test_accuracy_by_class(outcome, right_before),
+        after=compute_test_accuracy_by_class(outcome, right_after),
         accuracy=(float(right_before.mean()), float(right_after.mean())),
         samples=report.classes[client, -1].round().astype(int),
         distance=float(distance),
     )
 
 
-def find_right_answers(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
+def find_right_answers(outcome: Outcome, classifier_weights: np.ndarray) -> np.ndarray:
     """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
     rightly.
     """
     features = outcome.test_features.astype(np.float64)
-    logits = features @ weights[:-1] + weights[-1]
+    logits = features @ classifier_weights[:-1] + classifier_weights[-1]
     return logits.argmax(1) == outcome.test_labels
 
 
-def compute_class_accuracies(outcome: Outcome, is_right: np.ndarray) -> np.ndarray:
+def compute_test_accuracy_by_class(outcome: Outcome, is_answer_right: np.ndarray) -> np.ndarray:
     """`[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
     for c in range(classes):
         of_class = outcome.test_labels == c
         if of_class.any():
-            accuracies[c] = is_right[of_class].mean()
+            accuracies[c] = is_answer_right[of_class].mean()
     return accuracies
 
 
-def solve_without_client(outcome: Outcome, client: int) -> np.ndarray:
+def fit_without_client(outcome: Outcome, client: int) -> np.ndarray:
     """The weights `[d, C]` fitted to the other clients' training samples, summed in one place."""
     federation = outcome.federation()
     report = outcome.report
     shards = []
-    for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)):
+    for k, (train, _) in enumerate(federation.split(outcome.plan.held_out_share)):
         if k != client:
             shards.append(train)
     rows = torch.cat(shards)
     features = np.asarray(outcome.features(federation.dataset.x_train[rows]))
-    total = Sums.measure(
+    total = RidgeSums.measure(
         torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
     )
-    return report.solve(total.add_ridge(len(shards) * report.gamma), len(shards))
+    return report.solve_server_classifier_weights(
+        total.add_ridge(len(shards) * report.gamma), len(shards)
+    )
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_removal(
-    removal: Removal,
+def draw_accuracy_after_removal(
+    removal: ClientRemoval,
     class_names: Sequence[str],
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     class_index: int | None = None,
 ) -> Picture:
     """Bars of each class's test accuracy, with all clients and without the one that is
     forgotten.
     """
-    who = client_name(removal.client, setting)
+    who = format_client_for_title(removal.client, setting)
     title = f"With {who}, and as if it had never been there"
     places = np.arange(len(removal.before))
     with drawing() as (figure, ax):
         dress(ax, title=title, x="class", grid="y")
         ax.bar(places - 0.2, removal.before, 0.38, color=QUIET, label="with all clients")
-        colour = look("afl").colour
+        colour = get_method_look("afl").colour
         ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {who}")
         set_class_ticks(ax, class_names)
-        mark_place(ax, class_index, len(places))
+        highlight_row_or_column(ax, class_index, len(places))
         set_percent_axis(ax, "y", 1.15, ticks=FIFTHS)
-        legend(ax, loc="upper left", ncols=2)
+        add_legend(ax, loc="upper left", ncols=2)
     rows: list[tuple[Any, ...]] = []
     for c, name in enumerate(class_names):
-        before = percent(removal.before[c])
-        rows.append((name, int(removal.samples[c]), before, percent(removal.after[c])))
+        before = format_percent(removal.before[c])
+        rows.append((name, int(removal.samples[c]), before, format_percent(removal.after[c])))
     return describe_picture(
         figure,
         f"{title}: bars of each class's test accuracy",
         setting,
         describe_removal(removal, class_names, who),
         build_table("class | samples of the client | with it | without it", rows),
-        detail=describe_exactness(removal),
+        detail=describe_fit_from_scratch(removal),
     )
 
 
-def describe_removal(removal: Removal, class_names: Sequence[str], who: str) -> str:
-    """What the server has forgotten."""
+def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_text: str) -> str:
+    """Say what the server has forgotten."""
     before, after = removal.accuracy
     lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
-    lost_names = join_words([class_names[c] for c in lost]) or "none"
-    samples = plural(int(removal.samples.sum()), "sample")
+    losing = "no class loses 10 points or more"
+    if len(lost):
+        verb = "loses" if len(lost) == 1 else "lose"
+        names = join_with_and([f"“{class_names[c]}”" for c in lost])
+        losing = f"{names} {verb} 10 points or more"
+    samples = format_count_and_noun(int(removal.samples.sum()), "sample")
     return (
-        f"Without {who} and its {samples} the server is correct on {percent(after)} of the test "
-        f"images (before: {percent(before)}); classes that lose 10 points or more: {lost_names}."
+        f"Without {client_text} and its {samples} the server is correct on "
+        f"{format_percent(after)} of the test images (before: {format_percent(before)}); "
+        f"{losing}."
     )
 
 
-def describe_exactness(removal: Removal) -> str:
-    """That a fit from scratch gives the same weights."""
+def describe_fit_from_scratch(removal: ClientRemoval) -> str:
+    """Say that a fit from scratch gives the same weights."""
     same = "the same weights, identical to the last bit"
     if removal.distance > 0:
         same = f"the same weights, up to {removal.distance:.1g} of the largest one"

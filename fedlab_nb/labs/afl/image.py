@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, join_words, make_blank_picture, plural
-from ...plots.words import client_name
+from ...plots import Picture, format_count_and_noun, join_with_and, make_blank_picture
+from ...plots.words import format_client_for_title
 from ...studies.outcome import Outcome
-from ..nearest import Neighbours, attack_clients, draw_pairs
+from ..nearest import NearestImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
 
 
-class Image(LabView):
+class RecoveredImagesView(LabView):
     """What the server can read from a client's class sums."""
 
     name, title = "image", "One image leaks"
@@ -38,20 +38,20 @@ class Image(LabView):
         means = recover_class_means(state.outcome)
         client = state.client
         if client is None or client >= len(means):
-            client = find_first_with_single_image(means)
-        who = client_name(client, setting)
-        return draw_pairs(
+            client = find_client_with_single_image_class(means)
+        who = format_client_for_title(client, setting)
+        return draw_sent_and_nearest_images(
             means[client],
             state.class_names,
             f"What the class sums of {who} show",
-            describe_means(means[client], who, state.class_names),
+            describe_recovered_means(means[client], who, state.class_names),
             setting=setting,
             class_index=state.class_index,
-            detail=describe_counts(means[client]),
+            detail=describe_recovered_counts(means[client]),
         )
 
 
-def recover_class_means(outcome: Outcome) -> list[Neighbours]:
+def recover_class_means(outcome: Outcome) -> list[NearestImages]:
     """What the server reads from each client's class sums, if the features are pixels: the mean of
     each class that the client holds, with its count.
     """
@@ -65,34 +65,36 @@ def recover_class_means(outcome: Outcome) -> list[Neighbours]:
         means = sums[:-1, held] / counts[held]
         return means.T, held, counts[held]
 
-    return attack_clients(outcome, class_means)
+    return find_nearest_images_of_clients(outcome, class_means)
 
 
-def find_first_with_single_image(means: Sequence[Neighbours]) -> int:
-    """The first client that has a class with a single image; client 0 where there is none."""
-    for client, neighbours in enumerate(means):
+def find_client_with_single_image_class(recovered_means: Sequence[NearestImages]) -> int:
+    """The first client that has a class with a single image; client 0 if there is none."""
+    for client, neighbours in enumerate(recovered_means):
         if (neighbours.counts == 1).any():
             return client
     return 0
 
 
-def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str]) -> str:
-    """Which images the sums give away."""
-    single = [class_names[c] for c in neighbours.labels[neighbours.counts == 1]]
+def describe_recovered_means(
+    recovered_means: NearestImages, client_text: str, class_names: Sequence[str]
+) -> str:
+    """Say which images the sums give away."""
+    single = [class_names[c] for c in recovered_means.labels[recovered_means.counts == 1]]
     if single:
         if len(single) == 1:
             text = f"It has one image of {single[0]}: the class sum is that image, pixel by pixel."
         else:
-            names = join_words(single)
+            names = join_with_and(single)
             text = (
                 f"It has one image each of {names}: each class sum is that image, pixel by pixel."
             )
     else:
-        text = f"No class of {who} has one image alone; its class sums are sums of several."
+        text = f"No class of {client_text} has one image alone; its class sums are sums of several."
     return text
 
 
-def describe_counts(neighbours: Neighbours) -> str:
-    """What the sums say of the labels."""
-    classes = plural(len(neighbours.labels), "class")
+def describe_recovered_counts(recovered_means: NearestImages) -> str:
+    """Say what the sums reveal about the labels."""
+    classes = format_count_and_noun(len(recovered_means.labels), "class")
     return f"The counts of all {classes} are in the last row of the sums, too."

@@ -1,79 +1,93 @@
 """Accuracy against the number of random features, in words with bytes."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from ...panels import PanelState, PlannedRuns, describe_settings
-from ...plots import Picture, Series, data_size, percent
-from ...plots.study import draw_accuracy_lines
-from ...plots.words import Setting
-from ..button_view import ButtonView, make_series
-from ..runs import Steps, plan_runs, run_all
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
+from ...plots import Picture, Series, format_data_size, format_percent
+from ...plots.study import draw_accuracy_lines_with_bands
+from ...plots.words import SettingCaption
+from ..button_view import ButtonView, make_series_of_outcomes
+from ..runs import plan_runs, run_planned_runs
 
 SIZES = (16, 64, 256, 1024)
 PIXELS = "pixels"
 
 
-class Size(ButtonView):
+class FeatureCountResults(NamedTuple):
+    """What is drawn: {kind of features: {how many: Series}}, the Series of the pixels, the setting."""
+
+    series_by_kind_and_count: Mapping[str, Mapping[int, Series]]
+    pixel_series: Series
+    setting: SettingCaption | str
+
+
+class FeatureCountView(ButtonView):
     """Test accuracy against the number of random features of each kind, beside the pixels."""
 
-    name, title = "size", "Features"
+    name, title = "size", "Number of features"
     work_label = "Try 16 to 1024"
     work_help = "Run AFL with 16 to 1024 random features of both kinds."
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
-        for kind in list_feature_kinds(state):
+        for kind in list_random_feature_kinds(state):
             for size in SIZES:
-                changes[name_run(kind, size)] = {"afl.features": kind, "afl.size": size}
+                changes[format_run_name(kind, size)] = {"afl.features": kind, "afl.size": size}
         changes[PIXELS] = {"afl.features": PIXELS}
         return plan_runs("afl", state.settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[FeatureCountResults]:
         """{kind: {size: Series}}, the Series of the pixels, and the setting in words."""
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         by_kind: dict[str, dict[int, Series]] = {}
-        for kind in list_feature_kinds(state):
-            by_kind[kind] = {size: make_series(kind, runs[name_run(kind, size)]) for size in SIZES}
-        pixels = make_series(PIXELS, runs[PIXELS])
-        return by_kind, pixels, describe_settings(state.settings)
+        for kind in list_random_feature_kinds(state):
+            by_kind[kind] = {
+                size: make_series_of_outcomes(kind, runs[format_run_name(kind, size)])
+                for size in SIZES
+            }
+        pixels = make_series_of_outcomes(PIXELS, runs[PIXELS])
+        return FeatureCountResults(by_kind, pixels, make_caption_with_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         by_kind, pixels, setting = state.worked
-        return draw_sizes(by_kind, pixels, setting)
+        return draw_accuracy_against_feature_count(by_kind, pixels, setting)
 
 
-def list_feature_kinds(state: PanelState) -> tuple[str, ...]:
+def list_random_feature_kinds(state: PanelState) -> tuple[str, ...]:
     """The kinds of random features that the data allow: convolutions need images."""
     has_images = state.federation.dataset.x_train.dim() == 4
     return ("relu", "conv") if has_images else ("relu",)
 
 
-def name_run(kind: str, size: int) -> str:
+def format_run_name(feature_kind: str, feature_count: int) -> str:
     """The name of a run: "64 relu"."""
-    return f"{size} {kind}"
+    return f"{feature_count} {feature_kind}"
 
 
-def draw_sizes(
-    by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: Setting | str
+def draw_accuracy_against_feature_count(
+    series_by_kind_and_count: Mapping[str, Mapping[int, Series]],
+    pixel_series: Series,
+    setting: SettingCaption | str,
 ) -> Picture:
     """Lines of test accuracy against the number of random features, beside the pixels.
 
-    by_kind: {kind: {size: Series}}; `up` of a series is the bytes of one client
+    series_by_kind_and_count: {kind: {size: Series}}; `up` of a series is the bytes of one client
     """
     lines: dict[str, dict[int, Mapping[int, float]]] = {}
     descriptions = []
-    for kind, by_size in by_kind.items():
+    for kind, by_size in series_by_kind_and_count.items():
         lines[kind] = {size: series.accuracies for size, series in by_size.items()}
         for size in (min(by_size), max(by_size)):
             series = by_size[size]
             descriptions.append(
-                f"{size} {kind} features {percent(series.mean)} for {data_size(series.up)} a client"
+                f"{size} {kind} features {format_percent(series.mean)} for "
+                f"{format_data_size(series.up)} a client"
             )
-    sizes = next(iter(by_kind.values()))
-    lines[PIXELS] = dict.fromkeys(sizes, pixels.accuracies)
-    sentence = (
-        f"{', '.join(descriptions)}; the pixels {percent(pixels.mean)} for {data_size(pixels.up)}."
-    )
-    return draw_accuracy_lines(
+    sizes = next(iter(series_by_kind_and_count.values()))
+    lines[PIXELS] = dict.fromkeys(sizes, pixel_series.accuracies)
+    pixels = f"{format_percent(pixel_series.mean)} for {format_data_size(pixel_series.up)}"
+    sentence = f"{', '.join(descriptions)}; the pixels {pixels}."
+    return draw_accuracy_lines_with_bands(
         lines, "d", "number of random features d", setting=setting, sentence=sentence
     )

@@ -1,22 +1,32 @@
 """Accuracy against α: AFL and Gaussian heads beside the ensemble and FedAvg."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from ...methods import label_of
-from ...panels import PanelState, PlannedRuns, describe_settings
-from ...panels.nearest_results import collect_accuracies
-from ...plots import Picture, plural
-from ...plots.study import draw_accuracy_lines
-from ...studies.stored_results import DIGITS, list_stored_sets, load
-from ..button_view import ButtonView, group_accuracies_by_seed
-from ..runs import Steps, run_all, select_settings
+from ...methods import choose_method_label
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
+from ...panels.nearest_results import collect_stored_accuracies
+from ...plots import Picture, format_count_and_noun
+from ...plots.study import draw_accuracy_lines_with_bands
+from ...plots.words import SettingCaption
+from ...studies.stored_results import DIGITS, list_datasets_with_stored_results, load
+from ..button_view import ButtonView, get_accuracies_by_seed
+from ..runs import run_planned_runs, select_settings_of_method
 
 ALPHAS = (0.05, 0.1, 0.3, 1.0, 10.0)
 METHODS = ("afl", "gauss", "ensemble", "fedavg")
 STORED_CHANCE = 0.1  # of the stored results, whose data sets have ten classes
 
 
-class Skew(ButtonView):
+class SkewResults(NamedTuple):
+    """What is drawn: the setting in words, {method: {α: accuracies by seed}}, the accuracy of guessing."""
+
+    setting: SettingCaption | str
+    accuracies_by_method: Mapping[str, Mapping[float, Any]]
+    chance: float
+
+
+class SkewView(ButtonView):
     """Test accuracy against α, a line for each method."""
 
     name, title = "skew", "Skew"
@@ -30,35 +40,42 @@ class Skew(ButtonView):
         for method in METHODS:
             for alpha in ALPHAS:
                 settings = {**state.settings, "alpha": alpha, "partition": "dirichlet"}
-                runs[name_run(method, alpha)] = (method, select_settings(method, settings))
+                runs[format_run_name(method, alpha)] = (
+                    method,
+                    select_settings_of_method(method, settings),
+                )
         return runs
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[SkewResults]:
         """The setting in words, {method: {α: {seed: accuracy}}}, and the accuracy of guessing."""
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         by_method = {}
         for method in METHODS:
-            label = label_of(method, state.settings)
+            label = choose_method_label(method, state.settings)
             by_method[label] = {
-                alpha: group_accuracies_by_seed(runs[name_run(method, alpha)]) for alpha in ALPHAS
+                alpha: get_accuracies_by_seed(runs[format_run_name(method, alpha)])
+                for alpha in ALPHAS
             }
-        return describe_settings(state.settings), by_method, 1 / len(state.class_names)
+        return SkewResults(
+            make_caption_with_seeds(state.settings), by_method, 1 / len(state.class_names)
+        )
 
-    def stored_result(self, state: PanelState) -> Any:
+    def stored_result(self, state: PanelState) -> SkewResults:
         dataset = state.settings["dataset"]
-        table = load(dataset if dataset in list_stored_sets() else DIGITS)
+        table = load(dataset if dataset in list_datasets_with_stored_results() else DIGITS)
         clients = table.find_nearest_clients(state.settings["clients"])
         setting = (
-            f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "
-            f"seeds 0–{table.seeds[-1]}"
+            f"Stored {table.about['date']}: {table.dataset}, "
+            f"{format_count_and_noun(clients, 'client')}, seeds 0–{table.seeds[-1]}"
         )
-        return setting, collect_accuracies(table, METHODS, clients), STORED_CHANCE
+        accuracies = collect_stored_accuracies(table, METHODS, clients)
+        return SkewResults(setting, accuracies, STORED_CHANCE)
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked
-        return draw_accuracy_lines(by_method, "α", setting=setting, chance=chance)
+        return draw_accuracy_lines_with_bands(by_method, "α", setting=setting, chance=chance)
 
 
-def name_run(method: str, alpha: float) -> str:
+def format_run_name(method: str, alpha: float) -> str:
     """The name of a run: "afl, α = 0.1"."""
     return f"{method}, α = {alpha:g}"

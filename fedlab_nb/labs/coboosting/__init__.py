@@ -1,10 +1,10 @@
 """The lab of Co-Boosting: weights by hand and by epoch, synthetic images, the three switches."""
 
 from ...panels import Extra, LabSpec
-from .by_hand import WeightsByHand
-from .images import Images
-from .switches import Switches
-from .weights import Trajectories
+from .by_hand import WeightsByHandView
+from .images import SyntheticImagesView
+from .switches import IdeaSwitchesView
+from .weights import WeightTrajectoriesView
 
 PARTITION_HELP = "How the training samples are divided. “Two classes each” does not use α"
 PARTITIONS = (
@@ -33,5 +33,5 @@ LAB = LabSpec(
         Extra("partition", "Partition", PARTITIONS, PARTITION_HELP),
         Extra("model", "Client models", MODELS, MODEL_HELP),
     ),
-    views=(WeightsByHand, Trajectories, Images, Switches),
+    views=(WeightsByHandView, WeightTrajectoriesView, SyntheticImagesView, IdeaSwitchesView),
 )

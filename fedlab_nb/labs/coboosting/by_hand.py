@@ -5,16 +5,28 @@ The shown test images are halved: weights are tuned on one half, by the person w
 on the other. The method itself sees neither.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, dress, heading, percent
-from ...plots.partition import Artists, round_axis_end
+from ...front.vocabulary import describe_classes
+from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels.stage_data import convert_to_hex_colour
+from ...plots import (
+    Picture,
+    TableRows,
+    build_table,
+    describe_picture,
+    dress,
+    format_percent,
+    write_axes_title,
+)
+from ...plots.partition import PartitionArtists, round_up_axis_end
 from ...plots.style import (
     ACCENT,
     HALVES,
@@ -22,22 +34,29 @@ from ...plots.style import (
     LOCK,
     QUIET,
     SECOND,
-    class_colours,
     draw_level_line,
     is_narrow,
-    limit_ticks,
-    new_figure,
+    limit_tick_count,
+    list_class_colours,
+    make_figure,
     set_percent_axis,
 )
-from ...plots.words import Setting, describe_significance, format_points, plain_client_name
-from ...studies.statistics import Band, band
-from ..runs import Steps, describe_setting, get_ensemble, rerun
+from ...plots.words import (
+    SettingCaption,
+    choose_words_by_significance,
+    format_client_for_sentence,
+    format_difference_in_points,
+    join_with_and,
+)
+from ...studies import Outcome
+from ...studies.statistics import Band, compute_band
+from ..runs import describe_setting, get_or_run_ensemble, rerun_with_method
 from .votes import (
-    compute_class_accuracies,
+    compute_accuracy_by_class,
     compute_client_logits,
     normalise_weights,
-    predict_classes,
-    split_in_halves,
+    predict_by_weighted_logits,
+    split_into_tune_and_judge_rows,
 )
 
 # The names of weights.
@@ -46,6 +65,8 @@ EQUAL = "equal"
 LEARNT = "Co-Boosting"
 REAL = "real images"
 BY_COUNTS = "by sample counts"
+# What the scores call weights, beside "your weights".
+SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real images"}
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
@@ -59,21 +80,21 @@ REAL_OPTIONS = {
 }
 
 
-class WeightsByHand(LabView):
+class WeightsByHandView(LabView):
     """Drag the weights, and try to beat equal ones. Then show Co-Boosting's weights, and let the
     other half of the images judge.
     """
 
-    name, title = "hand", "Weights by hand"
+    name, title, has_scene = "hand", "Choose the weights", True
     summary = "Then drag the weights, and try to beat equal ones."
     work_label = "Learn from real images"
     work_help = (
-        "The same rule on the clients' own images. This is only a reference: clients would have to "
-        "send them."
+        "The same rule on the clients' own images. This is only a reference: clients would "
+        "have to send them."
     )
 
     def __init__(self) -> None:
-        self.sliders = Sliders()
+        self.sliders = WeightSliders()
         self.start = make_widget(
             widgets.Dropdown,
             label="Set to",
@@ -96,10 +117,11 @@ class WeightsByHand(LabView):
         # In a box, as the menu does not redraw the view: it sets the sliders, and they do.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._apply_preset, "value")
-        self.sliders.observe(self._note_change, "value")
-        self._picture = ByHandPicture()
+        self.sliders.observe(self._mark_own_weights, "value")
+        self._picture = WeightsByHandPicture()
         self._outcome = None  # of the last drawing
         self._presets: dict[str, Any] = {}
+        self._given = 0  # the number of the last setting by hand
         self._is_spoilt = False  # whether weights changed while the judge half was shown
 
     def adapt(self, state: PanelState) -> None:
@@ -109,7 +131,6 @@ class WeightsByHand(LabView):
             self.learnt.value = False
             self.judge.value = False
             self._offer_presets(state)
-            self.sliders.setting = describe_setting(state)
             self.sliders.set_weights(np.ones(len(state.outcome.label_counts)))
         elif state.worked is not None and REAL not in self._presets:
             self._offer_presets(state)
@@ -131,7 +152,7 @@ class WeightsByHand(LabView):
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _note_change(self, change: Mapping[str, Any]) -> None:
+    def _mark_own_weights(self, change: Mapping[str, Any]) -> None:
         """Weights that are not the preset's are the learner's own, and tuned on what is shown."""
         preset = self._presets.get(self.start.value)
         if preset is None or change["new"] != compute_slider_levels(preset):
@@ -139,16 +160,24 @@ class WeightsByHand(LabView):
             if self.judge.value:
                 self._is_spoilt = True
 
-    def prepare(self, state: PanelState) -> Steps:
+    def take(self, given: Mapping[str, Any]) -> None:
+        """A hand has set the sliders. given: `levels`, 0 to 1, and their `count`"""
+        levels = tuple(float(level) for level in given.get("levels", ()))
+        is_right = len(levels) == len(self.sliders.value)
+        if is_right and all(0 <= level <= 1 for level in levels):
+            self._given = int(given["count"])
+            self.sliders.value = levels
+
+    def prepare(self, state: PanelState) -> JobSteps[Outcome]:
         """The plain ensemble of the same clients: its features are their logits. This is quick, as
         the trained clients are cached.
         """
-        return (yield from get_ensemble(state))
+        return (yield from get_or_run_ensemble(state))
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[np.ndarray]:
         """The weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
-        outcome = yield from rerun(state.outcome, "coboosting", REAL_OPTIONS, name)
+        outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)
         return np.asarray(outcome.report.ensemble_weights)
 
     def draw(self, state: PanelState) -> Picture:
@@ -158,8 +187,10 @@ class WeightsByHand(LabView):
             LEARNT: state.report.ensemble_weights if self.learnt.value else None,
             REAL: state.worked,
         }
-        scores = score_weights(state.prepared, drop_missing_weights(weights), self.judge.value)
-        return self._picture.show(
+        scores = compute_weight_scores(
+            state.prepared, drop_missing_weights(weights), self.judge.value
+        )
+        picture = self._picture.show(
             scores,
             state.class_names,
             setting=describe_setting(state.outcome),
@@ -167,83 +198,45 @@ class WeightsByHand(LabView):
             class_index=state.class_index,
             is_spoilt=self._is_spoilt,
         )
+        scene = make_weights_by_hand_scene(state.prepared, scores, state.class_names)
+        sliders = {"levels": list(self.sliders.value), "count": self._given}
+        return replace(picture, scene={**scene, **sliders})
 
 
-def drop_missing_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
+def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
     """The weights that are known."""
-    return {name: values for name, values in weights.items() if values is not None}
+    return {name: values for name, values in weights_by_name.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def compute_slider_levels(weights: Any) -> tuple[float, ...]:
+def compute_slider_levels(client_weights: Sequence[float] | np.ndarray) -> tuple[float, ...]:
     """Where the sliders stand for `weights [M]`: the largest at 1, all at START_LEVEL if they are
     alike.
     """
-    weights = np.asarray(weights, dtype=float)
-    if np.ptp(weights) == 0:
-        levels = np.full(len(weights), START_LEVEL)
+    client_weights = np.asarray(client_weights, dtype=float)
+    if np.ptp(client_weights) == 0:
+        levels = np.full(len(client_weights), START_LEVEL)
     else:
-        levels = weights / weights.max()
+        levels = client_weights / client_weights.max()
     return tuple(levels.round(4).tolist())
 
 
-class Sliders(widgets.Box):
-    """A small slider for each client. `value [M]` has the weights of all clients.
-
-    setting: the run's, in words; the clients are named by it
-    """
+class WeightSliders(widgets.Box):
+    """Where the sliders stand, `value [M]`: 0 to 1. The browser draws them (`front/hand.js`)."""
 
     value = traitlets.Tuple()
     description = "Weights of the clients"
 
     def __init__(self) -> None:
-        layout = {"flex_flow": "row wrap", "max_height": "165px", "overflow": "auto"}
-        super().__init__(layout=layout)
-        self.setting = ""
-        self._names: list[str] = []
-        self._is_quiet = False  # while the program moves the sliders
+        super().__init__(layout={"display": "none"})
 
-    def set_weights(self, weights: Any) -> None:
+    def set_weights(self, weights: Sequence[float] | np.ndarray) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
         self.value = compute_slider_levels(weights)
-        names = [plain_client_name(k, self.setting) for k in range(len(self.value))]
-        if names != self._names:
-            self._names = names
-            self._make_sliders()
-        self._is_quiet = True
-        for slider, value in zip(self.children, self.value, strict=True):
-            slider.value = value
-        self._is_quiet = False
-
-    def _make_sliders(self) -> None:
-        for slider in self.children:
-            slider.close()
-        sliders = []
-        for name in self._names:
-            slider = make_widget(
-                widgets.FloatSlider,
-                label=name.split()[0],
-                help=f"Weight of client {name}",
-                max=1,
-                step=0.02,
-                readout=False,
-                width=128,
-                label_width=20,
-            )
-            slider.observe(self._take_value, "value")
-            sliders.append(slider)
-        self.children = sliders
-
-    def _take_value(self, change: Mapping[str, Any]) -> None:
-        if self._is_quiet:
-            return
-        values = list(self.value)
-        values[self.children.index(change["owner"])] = change["new"]
-        self.value = tuple(values)
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class Scores(NamedTuple):
+class WeightScores(NamedTuple):
     """What weights of the ensemble achieve on the two halves of the shown test images. The names of
     weights are the constants above, at least EQUAL and YOURS.
 
@@ -264,51 +257,88 @@ class Scores(NamedTuple):
     sizes: tuple[int, int]
 
 
-def score_weights(
-    ensemble: Any, weights: Mapping[str, Sequence[float]], shows_judge: bool
-) -> Scores:
-    """The scores of `weights` {name: [M]}, of which only ratios count.
+def compute_weight_scores(
+    ensemble_outcome: Outcome, weights_by_name: Mapping[str, Sequence[float]], shows_judge: bool
+) -> WeightScores:
+    """The scores of `weights_by_name` {name: [M]}, of which only ratios count.
 
-    ensemble: an outcome of the method `ensemble`, with the models of the same clients
+    ensemble_outcome: an outcome of the method `ensemble_outcome`, with the models of the same clients
     """
-    labels = ensemble.test_labels
-    counts = ensemble.label_counts
+    labels = ensemble_outcome.test_labels
+    counts = ensemble_outcome.label_counts
     classes = counts.shape[1]
-    logits = compute_client_logits(ensemble)
-    is_right = {name: predict_classes(logits, w) == labels for name, w in weights.items()}
-    tune, judge = split_in_halves(len(labels))
+    logits = compute_client_logits(ensemble_outcome)
+    is_right = {
+        name: predict_by_weighted_logits(logits, w) == labels for name, w in weights_by_name.items()
+    }
+    tune, judge = split_into_tune_and_judge_rows(len(labels))
     judge_scores = None
     gap_half = tune
     if shows_judge and len(judge):
         judge_scores = {name: float(right[judge].mean()) for name, right in is_right.items()}
         gap_half = judge
     gaps = is_right[YOURS][gap_half].astype(float) - is_right[EQUAL][gap_half]
-    return Scores(
+    return WeightScores(
         counts=counts,
-        shares={name: normalise_weights(w) for name, w in weights.items()},
+        shares={name: normalise_weights(w) for name, w in weights_by_name.items()},
         by_class={
-            name: compute_class_accuracies(is_right[name][tune], labels[tune], classes)
+            name: compute_accuracy_by_class(is_right[name][tune], labels[tune], classes)
             for name in (EQUAL, YOURS)
         },
         tune={name: float(right[tune].mean()) for name, right in is_right.items()},
         judge=judge_scores,
-        gap=band(gaps.tolist()),
+        gap=compute_band(gaps.tolist()),
         sizes=(len(tune), len(judge)),
     )
 
 
+# ------------------------------------------------------------------------------------------ scene
+def make_weights_by_hand_scene(
+    ensemble_outcome: Outcome, scores: WeightScores, class_names: Sequence[str]
+) -> dict[str, Any]:
+    """What the browser needs to add up weights by itself (`front/hand.js`).
+
+    kind: "hand";   clients, classes: their names, and of classes the colours;   counts: as in `Scores`
+    logits: `[N, M, C]`, base64 of float32;   labels: `[N]`;   tune, judge: numbers of the images of both halves
+    others: dicts(name, tune, judge) of all weights but YOURS;   showsJudge: whether the judge half is shown
+    """
+    labels = ensemble_outcome.test_labels
+    tune, judge = split_into_tune_and_judge_rows(len(labels))
+    setting = describe_setting(ensemble_outcome)
+    clients = [format_client_for_sentence(k, setting) for k in range(len(scores.counts))]
+    names = [str(name) for name in class_names]
+    colours = [convert_to_hex_colour(colour) for colour in list_class_colours(len(names))]
+    others = []
+    for name, accuracy in scores.tune.items():
+        if name != YOURS:
+            judged = None if scores.judge is None else scores.judge[name]
+            others.append({"name": SCORE_NAMES[name], "tune": accuracy, "judge": judged})
+    return {
+        "kind": "hand",
+        "clients": clients,
+        "classes": describe_classes(names, colours),
+        "counts": scores.counts.tolist(),
+        "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
+        "labels": labels.tolist(),
+        "tune": tune.tolist(),
+        "judge": judge.tolist(),
+        "others": others,
+        "showsJudge": scores.judge is not None,
+    }
+
+
 # ------------------------------------------------------------------------------------------ picture
-class ByHandPicture:
+class WeightsByHandPicture:
     """The picture of weights by hand. It keeps its figure, so that a slider redraws quickly."""
 
     _shape: tuple | None = None  # clients, classes and names that the figure was built for
 
     def show(
         self,
-        scores: Scores,
+        scores: WeightScores,
         class_names: Sequence[str],
         *,
-        setting: Setting | str,
+        setting: SettingCaption | str,
         client: int | None = None,
         class_index: int | None = None,
         is_spoilt: bool = False,
@@ -327,24 +357,27 @@ class ByHandPicture:
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
             setting,
-            describe_scores(scores, is_spoilt),
-            make_table(scores, setting),
+            describe_weight_scores(scores, is_spoilt),
+            make_weight_table(scores, setting),
+            detail=describe_gap_with_band(scores),
         )
 
     def _build(self, clients: int, classes: int, names: tuple[str, ...]) -> None:
         """Above: weights and scores. Below: samples, and accuracy by class. Columns are clients,
         rows are classes.
         """
-        self.figure = new_figure()
+        self.figure = make_figure()
         ratios = {"width_ratios": [2.1, 1], "height_ratios": [1.35, 3]}
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
-        self._artists = Artists(weights_ax, samples_ax, clients, classes, names, inches=(3.9, 2.5))
+        self._artists = PartitionArtists(
+            weights_ax, samples_ax, clients, classes, names, inches=(3.9, 2.5)
+        )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
         weights_ax.set_ylabel("weight", fontsize=10, color=QUIET)
-        set_percent_axis(weights_ax, top=None)
-        heading(weights_ax, "Weights", 5)
+        set_percent_axis(weights_ax, highest_share=None)
+        write_axes_title(weights_ax, "Weights", 5)
         draw_level_line(weights_ax, 1 / clients)
         self._marks = {}
         for name, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73")):
@@ -353,7 +386,7 @@ class ByHandPicture:
             self._marks[name] = weights_ax.plot([], [], marker, **style)[0]
 
         scores_ax.set_axis_off()
-        heading(scores_ax, "Accuracy: tune | judge", 5)
+        write_axes_title(scores_ax, "Accuracy: tune | judge", 5)
         style = {"va": "top", "fontsize": 9, "color": INK, "linespacing": 1.7}
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
@@ -364,28 +397,28 @@ class ByHandPicture:
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._class_band = accuracy_ax.axhspan(-0.5, 0.5, **band_style)
         rows = np.arange(classes)
-        colours = class_colours(classes)
+        colours = list_class_colours(classes)
         self._accuracy_bars = accuracy_ax.barh(rows, np.zeros(classes), height=0.62, color=colours)
         self._equal_lines = accuracy_ax.vlines(
             [0] * classes, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _update(self, scores: Scores, class_index: int | None) -> None:
+    def _update(self, scores: WeightScores, class_index: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper
         largest = max(float(shares.max()) for shares in scores.shares.values())
-        weights_ax.set_ylim(0, round_axis_end(largest))
-        limit_ticks(weights_ax, "y", 3)
+        weights_ax.set_ylim(0, round_up_axis_end(largest))
+        limit_tick_count(weights_ax, "y", 3)
         for name, line in self._marks.items():
             shares = scores.shares.get(name, np.empty(0))
             line.set_data(range(len(shares)), shares)
 
         lines = []
         for name in scores.shares:
-            accuracies = percent(scores.tune[name])
+            accuracies = format_percent(scores.tune[name])
             if scores.judge:
-                accuracies += f" | {percent(scores.judge[name])}"
+                accuracies += f" | {format_percent(scores.judge[name])}"
             lines.append(f"{name}: {accuracies}")
         self._scores_text.set_text("\n".join(lines))
 
@@ -399,38 +432,61 @@ class ByHandPicture:
         self._equal_lines.set_segments(segments)
 
 
-def make_table(scores: Scores, setting: Setting | str) -> list[dict[str, Any]]:
+def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> TableRows:
     """A row for each of the weights: accuracy on the halves that are shown, and the shares."""
     halves = {"tune half": scores.tune}
     if scores.judge:
         halves["judge half"] = scores.judge
-    clients = [f"client {plain_client_name(k, setting)}" for k in range(len(scores.counts))]
+    clients = [
+        f"client {format_client_for_sentence(k, setting)}" for k in range(len(scores.counts))
+    ]
     rows = []
     for name, shares in scores.shares.items():
         accuracies = [accuracy[name] for accuracy in halves.values()]
-        rows.append((name, *(percent(value) for value in (*accuracies, *shares))))
+        rows.append((name, *(format_percent(value) for value in (*accuracies, *shares))))
     return build_table(["weights", *halves, *clients], rows)
 
 
-def describe_scores(scores: Scores, is_spoilt: bool) -> str:
-    """Your weights beside equal ones, on the judge half if it is shown."""
-    verdict = describe_significance(
-        scores.gap, clear="more than noise", one_seed="too few images to tell"
-    )
-    gap = f"{format_points(scores.gap)}, {verdict}"
-    tune = scores.tune
-    judge = scores.judge
-    if judge is None:
+def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
+    """Your weights beside equal ones, on the half that judges if it is shown."""
+    if scores.judge is None:
         return (
-            f"On the {scores.sizes[0]} images of the tune half your weights get "
-            f"{percent(tune[YOURS])} right, equal ones {percent(tune[EQUAL])} ({gap}). You tune on "
-            "test images, so the judge half decides."
+            f"{compare_own_with_equal_weights(scores, scores.tune)} You chose your weights on "
+            f"these {scores.sizes[0]} images: the other half judges them."
         )
-    others = [f"; {name} {percent(judge[name])}" for name in (LEARNT, REAL) if name in judge]
-    text = (
-        f"Judge half: your weights {percent(judge[YOURS])}, equal ones {percent(judge[EQUAL])} "
-        f"({gap}){''.join(others)}."
-    )
+    parts = [f"On new images: {compare_own_with_equal_weights(scores, scores.judge)}"]
+    others = [
+        f"{name} {format_percent(scores.judge[name])}"
+        for name in (LEARNT, REAL)
+        if name in scores.judge
+    ]
+    if others:
+        parts.append(f"Beside them: {join_with_and(others)}.")
     if is_spoilt:
-        return f"{text} You changed weights after you had seen it, so it no longer judges fairly."
-    return f"{text} On the tune half your weights had {percent(tune[YOURS])}."
+        parts.append("You changed weights after you had seen this, so it no longer judges fairly.")
+    else:
+        parts.append(
+            f"Where you chose them, your weights had {format_percent(scores.tune[YOURS])}."
+        )
+    return " ".join(parts)
+
+
+def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str, float]) -> str:
+    """'Your weights get 61 % right, equal ones 54 %: more than chance.'"""
+    verdict = choose_words_by_significance(
+        scores.gap,
+        clear_words="more than chance",
+        noise_words="that may be chance",
+        one_seed_words="too few images to tell",
+    )
+    return (
+        f"Your weights get {format_percent(accuracies[YOURS])} right, equal ones "
+        f"{format_percent(accuracies[EQUAL])}: {verdict}."
+    )
+
+
+def describe_gap_with_band(scores: WeightScores) -> str:
+    """The difference between your weights and equal ones with its band over the images."""
+    half = "tune" if scores.judge is None else "judge"
+    gap = format_difference_in_points(scores.gap)
+    return f"Yours minus equal on the {half} half: {gap} (95 % band over its images)."

@@ -4,18 +4,26 @@ F-ADI).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from ipywidgets import SelectionSlider
 from matplotlib.axes import Axes
 
+from ...data import Dataset
 from ...methods.parts.synthesis import SynthesisReport
-from ...panels import LabSpec, LabView, PanelState, make_player, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, heading, percent, plural
+from ...panels import LabSpec, LabView, PanelState, make_slider_player, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    format_count_and_noun,
+    format_percent,
+    write_axes_title,
+)
 from ...plots.kit import draw_image_rows
 from ...plots.style import ACCENT, INK
-from ...plots.words import Setting, shorten
+from ...plots.words import SettingCaption, shorten_labels
 from ..runs import describe_setting
 
 IMAGES_A_CLASS = 3  # at most
@@ -29,7 +37,7 @@ DATA_FREE = {
 }
 
 
-class Images(LabView):
+class SyntheticImagesView(LabView):
     """The synthetic images of an epoch, and a replay over the epochs."""
 
     name, title, ready = "images", "Synthetic images", "live"
@@ -44,7 +52,7 @@ class Images(LabView):
             label_width=88,
             options=[("–", 0)],
         )
-        self.play = make_player(self.epoch, interval=700, tooltip="Replay the epochs")
+        self.play = make_slider_player(self.epoch, interval=700, tooltip="Replay the epochs")
 
     def adapt(self, state: PanelState) -> None:
         """Offer the epochs that are known. Who looks at the last one, sees the new last one."""
@@ -62,37 +70,37 @@ class Images(LabView):
         report = state.report
         dataset = state.federation.dataset
         has_same_shape = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
-        return draw_images(
+        return draw_synthetic_images(
             report,
             state.class_names,
             setting=describe_setting(state),
-            frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            epochs=count_planned_epochs(state),
-            real=find_examples(dataset) if has_same_shape else None,
+            frame_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
+            total_epochs=count_epochs_of_running_run(state),
+            real_images=find_first_test_image_of_each_class(dataset) if has_same_shape else None,
             class_index=state.class_index,
         )
 
 
-def count_planned_epochs(state: PanelState) -> int:
+def count_epochs_of_running_run(state: PanelState) -> int:
     """The epochs of the run that is going on; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 
 
-def make_data_free_spec(method: str) -> LabSpec:
-    """What the lab of `method` (a key of DATA_FREE) consists of."""
+def make_data_free_lab_spec(method: str) -> LabSpec:
+    """Make the lab of `method`, a key of DATA_FREE."""
     return LabSpec(
         method=method,
         name="lab",
         companions=("ensemble", "feddf"),
         knobs=DATA_FREE[method],
         settings={"seeds": 1, "ensemble.rule": "logits"},  # the ensemble is the teacher
-        views=(Images,),
+        views=(SyntheticImagesView,),
     )
 
 
-def find_examples(dataset: Any) -> np.ndarray | None:
-    """The first test image of each class `[C, c, H, W]`. None where a class has none, or where
-    samples are no images.
+def find_first_test_image_of_each_class(dataset: Dataset) -> np.ndarray | None:
+    """The first test image of each class `[C, c, H, W]`. None if a class has none, or if
+    samples are not images.
     """
     labels = dataset.y_test.numpy()
     rows = []
@@ -106,81 +114,83 @@ def find_examples(dataset: Any) -> np.ndarray | None:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_images(
+def draw_synthetic_images(
     report: SynthesisReport,
     class_names: Sequence[str],
     *,
-    setting: Setting | str,
-    frame: int = -1,
-    epochs: int = 0,
-    real: np.ndarray | None = None,
+    setting: SettingCaption | str,
+    frame_index: int = -1,
+    total_epochs: int = 0,
+    real_images: np.ndarray | None = None,
     class_index: int | None = None,
 ) -> Picture:
     """One of the report's frames: images, or features as strips, by intended class.
 
-    frame:  its number, -1 for the last;   epochs: of the whole run, while fewer are done
-    real:   one real image of each class `[C, c, H, W]`, for comparison
+    frame_index:  its number, -1 for the last;   epochs: of the whole run, while fewer are done
+    real_images:   one real image of each class `[C, c, H, W]`, for comparison
     class_index: of the class that is looked at
     """
-    images = report.synthetic_images[frame]
-    labels = report.synthetic_labels[frame]
-    epoch = int(report.synthetic_epochs[frame])
-    epochs = max(epochs, len(report.difficulty))
+    images = report.synthetic_images[frame_index]
+    labels = report.synthetic_labels[frame_index]
+    epoch = int(report.synthetic_epochs[frame_index])
+    total_epochs = max(total_epochs, len(report.difficulty))
     pixels = images.astype(float)
     if images.ndim == 4:
         pixels /= 255
     with drawing() as (figure, ax):
         if len(class_names) > MAX_COLUMNS:
-            draw_rows(ax, pixels, labels, class_names, class_index)
+            draw_labelled_image_rows(ax, pixels, labels, class_names, class_index)
         else:
-            draw_columns(ax, pixels, labels, class_names, real, class_index)
-        heading(ax, f"Epoch {epoch} of {epochs}", 6)
+            draw_image_columns_by_class(ax, pixels, labels, class_names, real_images, class_index)
+        write_axes_title(ax, f"Epoch {epoch} of {total_epochs}", 6)
     difficulty = float(report.difficulty[epoch - 1])
     disagreement = float(report.disagreement[epoch - 1])
     sentence = (
-        f"Images of epoch {epoch}: the ensemble gives the wanted class {percent(1 - difficulty)} on "
-        f"average, and the server model still disagrees with it on {percent(disagreement)} of them."
+        f"Images of epoch {epoch}: the ensemble gives the wanted class {format_percent(1 - difficulty)} on "
+        f"average, and the server model still disagrees with it on {format_percent(disagreement)} of them."
     )
     rows = []
     measures = zip(report.difficulty, report.disagreement, strict=True)
     for number, (difficulty, disagreement) in enumerate(measures, 1):
-        rows.append((number, percent(difficulty), percent(disagreement)))
-    count = plural(len(images), "synthetic image")
+        rows.append((number, format_percent(difficulty), format_percent(disagreement)))
+    count = format_count_and_noun(len(images), "synthetic image")
     return describe_picture(
         figure,
-        f"{count} of server epoch {epoch} of {epochs} by intended class",
+        f"{count} of server epoch {epoch} of {total_epochs} by intended class",
         setting,
         sentence,
         build_table("epoch | difficulty | disagreement", rows),
     )
 
 
-def draw_columns(
+def draw_image_columns_by_class(
     ax: Axes,
     images: np.ndarray,
     labels: np.ndarray,
-    names: Sequence[str],
-    real: np.ndarray | None,
+    class_names: Sequence[str],
+    real_images: np.ndarray | None,
     class_index: int | None,
 ) -> None:
     """A column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
     rows: list[tuple[str, Sequence[np.ndarray | None]]] = []
-    if real is not None:
-        rows.append(("real", real))
+    if real_images is not None:
+        rows.append(("real", real_images))
     for row in range(IMAGES_A_CLASS):
         images_of_row: list[np.ndarray | None] = []
-        for c in range(len(names)):
+        for c in range(len(class_names)):
             of_class = images[labels == c]
             images_of_row.append(of_class[row] if row < len(of_class) else None)
         rows.append(("made" if row == 0 else "", images_of_row))
-    draw_image_rows(ax, rows, columns=shorten(names, 9), marked=class_index)
+    draw_image_rows(
+        ax, rows, column_names=shorten_labels(class_names, 9), selected_column=class_index
+    )
 
 
-def draw_rows(
+def draw_labelled_image_rows(
     ax: Axes,
     images: np.ndarray,
     labels: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     class_index: int | None,
 ) -> None:
     """All images in rows, with the name of the class below each."""
@@ -188,8 +198,8 @@ def draw_rows(
     for i, label in enumerate(labels):
         place = (i // MAX_COLUMNS, i % MAX_COLUMNS)
         colour = ACCENT if label == class_index else INK
-        words[place] = (shorten([names[label]], 8)[0], colour)
+        words[place] = (shorten_labels([class_names[label]], 8)[0], colour)
     starts = range(0, len(images), MAX_COLUMNS)
     draw_image_rows(
-        ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], under=words
+        ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], words_under_tiles=words
     )

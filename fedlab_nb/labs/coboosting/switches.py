@@ -3,12 +3,12 @@ off.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ipywidgets import Dropdown
 
-from ...panels import PanelState, PlannedRuns, make_widget
-from ...panels.figures import describe_settings
+from ...panels import JobSteps, PanelState, PlannedRuns, make_widget
+from ...panels.figures import make_caption_with_seeds
 from ...plots import (
     Picture,
     Series,
@@ -16,18 +16,18 @@ from ...plots import (
     describe_picture,
     describe_seeds,
     drawing,
-    mean_percent,
+    format_mean_percent,
 )
-from ...plots.kit import Bars
-from ...plots.words import Setting, describe_difference, join_words
+from ...plots.kit import AccuracyBars
+from ...plots.words import SettingCaption, describe_accuracy_difference, join_with_and
 from ...studies.statistics import difference
 from ..button_view import (
     ButtonView,
-    group_accuracies_by_seed,
-    group_values_by_seed,
-    read_stored_runs,
+    get_accuracies_by_seed,
+    get_row_values_by_seed,
+    read_stored_lab_runs,
 )
-from ..runs import Steps, plan_runs, run_all
+from ..runs import plan_runs, run_planned_runs
 
 Ideas = tuple[str, ...]
 IDEAS: Ideas = ("GHS", "DHS", "EE")
@@ -42,7 +42,7 @@ VARIANT_SETS = {
 MODELS = {"ensemble": "Ensemble (teacher)", "server": "Server model (student)"}
 
 
-class Variant(NamedTuple):
+class IdeaVariant(NamedTuple):
     """A combination of the three ideas: those that are switched `on`, and accuracies {seed: 0–1} of
     teacher and student.
     """
@@ -53,7 +53,7 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        return format_variant_name(self.on)
+        return format_idea_combination(self.on)
 
     @property
     def words(self) -> str:
@@ -61,27 +61,35 @@ class Variant(NamedTuple):
         return "none of them" if not self.on else self.name
 
 
-def format_variant_name(on: Ideas) -> str:
+def format_idea_combination(active_ideas: Ideas) -> str:
     """ "all three", "no GHS", "GHS alone" or "none"."""
-    if len(on) == 3:
+    if len(active_ideas) == 3:
         return "all three"
-    if len(on) == 2:
-        (missing,) = set(IDEAS) - set(on)
+    if len(active_ideas) == 2:
+        (missing,) = set(IDEAS) - set(active_ideas)
         return f"no {missing}"
-    if len(on) == 1:
-        return f"{on[0]} alone"
+    if len(active_ideas) == 1:
+        return f"{active_ideas[0]} alone"
     return "none"
 
 
-def find_knob(idea: str) -> str:
+def get_knob_of_idea(idea_name: str) -> str:
     """The knob that switches an idea."""
-    return f"coboosting.{idea.lower()}"
+    return f"coboosting.{idea_name.lower()}"
 
 
-class Switches(ButtonView):
+class VariantResults(NamedTuple):
+    """What is drawn: the setting in words, the variants, and which set of them was run."""
+
+    setting: SettingCaption | str
+    variants: list[IdeaVariant]
+    chosen_set: str = ""
+
+
+class IdeaSwitchesView(ButtonView):
     """The method with ideas switched off, on the federations that the controls describe."""
 
-    name, title, choice = "switches", "GHS, DHS, EE", "which"
+    name, title, choice = "switches", "What each part does", "which"
     work_label = "Run these variants"
     work_help = (
         "Run the method with some of its three ideas switched off, on the federation that the "
@@ -101,42 +109,44 @@ class Switches(ButtonView):
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for on in VARIANT_SETS[self.which.value]:
-            changes[format_variant_name(on)] = {find_knob(idea): idea in on for idea in IDEAS}
+            changes[format_idea_combination(on)] = {
+                get_knob_of_idea(idea): idea in on for idea in IDEAS
+            }
         return plan_runs("coboosting", settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[VariantResults]:
         """The setting in words, the variants, and which set of them it is."""
         chosen_set = self.which.value
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         variants = []
         for on in VARIANT_SETS[chosen_set]:
-            outcomes = runs[format_variant_name(on)]
+            outcomes = runs[format_idea_combination(on)]
             ensemble = {
                 seed: outcome.report.ensemble_curve[-1] for seed, outcome in outcomes.items()
             }
-            variants.append(Variant(on, ensemble, group_accuracies_by_seed(outcomes)))
-        return describe_settings(state.settings), variants, chosen_set
+            variants.append(IdeaVariant(on, ensemble, get_accuracies_by_seed(outcomes)))
+        return VariantResults(make_caption_with_seeds(state.settings), variants, chosen_set)
 
-    def stored_result(self, state: PanelState) -> Any:
-        setting, rows = read_stored_runs("switches")
+    def stored_result(self, state: PanelState) -> VariantResults:
+        setting, rows = read_stored_lab_runs("switches")
         row_by_ideas = {}
         for row in rows:
-            on = tuple(idea for idea in IDEAS if row["at"][find_knob(idea)])
+            on = tuple(idea for idea in IDEAS if row["at"][get_knob_of_idea(idea)])
             row_by_ideas[on] = row
         variants = []
         for on in VARIANT_SETS[self.which.value]:
             row = row_by_ideas[on]
-            ensemble = group_values_by_seed(row, "report.ensemble_curve.-1")
-            variants.append(Variant(on, ensemble, group_values_by_seed(row)))
-        return setting, variants
+            ensemble = get_row_values_by_seed(row, "report.ensemble_curve.-1")
+            variants.append(IdeaVariant(on, ensemble, get_row_values_by_seed(row)))
+        return VariantResults(setting, variants)
 
     def draw_result(self, state: PanelState) -> Picture:
-        setting, variants, *_ = state.worked
-        return draw_switches(variants, setting)
+        setting, variants, _ = state.worked
+        return draw_idea_variants(variants, setting)
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Picture:
+def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption | str) -> Picture:
     """Bars of teacher and student. The others are compared with the first variant, seed by seed."""
     with drawing(1, 2) as (figure, axes):
         for ax, (model, title) in zip(axes, MODELS.items(), strict=True):
@@ -144,7 +154,7 @@ def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Pictur
             for variant in variants:
                 accuracies = getattr(variant, model)
                 rows.append(Series(variant.name, accuracies=accuracies, method="coboosting"))
-            Bars(ax, rows).update(rows, title)
+            AccuracyBars(ax, rows).update(rows, title)
     whole, *others = variants
     columns = (
         "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | "
@@ -154,33 +164,39 @@ def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Pictur
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
-        describe_largest_losses(whole, others),
-        build_table(columns, [make_table_row(variant, whole) for variant in variants]),
-        detail=describe_differences(whole, others),
+        describe_largest_idea_losses(whole, others),
+        build_table(columns, [make_variant_table_row(variant, whole) for variant in variants]),
+        detail=describe_variant_differences(whole, others),
     )
 
 
-def make_table_row(variant: Variant, whole: Variant) -> list[str]:
+def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> list[str]:
     """A variant's row of the table."""
     row = [variant.name]
     row += ["on" if idea in variant.on else "off" for idea in IDEAS]
     for model in MODELS:
         accuracies = getattr(variant, model)
-        row.append(mean_percent(accuracies) if accuracies else "not run yet")
-        if accuracies and variant is not whole:
-            row.append(describe_difference(accuracies, getattr(whole, model), one_seed="one seed"))
+        row.append(format_mean_percent(accuracies) if accuracies else "not run yet")
+        if accuracies and variant is not full_method:
+            row.append(
+                describe_accuracy_difference(
+                    accuracies, getattr(full_method, model), one_seed_words="one seed"
+                )
+            )
         else:
             row.append("")
     return row
 
 
-def describe_largest_losses(whole: Variant, others: Sequence[Variant]) -> str:
+def describe_largest_idea_losses(
+    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+) -> str:
     """What costs teacher and student most when ideas are switched off. A difference within the noise is not named."""
     parts = []
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = {}
-        for variant in others:
-            gap = difference(getattr(variant, model), getattr(whole, model))
+        for variant in reduced_variants:
+            gap = difference(getattr(variant, model), getattr(full_method, model))
             if not gap.is_noise and gap.mean < 0:
                 losses[variant.words] = -gap.mean
         if losses:
@@ -188,23 +204,25 @@ def describe_largest_losses(whole: Variant, others: Sequence[Variant]) -> str:
             parts.append(f"the {name} loses most with {worst}, {100 * losses[worst]:.0f} points")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(whole.ensemble)
+    seeds = describe_seeds(full_method.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."
 
 
-def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:
+def describe_variant_differences(
+    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+) -> str:
     """What the teacher and the student lose with ideas switched off. A difference within the noise is not named."""
     parts = []
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = []
-        for variant in others:
-            gap = difference(getattr(variant, model), getattr(whole, model))
+        for variant in reduced_variants:
+            gap = difference(getattr(variant, model), getattr(full_method, model))
             if not gap.is_noise:
                 sign = "" if gap.mean < 0 else "+"
                 losses.append(f"{sign}{abs(100 * gap.mean):.0f} points with {variant.words}")
         if losses:
-            parts.append(f"the {name} loses {join_words(losses)}")
+            parts.append(f"the {name} loses {join_with_and(losses)}")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(whole.ensemble)
+    seeds = describe_seeds(full_method.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."

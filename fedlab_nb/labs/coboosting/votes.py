@@ -3,42 +3,50 @@ what weights achieve.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ...studies import Outcome
 
-def compute_client_logits(ensemble: Any) -> np.ndarray:
+
+def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
     """Every client's logits `[N, M, C]` for the shown test images: they are the features of an
-    outcome of `ensemble`.
+    outcome of `ensemble_outcome`.
     """
-    images = len(ensemble.test_labels)
-    clients = len(ensemble.label_counts)
-    return ensemble.test_features.astype(np.float32).reshape(images, clients, -1)
+    images = len(ensemble_outcome.test_labels)
+    clients = len(ensemble_outcome.label_counts)
+    return ensemble_outcome.test_features.astype(np.float32).reshape(images, clients, -1)
 
 
-def split_in_halves(images: int) -> tuple[np.ndarray, np.ndarray]:
+def split_into_tune_and_judge_rows(image_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the tune half and the judge half of so many images, always the same."""
-    order = np.random.default_rng(0).permutation(images)
+    order = np.random.default_rng(0).permutation(image_count)
     return order[::2], order[1::2]
 
 
-def predict_classes(logits: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+def predict_by_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
     """The classes `[N]` that Σ_k w_k f_k predicts, from client logits `[N, M, C]`. Weights that are
     all 0 count as equal ones.
     """
-    weights = np.asarray(weights, dtype=np.float32)
-    if weights.sum() <= 0:
-        weights = np.ones_like(weights)
-    return np.einsum("m,nmc->nc", weights, logits).argmax(1)
+    return sum_weighted_logits(logits, client_weights).argmax(1)
 
 
-def compute_class_accuracies(is_right: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
+    """Σ_k w_k f_k `[N, C]`, from client logits `[N, M, C]`; the browser has the same (`front/hand_sums.js`)."""
+    client_weights = np.asarray(client_weights, dtype=np.float64)
+    if client_weights.sum() <= 0:
+        client_weights = np.ones_like(client_weights)
+    return np.einsum("m,nmc->nc", client_weights, logits.astype(np.float64))
+
+
+def compute_accuracy_by_class(
+    is_answer_right: np.ndarray, labels: np.ndarray, class_count: int
+) -> np.ndarray:
     """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
     without images.
     """
-    images = np.bincount(labels, minlength=classes)
-    right = np.bincount(labels, is_right, minlength=classes)
+    images = np.bincount(labels, minlength=class_count)
+    right = np.bincount(labels, is_answer_right, minlength=class_count)
     return np.where(images > 0, right / np.maximum(images, 1), np.nan)
 
 

@@ -3,33 +3,49 @@ the client holds.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, build_table, describe_picture, drawing, dress, percent, plural
+from ...plots import (
+    Picture,
+    TableRows,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_count_and_noun,
+    format_percent,
+)
 from ...plots.kit import draw_stacked_bars
+from ...plots.marks import attach_hover_text
 from ...plots.style import (
     ACCENT,
     INK,
     QUIET,
-    class_colours,
     draw_end_labels,
     draw_level_line,
-    limit_ticks,
+    limit_tick_count,
+    list_class_colours,
     set_percent_axis,
 )
-from ...plots.words import Setting, plain_client_name, row_name, shorten
-from ..runs import describe_classes, describe_setting
-from .images import count_planned_epochs
+from ...plots.words import (
+    SettingCaption,
+    capitalize,
+    format_client_for_row,
+    format_client_for_sentence,
+    format_client_for_title,
+    shorten_labels,
+)
+from ..runs import describe_commonest_classes, describe_setting
+from .images import count_epochs_of_running_run
 
 MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
 MAX_EPOCHS = 6  # columns of the table
 
 
-class Trajectories(LabView):
+class WeightTrajectoriesView(LabView):
     """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
 
     name, title, ready = "weights", "Weights by epoch", "live"
@@ -49,7 +65,7 @@ class Trajectories(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            epochs=count_planned_epochs(state),
+            total_epochs=count_epochs_of_running_run(state),
             client=state.client,
             class_index=state.class_index,
         )
@@ -58,10 +74,10 @@ class Trajectories(LabView):
 def draw_trajectories(
     weights: np.ndarray,
     counts: np.ndarray,
-    names: Sequence[str],
-    setting: Setting | str,
+    class_names: Sequence[str],
+    setting: SettingCaption | str,
     *,
-    epochs: int = 0,
+    total_epochs: int = 0,
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
@@ -80,32 +96,32 @@ def draw_trajectories(
     drawn = [*ranking[: MAX_CLIENTS // 2], *ranking[-MAX_CLIENTS // 2 :], client]
     rows = [k for k in ranking if k in drawn]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
-        draw_lines(left, shares, rows, max(epochs, len(shares)), client, setting)
-        labels = [f"{row_name(k, setting)}  {percent(last[k])}" for k in rows]
-        draw_samples(right, labels, counts[rows], names, class_index)
+        draw_weight_share_lines(left, shares, rows, max(total_epochs, len(shares)), client, setting)
+        labels = [f"{format_client_for_row(k, setting)}  {format_percent(last[k])}" for k in rows]
+        draw_sample_bars(right, labels, rows, counts[rows], class_names, class_index)
     return describe_picture(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
         "holds",
         setting,
-        describe_ranking(shares, setting, ranking, client),
-        make_table(shares, counts, names, setting, ranking),
-        detail=describe_holdings(shares, counts, names, setting, ranking, client),
+        describe_selected_or_heaviest_client(shares, setting, ranking, client),
+        make_weight_share_table(shares, counts, class_names, setting, ranking),
+        detail=describe_classes_of_client(shares, counts, class_names, setting, ranking, client),
     )
 
 
-def draw_lines(
+def draw_weight_share_lines(
     ax: Axes,
-    shares: np.ndarray,
-    rows: Sequence[int],
-    epochs: int,
+    weight_shares: np.ndarray,
+    ranking: Sequence[int],
+    total_epochs: int,
     client: int | None,
-    setting: Setting | str,
+    setting: SettingCaption | str,
 ) -> None:
     """A line for each client, with its name at the end: of a few clients all names, of many those
-    of the first four `rows` and of the selected client.
+    of the first four `ranking` and of the selected client.
     """
-    epochs_done, clients = shares.shape
+    epochs_done, clients = weight_shares.shape
     dress(ax, title="Share of the weight (dotted: equal)", x="server epoch", y="w / Σ w", grid="y")
     for k in range(clients):
         if k == client:
@@ -113,97 +129,111 @@ def draw_lines(
         else:
             style = {"lw": 1.6, "color": QUIET, "alpha": 0.7}
         marker = "o" if epochs_done == 1 else None
-        ax.plot(range(1, epochs_done + 1), shares[:, k], ms=4, marker=marker, **style)
+        line = ax.plot(
+            range(1, epochs_done + 1), weight_shares[:, k], ms=4, marker=marker, **style
+        )[0]
+        who = capitalize(format_client_for_title(k, setting))
+        attach_hover_text(
+            line, f"{who}\n{format_percent(weight_shares[-1, k])} of the weight", client=k
+        )
     equal = 1 / clients
     draw_level_line(ax, equal)
-    ax.set_xlim(1, max(epochs, 2))
-    set_percent_axis(ax, top=max(float(shares.max()), equal) * 1.1)
-    limit_ticks(ax, "x", 6, whole=True)
-    named = rows
+    ax.set_xlim(1, max(total_epochs, 2))
+    set_percent_axis(ax, highest_share=max(float(weight_shares.max()), equal) * 1.1)
+    limit_tick_count(ax, "x", 6, is_whole=True)
+    named = ranking
     if clients > MAX_CLIENTS:
-        named = [k for k in rows if k in rows[:4] or k == client]
+        named = [k for k in ranking if k in ranking[:4] or k == client]
     labels = []
     for k in named:
         colour = ACCENT if k == client else INK
-        labels.append((shares[-1, k], plain_client_name(k, setting), colour))
-    draw_end_labels(ax, labels, size=9)
+        labels.append((weight_shares[-1, k], format_client_for_sentence(k, setting), colour))
+    draw_end_labels(ax, labels, font_size=9)
 
 
-def draw_samples(
+def draw_sample_bars(
     ax: Axes,
-    labels: Sequence[str],
+    client_labels: Sequence[str],
+    clients: Sequence[int],
     counts: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     class_index: int | None,
 ) -> None:
-    """A bar for each of the `labels` from its `counts [R, C]`, a part for each class."""
+    """A bar for each of the `client_labels` from its `counts [R, C]`, a part for each class. clients: their
+    numbers `[R]`
+    """
     dress(ax, title="What they hold", x="training samples")
-    bars = {label: dict(enumerate(row)) for label, row in zip(labels, counts, strict=True)}
-    draw_stacked_bars(ax, bars, dict(enumerate(class_colours(len(names)))), thick=0.74)
+    bars = {label: dict(enumerate(row)) for label, row in zip(client_labels, counts, strict=True)}
+    draw_stacked_bars(
+        ax, bars, dict(enumerate(list_class_colours(len(class_names)))), bar_height=0.74
+    )
     width_for_name = 0.05 * ax.get_xlim()[1]
     for parts in ax.containers:
         c = int(parts.get_label())
-        name = shorten([names[c]], 4)[0]
+        name = shorten_labels([class_names[c]], 4)[0]
         texts = [name if part.get_width() > width_for_name else "" for part in parts]
         ax.bar_label(parts, texts, label_type="center", fontsize=8.5, color="white")
-        if class_index is not None and c != class_index:
-            for part in parts:
+        for part, label, k, held in zip(parts, client_labels, clients, counts[:, c], strict=True):
+            says = f"{label}, class {class_names[c]}\n{format_count_and_noun(int(held), 'sample')}"
+            attach_hover_text(part, says, client=k, class_index=c)
+            if class_index is not None and c != class_index:
                 part.set_alpha(0.3)
-    limit_ticks(ax, "x", 4, whole=True)
+    limit_tick_count(ax, "x", 4, is_whole=True)
 
 
-def describe_ranking(
-    shares: np.ndarray,
-    setting: Setting | str,
-    ranking: Sequence[int],
+def describe_selected_or_heaviest_client(
+    weight_shares: np.ndarray,
+    setting: SettingCaption | str,
+    clients_by_weight: Sequence[int],
     client: int | None,
 ) -> str:
     """The selected client, else the one with the largest weight."""
-    last = shares[-1]
+    last = weight_shares[-1]
     equal = 1 / len(last)
-    k = ranking[0] if client is None else client
+    k = clients_by_weight[0] if client is None else client
     return (
-        f"After {plural(len(shares), 'epoch')} client {plain_client_name(k, setting)} "
-        f"(rank {ranking.index(k) + 1}) has {percent(last[k])} of the weight; equal shares would be "
-        f"{percent(equal)}."
+        f"After {format_count_and_noun(len(weight_shares), 'epoch')} client {format_client_for_sentence(k, setting)} "
+        f"(rank {clients_by_weight.index(k) + 1}) has {format_percent(last[k])} of the weight; equal shares would be "
+        f"{format_percent(equal)}."
     )
 
 
-def describe_holdings(
-    shares: np.ndarray,
+def describe_classes_of_client(
+    weight_shares: np.ndarray,
     counts: np.ndarray,
-    names: Sequence[str],
-    setting: Setting | str,
-    ranking: Sequence[int],
+    class_names: Sequence[str],
+    setting: SettingCaption | str,
+    clients_by_weight: Sequence[int],
     client: int | None,
 ) -> str:
-    """What the client of `describe_ranking` holds, and how many have nearly no weight."""
-    last = shares[-1]
-    k = ranking[0] if client is None else client
+    """Say what the client of `describe_selected_or_heaviest_client` holds, and how many have nearly no weight."""
+    last = weight_shares[-1]
+    k = clients_by_weight[0] if client is None else client
     silent = int((last < 0.1 / len(last)).sum())
     return (
-        f"Client {plain_client_name(k, setting)} holds {counts[k].sum()} samples, "
-        f"{describe_classes(counts[k], names)}. {plural(silent, 'client')} with nearly no weight."
+        f"Client {format_client_for_sentence(k, setting)} holds {counts[k].sum()} samples, "
+        f"{describe_commonest_classes(counts[k], class_names)}. "
+        f"{format_count_and_noun(silent, 'client')} with nearly no weight."
     )
 
 
-def make_table(
-    shares: np.ndarray,
+def make_weight_share_table(
+    weight_shares: np.ndarray,
     counts: np.ndarray,
-    names: Sequence[str],
-    setting: Setting | str,
-    ranking: Sequence[int],
-) -> list[dict[str, Any]]:
+    class_names: Sequence[str],
+    setting: SettingCaption | str,
+    clients_by_weight: Sequence[int],
+) -> TableRows:
     """A row for each client: its share after a few epochs, the first and the last among them, and
     its samples.
     """
-    steps = np.linspace(0, len(shares) - 1, min(MAX_EPOCHS, len(shares)))
+    steps = np.linspace(0, len(weight_shares) - 1, min(MAX_EPOCHS, len(weight_shares)))
     epochs = sorted({round(step) for step in steps})
     columns = ["client"]
     columns += [f"epoch {epoch + 1}" for epoch in epochs]
-    columns += [f"class {name}" for name in names]
+    columns += [f"class {name}" for name in class_names]
     rows = []
-    for k in ranking:
-        percents = [percent(share) for share in shares[epochs, k]]
-        rows.append((plain_client_name(k, setting), *percents, *counts[k].tolist()))
+    for k in clients_by_weight:
+        percents = [format_percent(share) for share in weight_shares[epochs, k]]
+        rows.append((format_client_for_sentence(k, setting), *percents, *counts[k].tolist()))
     return build_table(columns, rows)

@@ -1,8 +1,8 @@
 """The lab of distilled data: what a client sends beside its own images; accuracy and bytes."""
 
 from ...panels import LabSpec
-from .budget import Bytes
-from .sent_images import SentImages
+from .budget import ImagesPerClassView
+from .sent_images import SentImagesView
 
 LAB = LabSpec(
     method="distilled",
@@ -10,6 +10,6 @@ LAB = LabSpec(
     companions=("fedavg", "ensemble"),
     knobs=("images", "per_class", "server"),
     settings={"alpha": 0.1, "seeds": 1},
-    views=(SentImages, Bytes),
+    views=(SentImagesView, ImagesPerClassView),
     first="sent",
 )

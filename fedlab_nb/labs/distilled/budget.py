@@ -5,28 +5,45 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...methods import label_of
-from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
-from ...plots import Picture, data_size, mean_percent
-from ...plots.study import draw_accuracy_lines
-from ...plots.style import INK, Look, look
-from ...plots.words import Setting
+from ...methods import choose_method_label
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...plots import Picture, format_data_size, format_mean_percent
+from ...plots.study import draw_accuracy_lines_with_bands
+from ...plots.style import INK, Look, get_method_look
+from ...plots.words import SettingCaption
 from ...studies.outcome import Outcome
-from ..button_view import ButtonView, group_accuracies_by_seed
-from ..runs import Steps, plan_runs, run_all
+from ..button_view import ButtonView, get_accuracies_by_seed
+from ..runs import plan_runs, run_planned_runs
 from .sent_images import IMAGE_KINDS
 
 PER_CLASS = (1, 2, 3, 5, 10)  # values of m_c
 
 
-class Bytes(ButtonView):
+class ImageBudgetResult(NamedTuple):
+    """One value of m_c: bytes up of the client that sends most, and accuracies {seed: share} on
+    validation and test images.
+    """
+
+    bytes: int
+    validation: dict[int, float]
+    test: dict[int, float]
+
+
+class ImageBudgetResults(NamedTuple):
+    """What is drawn: the result for each number of images per class, and the setting in words."""
+
+    results_by_image_count: dict[int, ImageBudgetResult]
+    setting: SettingCaption | str
+
+
+class ImagesPerClassView(ButtonView):
     """Accuracy against the number of images per class, beside the other methods of the run."""
 
     name, title = "budget", "Accuracy and bytes"
     work_label = "Try 1 to 10 per class"
     work_help = (
-        "Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else "
-        "changes."
+        "Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing "
+        "else changes."
     )
 
     def __init__(self) -> None:
@@ -40,92 +57,99 @@ class Bytes(ButtonView):
         )
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
-        changes = {name_run(m): {"distilled.per_class": m} for m in PER_CLASS}
+        changes = {format_run_name(m): {"distilled.per_class": m} for m in PER_CLASS}
         return plan_runs("distilled", state.settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[ImageBudgetResults]:
         """{m_c: Budget}, and the setting in words."""
-        runs = yield from run_all(self.planned_runs(state))
-        budgets = {m: make_budget(runs[name_run(m)]) for m in PER_CLASS}
+        runs = yield from run_planned_runs(self.planned_runs(state))
+        budgets = {m: make_image_budget_result(runs[format_run_name(m)]) for m in PER_CLASS}
         kind = IMAGE_KINDS[state.knobs["images"]]
-        return budgets, f"{describe_settings(state.settings)}, {kind}"
+        return ImageBudgetResults(budgets, f"{make_caption_with_seeds(state.settings)}, {kind}")
 
     def draw_result(self, state: PanelState) -> Picture:
         budgets, setting = state.worked
         others = {}
+        run = state.runs.current_rows
+        is_same_setting = (
+            bool(run) and make_caption_with_seeds(run[0].settings) == state.worked_setting
+        )
         for method, outcomes in state.others.items():
-            if outcomes:
-                others[label_of(method, state.settings)] = make_budget(outcomes)
-        return draw_budgets(budgets, self.per_class.value, setting=setting, others=others)
+            if outcomes and is_same_setting:
+                others[choose_method_label(method, state.settings)] = make_image_budget_result(
+                    outcomes
+                )
+        return draw_accuracy_against_image_budget(
+            budgets, self.per_class.value, setting=setting, results_by_other_method=others
+        )
 
 
-class Budget(NamedTuple):
-    """One value of m_c: bytes up of the client that sends most, and accuracies {seed: share} on
-    validation and test images.
-    """
-
-    bytes: int
-    validation: dict[int, float]
-    test: dict[int, float]
-
-
-def name_run(per_class: int) -> str:
+def format_run_name(images_per_class: int) -> str:
     """The name of a run: "m_c = 3"."""
-    return f"m_c = {per_class}"
+    return f"m_c = {images_per_class}"
 
 
-def make_budget(outcomes: Mapping[int, Outcome]) -> Budget:
+def make_image_budget_result(outcomes_by_seed: Mapping[int, Outcome]) -> ImageBudgetResult:
     """The Budget of the outcomes {seed: Outcome} with one m_c."""
     validation = {}
-    for seed, outcome in outcomes.items():
+    for seed, outcome in outcomes_by_seed.items():
         if outcome.accuracy_validation is not None:
             validation[seed] = outcome.accuracy_validation
-    first = next(iter(outcomes.values()))
+    first = next(iter(outcomes_by_seed.values()))
     most_bytes = max(up for up, _ in first.ledger.by_client().values())
-    return Budget(most_bytes, validation, group_accuracies_by_seed(outcomes))
+    return ImageBudgetResult(most_bytes, validation, get_accuracies_by_seed(outcomes_by_seed))
 
 
-def draw_budgets(
-    budgets: Mapping[int, Budget],
-    per_class: int,
+def draw_accuracy_against_image_budget(
+    results_by_image_count: Mapping[int, ImageBudgetResult],
+    images_per_class: int,
     *,
-    setting: Setting | str,
-    others: Mapping[str, Budget],
+    setting: SettingCaption | str,
+    results_by_other_method: Mapping[str, ImageBudgetResult],
 ) -> Picture:
     """Lines of validation accuracy against images per class, beside the other methods of the run.
 
-    budgets: by rising m_c;   per_class: the m_c whose test accuracy is shown
-    others:  {title of another method: its Budget}
+    results_by_image_count: by rising m_c;   per_class: the m_c whose test accuracy is shown
+    results_by_other_method:  {title of another method: its Budget}
     """
-    validation = {m: budget.validation for m, budget in budgets.items() if budget.validation}
+    validation = {
+        m: budget.validation for m, budget in results_by_image_count.items() if budget.validation
+    }
     lines: dict[str, dict[int, dict[int, float]]] = {}
     looks: dict[str, Look] = {}
     if validation:
         lines["validation images"] = validation
-        looks["validation images"] = look("distilled")
-    lines["test images"] = {per_class: budgets[per_class].test}
+        looks["validation images"] = get_method_look("distilled")
+    lines["test images"] = {images_per_class: results_by_image_count[images_per_class].test}
     looks["test images"] = Look(INK, "*", "-")
-    for title, budget in others.items():
-        lines[title] = dict.fromkeys(budgets, budget.test)
-    return draw_accuracy_lines(
+    for title, budget in results_by_other_method.items():
+        lines[title] = dict.fromkeys(results_by_image_count, budget.test)
+    return draw_accuracy_lines_with_bands(
         lines,
         "m_c",
         "images per class m_c",
         setting=setting,
-        sentence=describe_budgets(budgets, per_class, others),
+        sentence=describe_image_budget_results(
+            results_by_image_count, images_per_class, results_by_other_method
+        ),
         methods=looks,
     )
 
 
-def describe_budgets(
-    budgets: Mapping[int, Budget], per_class: int, others: Mapping[str, Budget]
+def describe_image_budget_results(
+    results_by_image_count: Mapping[int, ImageBudgetResult],
+    images_per_class: int,
+    results_by_other_method: Mapping[str, ImageBudgetResult],
 ) -> str:
     """Accuracy and bytes with this m_c, and of the others."""
-    chosen = budgets[per_class]
+    chosen = results_by_image_count[images_per_class]
     beside = []
-    for title, budget in others.items():
-        beside.append(f"; {title}: {mean_percent(budget.test)}, {data_size(budget.bytes)}")
+    for title, budget in results_by_other_method.items():
+        beside.append(
+            f"; {title}: {format_mean_percent(budget.test)}, {format_data_size(budget.bytes)}"
+        )
     return (
-        f"With {per_class} per class the server is correct on {mean_percent(chosen.test)} of the "
-        f"test images, for at most {data_size(chosen.bytes)} a client{''.join(beside)}."
+        f"With {images_per_class} per class the server is correct on "
+        f"{format_mean_percent(chosen.test)} of the test images, for at most "
+        f"{format_data_size(chosen.bytes)} a client{''.join(beside)}."
     )

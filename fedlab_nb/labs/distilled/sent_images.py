@@ -5,28 +5,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, capitalize, join_words, plural
-from ...plots.words import Setting, client_name, plain_client_name
+from ...plots import Picture, capitalize, format_count_and_noun, join_with_and
+from ...plots.words import SettingCaption, format_client_for_sentence, format_client_for_title
 from ...studies.outcome import Outcome
-from ..nearest import MAX_PAIRS, Neighbours, attack_clients, draw_pairs
+from ..nearest import (
+    MAX_PAIRS,
+    NearestImages,
+    draw_sent_and_nearest_images,
+    find_nearest_images_of_clients,
+)
 from ..runs import describe_setting
 
 IMAGE_KINDS = {
     "random": "random samples",
-    "kmeans": "centres of k-means",
+    "kmeans": "k-means centres",
     "kip": "kernel inducing points",
     "crops": "FedSD2C-like crops",
 }
 
 
-class SentImages(LabView):
+class SentImagesView(LabView):
     """The images that a client sends, and the nearest of its own."""
 
     name, title = "sent", "What is sent"
     summary = "Then this shows the images that a client sends, and the nearest of its own."
 
-    def prepare(self, state: PanelState) -> list[Neighbours]:
-        return attack_sent_images(state.outcome)
+    def prepare(self, state: PanelState) -> list[NearestImages]:
+        return find_nearest_images_of_all_clients(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         setting = describe_setting(state)
@@ -35,18 +40,18 @@ class SentImages(LabView):
             client = 0
         neighbours = state.prepared[client]
         kind = IMAGE_KINDS[state.outcome.options["images"]]
-        return draw_pairs(
+        return draw_sent_and_nearest_images(
             neighbours,
             state.class_names,
-            f"{capitalize(client_name(client, setting))} sends {kind}",
-            describe_sent_images(neighbours, state.class_names, setting),
+            f"{capitalize(format_client_for_title(client, setting))} sends {kind}",
+            describe_own_images_among_sent(neighbours, state.class_names, setting),
             setting=setting,
             class_index=state.class_index,
-            detail=describe_exactly(neighbours, state.class_names),
+            detail=describe_labels_and_distances(neighbours, state.class_names),
         )
 
 
-def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
+def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
     """The nearest own images of what every client of a run sent, among the samples it trained
     on.
     """
@@ -58,28 +63,29 @@ def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
         counts = np.ones(len(images), dtype=int)
         return images, report.labels[is_sent], counts
 
-    return attack_clients(outcome, sent_images)
+    return find_nearest_images_of_clients(outcome, sent_images)
 
 
-def describe_sent_images(
-    neighbours: Neighbours, class_names: Sequence[str], setting: Setting | str
+def describe_own_images_among_sent(
+    nearest_images: NearestImages, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
-    """How many of the images are the client's own."""
-    classes = {int(label) for label in neighbours.labels}
+    """Say how many of the images are the client's own."""
+    classes = {int(label) for label in nearest_images.labels}
     return (
-        f"Client {plain_client_name(neighbours.client, setting)} sends "
-        f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')}, and "
-        f"{int(neighbours.is_copy.sum())} of them are its own, pixel by pixel."
+        f"Client {format_client_for_sentence(nearest_images.client, setting)} sends "
+        f"{format_count_and_noun(len(nearest_images.labels), 'image')} of "
+        f"{format_count_and_noun(len(classes), 'class')}, and "
+        f"{int(nearest_images.is_copy.sum())} of them are its own, pixel by pixel."
     )
 
 
-def describe_exactly(neighbours: Neighbours, class_names: Sequence[str]) -> str:
-    """What the labels show, and how near the images are to the client's own."""
-    classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
+def describe_labels_and_distances(nearest_images: NearestImages, class_names: Sequence[str]) -> str:
+    """Say what the labels show, and how near the images are to the client's own."""
+    classes = [class_names[c] for c in sorted(set(nearest_images.labels.tolist()))]
     shown = ""
-    if len(neighbours.labels) > MAX_PAIRS:
+    if len(nearest_images.labels) > MAX_PAIRS:
         shown = f" The picture shows {MAX_PAIRS} of them, its own ones first."
     return (
-        f"The labels say which classes it holds: {join_words(classes)}. The median distance to the "
-        f"nearest of its own is {np.median(neighbours.distance):.3f} per pixel.{shown}"
+        f"The labels say which classes it holds: {join_with_and(classes)}. The median distance to the "
+        f"nearest of its own is {np.median(nearest_images.distance):.3f} per pixel.{shown}"
     )

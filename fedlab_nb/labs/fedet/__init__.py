@@ -4,12 +4,12 @@ which need runs of their own.
 """
 
 from ...panels import Extra, LabSpec
-from .dissent import Dissent
-from .expert import Expert
-from .public import Public
-from .rounds import Rounds
-from .target import Target
-from .traffic import Traffic
+from .dissent import DissentView
+from .expert import OneSampleVoteView
+from .public import PublicDataView
+from .rounds import DistillationRoundsView
+from .target import SoftTargetView
+from .traffic import TrafficView
 
 SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
 MODELS = (
@@ -28,5 +28,12 @@ LAB = LabSpec(
     knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
     settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
     extras=(Extra("model", "Small models", MODELS, MODEL_HELP),),
-    views=(Expert, Dissent, Target, Rounds, Public, Traffic),
+    views=(
+        OneSampleVoteView,
+        DissentView,
+        SoftTargetView,
+        DistillationRoundsView,
+        PublicDataView,
+        TrafficView,
+    ),
 )

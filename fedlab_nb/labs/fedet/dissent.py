@@ -3,7 +3,7 @@ threshold of it.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -12,18 +12,18 @@ import torch
 from ...panels import LabView, PanelState, make_widget
 from ...plots import (
     Picture,
+    add_legend,
     build_table,
     describe_picture,
     describe_seeds,
     drawing,
     dress,
-    legend,
-    percent,
+    format_percent,
 )
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
-from ...plots.words import Setting
+from ...plots.words import SettingCaption
 from ...studies import Outcome
-from .votes import get_voting_rule, vote_on_test_samples
+from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
 BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # place beside the tick, colour
@@ -39,7 +39,7 @@ class DissentSamples(NamedTuple):
     server_right: np.ndarray
 
 
-class Dissent(LabView):
+class DissentView(LabView):
     """How often the consensus is right if few or many clients dissent."""
 
     name, title = "dissent", "Dissent"
@@ -58,19 +58,23 @@ class Dissent(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         runs = {
-            seed: measure_dissent(outcome, state.class_index)
+            seed: measure_dissent_on_test_samples(outcome, state.class_index)
             for seed, outcome in state.outcomes.items()
         }
         samples = "all test samples"
         if state.class_index is not None:
             samples = f"test samples of class {state.class_names[state.class_index]}"
-        return draw_dissent(runs, state.setting, self.limit.value, samples)
+        return draw_accuracy_by_dissent(runs, state.setting, self.limit.value, samples)
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def measure_dissent(outcome: Outcome, class_index: int | None = None) -> DissentSamples:
+def measure_dissent_on_test_samples(
+    outcome: Outcome, class_index: int | None = None
+) -> DissentSamples:
     """Dissent and right answers on the test samples; on those of one class if there are any."""
-    vote, truth = vote_on_test_samples(outcome, *get_voting_rule(outcome.options))
+    vote, truth = compute_consensus_on_test_samples(
+        outcome, *get_weighting_and_temperature(outcome.options)
+    )
     is_selected = torch.ones_like(truth, dtype=torch.bool)
     if class_index is not None and (truth == class_index).any():
         is_selected = truth == class_index
@@ -82,59 +86,63 @@ def measure_dissent(outcome: Outcome, class_index: int | None = None) -> Dissent
     )
 
 
-def compute_accuracy_by_thirds(dissent: np.ndarray, is_right: np.ndarray) -> list[float]:
+def compute_accuracy_by_thirds(dissent: np.ndarray, is_answer_right: np.ndarray) -> list[float]:
     """Share of right answers in the thirds with the least, middle and most dissent. An empty third
     counts as the one before it.
     """
     shares: list[float] = []
     order = np.argsort(dissent, kind="stable")
     for rows in np.array_split(order, len(THIRDS)):
-        shares.append(float(is_right[rows].mean()) if len(rows) else shares[-1])
+        shares.append(float(is_answer_right[rows].mean()) if len(rows) else shares[-1])
     return shares
 
 
-def compute_area_under_curve(dissent: np.ndarray, is_right: np.ndarray) -> float | None:
+def compute_dissent_auc(dissent: np.ndarray, is_answer_right: np.ndarray) -> float | None:
     """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
     where all answers are right, or all are wrong.
     """
-    is_right = is_right.astype(bool)
-    if is_right.all() or not is_right.any():
+    is_answer_right = is_answer_right.astype(bool)
+    if is_answer_right.all() or not is_answer_right.any():
         return None
-    differences = np.subtract.outer(dissent[~is_right], dissent[is_right])
+    differences = np.subtract.outer(dissent[~is_answer_right], dissent[is_answer_right])
     return float(np.heaviside(differences, 0.5).mean())
 
 
-def average_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[float]:
+def average_accuracy_by_thirds(
+    samples_by_seed: Mapping[int, DissentSamples],
+    answer_field: Literal["consensus_right", "server_right"],
+) -> list[float]:
     """`compute_accuracy_by_thirds`, mean over the runs.
 
-    column: "consensus_right" or "server_right"
+    answer_field: "consensus_right" or "server_right"
     """
     shares = [
-        compute_accuracy_by_thirds(run.dissent, getattr(run, column)) for run in runs.values()
+        compute_accuracy_by_thirds(run.dissent, getattr(run, answer_field))
+        for run in samples_by_seed.values()
     ]
     return np.mean(shares, 0).tolist()
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_dissent(
-    runs: Mapping[int, DissentSamples],
-    setting: Setting | str,
+def draw_accuracy_by_dissent(
+    samples_by_seed: Mapping[int, DissentSamples],
+    setting: SettingCaption | str,
     threshold: float,
-    samples: str = "all test samples",
+    sample_words: str = "all test samples",
 ) -> Picture:
     """Bars of right answers on test samples, whose labels no part of the method knows.
 
-    runs: {seed: its samples};   threshold: answer only where the dissent is at most this
-    samples: which they are, in words
+    samples_by_seed: {seed: its samples};   threshold: answer only where the dissent is at most this
+    sample_words: which they are, in words
     """
-    dissent = np.concatenate([run.dissent for run in runs.values()])
+    dissent = np.concatenate([run.dissent for run in samples_by_seed.values()])
     has_answer = dissent <= threshold
     shares = {}
     for name in BARS:
         column = f"{name}_right"
-        is_right = np.concatenate([getattr(run, column) for run in runs.values()])
+        is_right = np.concatenate([getattr(run, column) for run in samples_by_seed.values()])
         answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
-        shares[name] = [*average_thirds(runs, column), answered]
+        shares[name] = [*average_accuracy_by_thirds(samples_by_seed, column), answered]
     columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
@@ -144,30 +152,32 @@ def draw_dissent(
             labels = [f"{100 * share:.0f}" for share in shares[name]]
             ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
         ax.set_xticks(places, [name.replace(" ", "\n", 1) for name in columns])
-        set_percent_axis(ax, top=1.2, ticks=FIFTHS)
-        legend(ax, loc="upper right", ncols=2)
+        set_percent_axis(ax, highest_share=1.2, ticks=FIFTHS)
+        add_legend(ax, loc="upper right", ncols=2)
 
-    areas = [compute_area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
+    areas = [
+        compute_dissent_auc(run.dissent, run.consensus_right) for run in samples_by_seed.values()
+    ]
     known_areas = [area for area in areas if area is not None]
     area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""
     least, _, most, answered = shares["consensus"]
     sentence = (
-        f"Where clients agree the consensus is right more often: on {percent(least)} of the third "
-        f"with the least dissent, on {percent(most)} of the third with the most."
+        f"Where clients agree the consensus is right more often: on {format_percent(least)} of the third "
+        f"with the least dissent, on {format_percent(most)} of the third with the most."
     )
     if least <= most:
         sentence = (
-            f"Dissent is no warning here: the consensus gets {percent(least)} right of the third with "
-            f"the least, {percent(most)} of the third with the most."
+            f"Dissent is no warning here: the consensus gets {format_percent(least)} right of the third with "
+            f"the least, {format_percent(most)} of the third with the most."
         )
     detail = (
-        f"With answers only at a dissent ≤ {threshold:.2f}, {percent(has_answer.mean())} of the "
-        f"samples get an answer, {percent(answered)} of these a right one ({samples}, {len(dissent)} "
-        f"in {describe_seeds(runs)}{area_text})."
+        f"With answers only at a dissent ≤ {threshold:.2f}, {format_percent(has_answer.mean())} of the "
+        f"samples get an answer, {format_percent(answered)} of these a right one ({sample_words}, {len(dissent)} "
+        f"in {describe_seeds(samples_by_seed)}{area_text})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):
-        rows.append((name, percent(consensus), percent(server)))
+        rows.append((name, format_percent(consensus), format_percent(server)))
     return describe_picture(
         figure,
         "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it",

@@ -12,11 +12,17 @@ from scipy.special import softmax
 from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, capitalize, describe_seeds, percent, plural
-from ...plots.words import plain_client_name, shorten
-from ..one_sample import OneSample, draw_one_sample
+from ...panels.sliders import FineLogSlider
+from ...plots import Picture, capitalize, describe_seeds, format_count_and_noun, format_percent
+from ...plots.words import format_client_for_sentence, shorten_labels
+from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
-from .votes import compute_consensus_accuracy, get_voting_rule, vote_on_logits, vote_on_test_samples
+from .votes import (
+    compute_consensus_accuracy,
+    compute_consensus_of_logits,
+    compute_consensus_on_test_samples,
+    get_weighting_and_temperature,
+)
 
 KINDS = (
     ("test, all", "all"),
@@ -31,8 +37,8 @@ RULES = (
     ("raw logits, summed", "logits"),
     ("equal", "uniform"),
 )
-LEAST_TEMPERATURE = 0.1
-LARGEST_TEMPERATURE = 100
+MIN_TEMPERATURE = 0.1
+MAX_TEMPERATURE = 100
 
 
 class SampleSource(NamedTuple):
@@ -47,7 +53,7 @@ class SampleSource(NamedTuple):
     server_logits: np.ndarray
 
 
-class Expert(LabView):
+class OneSampleVoteView(LabView):
     """One sample: every client's output, its weight, who dissents, the consensus, and what the
     server says.
     """
@@ -81,7 +87,7 @@ class Expert(LabView):
             options=RULES,
         )
         self.heat = make_widget(
-            widgets.FloatLogSlider,
+            FineLogSlider,
             label="τ",
             help="Temperature of the weights. Only softmax has one",
             width=150,
@@ -96,16 +102,16 @@ class Expert(LabView):
         """Whether test samples are shown, whose classes are known. Else they are public ones."""
         return state.outcome is not None and self.kind.value != "public"
 
-    def _vote(self, state: PanelState) -> Consensus:
+    def _compute_consensus(self, state: PanelState) -> Consensus:
         report = state.report
         logits = report.test_logits if self._shows_test_samples(state) else report.logits
-        return vote_on_logits(logits, self.rule.value, self.heat.value)
+        return compute_consensus_of_logits(logits, self.rule.value, self.heat.value)
 
     def _select_rows(self, state: PanelState) -> np.ndarray:
         """Which samples the slider goes through, sorted by dissent where that is asked for. All,
-        where there are none of the chosen kind.
+        if there are none of the chosen kind.
         """
-        vote = self._vote(state)
+        vote = self._compute_consensus(state)
         dissent = vote.mass.numpy()
         labels = vote.labels.numpy()
         classes = labels
@@ -131,18 +137,18 @@ class Expert(LabView):
         """A new outcome brings its own rule and temperature, and its own samples."""
         if state.outcome is not None and state.outcome is not self._outcome:
             self._outcome = state.outcome
-            rule, temperature = get_voting_rule(state.outcome.options)
+            rule, temperature = get_weighting_and_temperature(state.outcome.options)
             self.rule.value = rule
-            self.heat.value = min(max(temperature, LEAST_TEMPERATURE), LARGEST_TEMPERATURE)
+            self.heat.value = min(max(temperature, MIN_TEMPERATURE), MAX_TEMPERATURE)
         self.heat.disabled = self.rule.value != "softmax"
         self.at.max = len(self._select_rows(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
         report = state.report
-        vote = self._vote(state)
+        vote = self._compute_consensus(state)
         row = int(self._select_rows(state)[self.at.value])
-        source = self._read_sample(state, row)
-        sample = OneSample(
+        source = self._select_sample_source(state, row)
+        sample = SampleOutputs(
             x=source.x,
             name=source.name,
             truth=source.truth,
@@ -152,19 +158,22 @@ class Expert(LabView):
                 "server": softmax(source.server_logits),
             },
             disagrees=vote.dissent[:, row].numpy(),
-            client_numbers=self._client_numbers(state, source, vote, row),
+            client_numbers=self._compute_client_numbers(state, source, vote, row),
             members=report.members.tolist(),
             names=state.class_names,
             setting=describe_setting(state),
             client=state.client,
             class_index=state.class_index,
         )
-        detail = f"{describe_clients(sample)}{self._describe_all_test_samples(state)}"
-        return draw_one_sample(
-            sample, "What each client says, in %", describe_sample(sample), detail
+        detail = f"{describe_dissent_and_selected_client(sample)}{self._describe_all_test_samples(state)}"
+        return draw_sample_and_outputs(
+            sample,
+            "What each client says, in %",
+            describe_consensus_and_server_answer(sample),
+            detail,
         )
 
-    def _read_sample(self, state: PanelState, row: int) -> SampleSource:
+    def _select_sample_source(self, state: PanelState, row: int) -> SampleSource:
         report = state.report
         if not self._shows_test_samples(state):
             return SampleSource(
@@ -183,7 +192,7 @@ class Expert(LabView):
             server_logits=report.test_student[row],
         )
 
-    def _client_numbers(
+    def _compute_client_numbers(
         self, state: PanelState, source: SampleSource, vote: Consensus, row: int
     ) -> dict[str, np.ndarray]:
         """Each client's weight, its variance, and, when the run is over, how many samples of the
@@ -195,7 +204,7 @@ class Expert(LabView):
         numbers = {"weight ω": vote.weights[:, row].numpy(), "σ²": outputs.var(-1)}
         if state.outcome is not None:
             label = int(vote.labels[row])
-            class_name = shorten(state.class_names, 5)[label]
+            class_name = shorten_labels(state.class_names, 5)[label]
             numbers[f"own “{class_name}”"] = state.outcome.label_counts[state.report.members, label]
         return numbers
 
@@ -206,39 +215,41 @@ class Expert(LabView):
         accuracies = []
         effective_clients = []
         for outcome in state.outcomes.values():
-            vote, truth = vote_on_test_samples(outcome, self.rule.value, self.heat.value)
+            vote, truth = compute_consensus_on_test_samples(
+                outcome, self.rule.value, self.heat.value
+            )
             accuracies.append(compute_consensus_accuracy(vote, truth))
             effective_clients.append(float(vote.effective_clients.mean()))
         return (
             f" On all test samples ({describe_seeds(state.outcomes)}) the consensus of these weights "
-            f"gets {percent(mean(accuracies))} right, and in effect "
-            f"{mean(effective_clients):.1f} of {plural(len(state.report.members), 'client')} count."
+            f"gets {format_percent(mean(accuracies))} right, and in effect "
+            f"{mean(effective_clients):.1f} of {format_count_and_noun(len(state.report.members), 'client')} count."
         )
 
 
-def describe_sample(sample: OneSample) -> str:
-    """What the consensus and the server say."""
-    consensus = sample.answers["consensus"]
+def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
+    """Say what the consensus and the server say."""
+    consensus = sample_outputs.answers["consensus"]
     text = (
-        f"{capitalize(sample.name)}: the consensus is {sample.format_top_class(consensus)} "
-        f"({percent(consensus.max())})"
+        f"{capitalize(sample_outputs.name)}: the consensus is {sample_outputs.format_top_class(consensus)} "
+        f"({format_percent(consensus.max())})"
     )
-    if sample.truth is not None and sample.truth == consensus.argmax():
+    if sample_outputs.truth is not None and sample_outputs.truth == consensus.argmax():
         text += ", and it is right"
-    elif sample.truth is not None:
-        text += f", wrong, it is “{sample.names[sample.truth]}”"
-    return f"{text}; the server says {sample.format_top_class(sample.answers['server'])}."
+    elif sample_outputs.truth is not None:
+        text += f", wrong, it is “{sample_outputs.names[sample_outputs.truth]}”"
+    return f"{text}; the server says {sample_outputs.format_top_class(sample_outputs.answers['server'])}."
 
 
-def describe_clients(sample: OneSample) -> str:
+def describe_dissent_and_selected_client(sample_outputs: SampleOutputs) -> str:
     """The dissent, and the selected client (without one: the client that counts most)."""
-    weights = sample.client_numbers["weight ω"]
-    row = sample.selected_row
+    weights = sample_outputs.client_numbers["weight ω"]
+    row = sample_outputs.selected_row
     if row is None:
         row = int(weights.argmax())
-    outputs = sample.outputs[row]
+    outputs = sample_outputs.outputs[row]
     return (
-        f"The dissent is ω_div = {weights[sample.disagrees].sum():.2f}. "
-        f"Client {plain_client_name(sample.members[row], sample.setting)} says "
-        f"{sample.format_top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}."
+        f"The dissent is ω_div = {weights[sample_outputs.disagrees].sum():.2f}. "
+        f"Client {format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)} says "
+        f"{sample_outputs.format_top_class(outputs)} ({format_percent(outputs.max())}) with weight {weights[row]:.2f}."
     )

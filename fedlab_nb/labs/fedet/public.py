@@ -12,18 +12,26 @@ from matplotlib.axes import Axes
 
 from ...data import DATASETS
 from ...methods.parts.images import OWN_SOURCES
-from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
-from ...plots import Picture, Series, build_table, describe_picture, drawing, percent, plural
-from ...plots.kit import Bars, keep_photo_colours, make_tile
-from ...plots.words import Setting, describe_difference, describe_each_seed
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...plots import (
+    Picture,
+    Series,
+    build_table,
+    describe_picture,
+    drawing,
+    format_count_and_noun,
+    format_percent,
+)
+from ...plots.kit import AccuracyBars, exempt_from_dark_theme, render_tile_pixels
+from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
 from ..button_view import (
     ButtonView,
-    group_accuracies_by_seed,
-    group_values_by_seed,
-    read_stored_runs,
+    get_accuracies_by_seed,
+    get_row_values_by_seed,
+    read_stored_lab_runs,
 )
-from ..runs import Steps, plan_runs, run_all
+from ..runs import plan_runs, run_planned_runs
 
 PUBLIC_SIZES = (20, 50, 100, 0)  # numbers of public samples; 0: all
 NOISE_SIZES = (50, 200, 1000)  # where the data set has no public samples
@@ -32,7 +40,7 @@ SAMPLES_A_ROW = 5
 SOURCE_NAMES = {"held-out": "held-out part", "other-mix": "half the classes"}
 
 
-class Choice(NamedTuple):
+class PublicDataResult(NamedTuple):
     """One choice of public data: accuracies of the students, number of public samples, mean
     dissent, and some of the samples (None for stored runs).
     """
@@ -43,7 +51,15 @@ class Choice(NamedTuple):
     samples: np.ndarray | None
 
 
-class Public(ButtonView):
+class PublicDataResults(NamedTuple):
+    """What is drawn: the setting in words, the result of each choice, and what was varied."""
+
+    setting: SettingCaption | str
+    results: list[PublicDataResult]
+    varied: str = ""
+
+
+class PublicDataView(ButtonView):
     """The same clients, other public data: one student for each choice."""
 
     name, title, choice = "public", "Public data", "vary"
@@ -62,31 +78,31 @@ class Public(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         if self.vary.value == "size":
-            changes = make_size_changes(state)
+            changes = make_changes_by_public_sample_count(state)
         else:
-            changes = make_source_changes(state)
+            changes = make_changes_by_public_source(state)
         return plan_runs("fedet", state.settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[PublicDataResults]:
         """The setting in words, the choices, and what was varied."""
         varied = self.vary.value
-        runs = yield from run_all(self.planned_runs(state))
-        choices = [make_choice(name, outcomes) for name, outcomes in runs.items()]
-        return describe_settings(state.settings), choices, varied
+        runs = yield from run_planned_runs(self.planned_runs(state))
+        choices = [make_public_data_result(name, outcomes) for name, outcomes in runs.items()]
+        return PublicDataResults(make_caption_with_seeds(state.settings), choices, varied)
 
-    def stored_result(self, state: PanelState) -> Any:
-        setting, rows = read_stored_runs(f"{self.vary.value}s")
+    def stored_result(self, state: PanelState) -> PublicDataResults:
+        setting, rows = read_stored_lab_runs(f"{self.vary.value}s")
         choices = []
         for row in rows:
             count = row["report.public_samples"][0]
             name = format_source_name(row["at"].get("fedet.public", f"{count} samples"))
-            series = make_choice_series(name, group_values_by_seed(row), count)
-            choices.append(Choice(series, count, mean(row["report.dissent"]), None))
-        return setting, choices
+            series = make_public_data_series(name, get_row_values_by_seed(row), count)
+            choices.append(PublicDataResult(series, count, mean(row["report.dissent"]), None))
+        return PublicDataResults(setting, choices)
 
     def draw_result(self, state: PanelState) -> Picture:
-        setting, choices, *_ = state.worked
-        return draw_public(choices, setting, 1 / len(state.class_names))
+        setting, choices, _ = state.worked
+        return draw_public_sources(choices, setting, 1 / len(state.class_names))
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -96,7 +112,7 @@ def has_public_samples(state: PanelState) -> bool:
     return x_public is not None and len(x_public) > 0
 
 
-def make_size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_changes_by_public_sample_count(state: PanelState) -> dict[str, dict[str, Any]]:
     """{name: changed settings} for several numbers of public samples."""
     changes = {}
     if not has_public_samples(state):
@@ -116,7 +132,7 @@ def make_size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def make_source_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_changes_by_public_source(state: PanelState) -> dict[str, dict[str, Any]]:
     """{name: changed settings} for several sources of public samples."""
     sources = []
     if has_public_samples(state):
@@ -141,18 +157,22 @@ def format_source_name(source: str) -> str:
     return source
 
 
-def make_choice_series(name: str, accuracies: Mapping[int, float], count: int) -> Series:
+def make_public_data_series(
+    name: str, accuracies: Mapping[int, float], sample_count: int
+) -> Series:
     """A row of the picture; the number of samples is added if the name does not say it."""
-    detail = "" if "sample" in name else plural(count, "sample")
+    detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
     return Series(name, detail, accuracies=accuracies, method="fedet")
 
 
-def make_choice(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
+def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
     """The choice that runs were made with; the samples are those of the first seed."""
-    reports = [outcome.report for outcome in outcomes.values()]
+    reports = [outcome.report for outcome in outcomes_by_seed.values()]
     first = reports[0]
-    return Choice(
-        series=make_choice_series(name, group_accuracies_by_seed(outcomes), first.public_samples),
+    return PublicDataResult(
+        series=make_public_data_series(
+            name, get_accuracies_by_seed(outcomes_by_seed), first.public_samples
+        ),
         count=first.public_samples,
         dissent=mean(report.dissent for report in reports),
         samples=first.samples[:SAMPLES_A_ROW],
@@ -160,56 +180,66 @@ def make_choice(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_public(choices: list[Choice], setting: Setting | str, chance: float) -> Picture:
-    """Bars of the students, beside some samples where there are any. chance: accuracy of
+def draw_public_sources(
+    results: list[PublicDataResult], setting: SettingCaption | str, chance: float
+) -> Picture:
+    """Bars of the students, beside some samples if there are any. chance: accuracy of
     guessing
     """
-    series = [choice.series for choice in choices]
-    has_samples = choices[0].samples is not None
+    series = [choice.series for choice in results]
+    has_samples = results[0].samples is not None
     left_width = 0.72 if has_samples else 0.01
     with drawing(1, 2, width_ratios=[left_width, 1]) as (figure, (left, right)):
-        Bars(right, series, chance).update(series, "Test accuracy of the student")
-        draw_samples(left, choices)
+        AccuracyBars(right, series, chance).update(series, "Test accuracy of the student")
+        draw_public_sample_strips(left, results)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
     rows = []
-    for choice in choices:
+    for choice in results:
         row = choice.series
-        dissent = percent(choice.dissent)
+        dissent = format_percent(choice.dissent)
         rows.append(
-            (row.label, choice.count, row.number, dissent, describe_each_seed(row.accuracies))
+            (
+                row.label,
+                choice.count,
+                row.accuracy_text,
+                dissent,
+                format_percent_of_each_seed(row.accuracies),
+            )
         )
     return describe_picture(
         figure,
         "Some samples of each choice of public data, and bars of the student's accuracy",
         setting,
-        describe_choices(series),
+        describe_best_and_worst_student(series),
         build_table("public data | samples | accuracy | dissent | seeds", rows),
     )
 
 
-def draw_samples(ax: Axes, choices: list[Choice]) -> None:
+def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None:
     """A strip of samples beside each bar."""
-    height = min(0.8, 0.15 * max(len(choices), 3))  # in rows: the tiles become about square
-    for i, choice in enumerate(choices):
+    height = min(0.8, 0.15 * max(len(results), 3))  # in rows: the tiles become about square
+    for i, choice in enumerate(results):
         if choice.samples is None:
             continue
-        strip = np.hstack([make_tile(image) for image in choice.samples])
+        strip = np.hstack([render_tile_pixels(image) for image in choice.samples])
         place = (0, 1, i + height / 2, i - height / 2)
         ax.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
-    keep_photo_colours(ax)
+    exempt_from_dark_theme(ax)
 
 
-def describe_choices(series: list[Series]) -> str:
+def describe_best_and_worst_student(series: list[Series]) -> str:
     """The best student and the worst one, and whether they differ by more than noise."""
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     if len(series) == 1:
-        return f"With {best.label} the student gets {percent(best.mean)} right."
-    one_seed = "one seed: nobody can tell how much of that is noise"
-    difference = describe_difference(best.accuracies, worst.accuracies, one_seed=one_seed)
+        return f"With {best.label} the student gets {format_percent(best.mean)} right."
+    one_seed = "one seed: part of that may be noise"
+    difference = describe_accuracy_difference(
+        best.accuracies, worst.accuracies, one_seed_words=one_seed
+    )
     return (
-        f"The student is best with {best.label} ({percent(best.mean)}), worst with {worst.label} "
-        f"({percent(worst.mean)}): {difference}."
+        f"The student is best with {best.label} ({format_percent(best.mean)}), worst with {worst.label} "
+        f"({format_percent(worst.mean)}): {difference}."
     )

@@ -11,22 +11,22 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...methods.fedet.model import FedETReport
-from ...panels import LabView, PanelState, make_player, make_widget
-from ...plots import Picture, describe_picture, drawing, dress, legend, percent
+from ...panels import LabView, PanelState, make_slider_player, make_widget
+from ...plots import Picture, add_legend, describe_picture, drawing, dress, format_percent
 from ...plots.style import (
     ACCENT,
     QUIET,
     SECOND,
     SERIES,
-    average_lines,
+    average_lines_over_seeds,
     draw_level_line,
     is_narrow,
-    limit_ticks,
+    limit_tick_count,
     set_percent_axis,
 )
-from ...plots.words import Setting
+from ...plots.words import SettingCaption
 from ..runs import describe_setting
-from .votes import get_current_options
+from .votes import get_method_options_of_run
 
 Points = Sequence[Mapping[str, Any]]  # of a run: dicts with phase, progress, accuracy, bytes
 Curves = dict[str, dict[int, float]]  # {one of the labels below: {round from 1: share 0–1}}
@@ -61,7 +61,7 @@ STYLES = {
 }
 
 
-class Rounds(LabView):
+class DistillationRoundsView(LabView):
     """The large model before and after distillation, the small ones, and dissent; in one shot the
     student.
     """
@@ -80,13 +80,13 @@ class Rounds(LabView):
             min=1,
             max=1,
         )
-        self.play = make_player(
+        self.play = make_slider_player(
             self.round, interval=600, tooltip="Replay the rounds", show_repeat=False
         )
 
     def adapt(self, state: PanelState) -> None:
         """While it runs the newest round is marked; a new outcome is shown at its end."""
-        total = get_current_options(state)["rounds"]
+        total = get_method_options_of_run(state)["rounds"]
         for widget in (self.round, self.play):
             widget.max = max(total, 1)
             widget.disabled = total == 1
@@ -97,18 +97,20 @@ class Rounds(LabView):
             self.round.value = total
 
     def draw(self, state: PanelState) -> Picture:
-        options = get_current_options(state)
+        options = get_method_options_of_run(state)
         total = options["rounds"]
-        histories = read_histories(state)
+        histories = get_curve_points_by_seed(state)
         if total == 1:
-            return draw_one_shot(state, histories, options["one_shot_steps"])
+            return draw_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
         curves = make_loop_curves(state.report, first_history, total)
         marked = min(self.round.value, total)
-        return draw_rounds(curves, describe_setting(state), marked, f"Round {marked} of {total}")
+        return draw_curves_over_rounds(
+            curves, describe_setting(state), marked, f"Round {marked} of {total}"
+        )
 
 
-def read_histories(state: PanelState) -> dict[int, Points]:
+def get_curve_points_by_seed(state: PanelState) -> dict[int, Points]:
     """{seed: points} of the finished seeds; before one is finished, of those that run."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
@@ -118,24 +120,31 @@ def read_histories(state: PanelState) -> dict[int, Points]:
     return {0: []}
 
 
-def draw_one_shot(state: PanelState, histories: Mapping[int, Points], steps: int) -> Picture:
+def draw_one_shot_student(
+    state: PanelState, points_by_seed: Mapping[int, Points], step_count: int
+) -> Picture:
     """The student by steps of the server, at the last of them that all seeds have."""
-    student = {seed: list_student_points(points, steps) for seed, points in histories.items()}
+    student = {
+        seed: list_student_accuracy_by_step(points, step_count)
+        for seed, points in points_by_seed.items()
+    }
     reports = [outcome.report for outcome in state.outcomes.values()]
     curves = make_one_shot_curves(student, reports)
     last = max(curves[AFTER])
-    return draw_rounds(curves, state.setting, last, f"After {last} steps of the server", "step")
+    return draw_curves_over_rounds(
+        curves, state.setting, last, f"After {last} steps of the server", "step"
+    )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
-    """What is known of a run of `total` rounds: the server before and after distillation from its
+def make_loop_curves(report: FedETReport, points: Points, total_rounds: int) -> Curves:
+    """What is known of a run of `total_rounds` rounds: the server before and after distillation from its
     points, and the rest from the report.
     """
     before = {}
     after = {}
     for point in points:
-        rounds_done = point["progress"] * total
+        rounds_done = point["progress"] * total_rounds
         if point["phase"] == "heads averaged":
             before[int(rounds_done) + 1] = point["accuracy"]
         elif point["phase"] == "rounds":
@@ -155,25 +164,26 @@ def make_loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
     return curves
 
 
-def list_student_points(points: Points, steps: int) -> list[tuple[int, float]]:
+def list_student_accuracy_by_step(points: Points, step_count: int) -> list[tuple[int, float]]:
     """(server steps, accuracy) in one shot. The first half of its progress is local training."""
     student = []
     for point in points:
         if point["phase"] == "distillation":
             share_of_steps = 2 * point["progress"] - 1
-            student.append((round(steps * share_of_steps), point["accuracy"]))
+            student.append((round(step_count * share_of_steps), point["accuracy"]))
     return student or [(0, 0.0)]
 
 
 def make_one_shot_curves(
-    student: Mapping[int, Sequence[tuple[int, float]]], reports: Sequence[FedETReport]
+    student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
+    reports: Sequence[FedETReport],
 ) -> Curves:
     """The student's accuracy, mean over the seeds. Flat, for the seeds that are done: its teachers'
     consensus, and the mean single client.
 
-    student: {seed: [(server steps, accuracy)]}
+    student_points_by_seed: {seed: [(server steps, accuracy)]}
     """
-    steps, accuracies = average_lines(student)
+    steps, accuracies = average_lines_over_seeds(student_points_by_seed)
     curves = {AFTER: dict(zip(steps, accuracies, strict=True))}
     if reports:
         consensus = mean(report.consensus_accuracy[-1] for report in reports)
@@ -184,49 +194,53 @@ def make_one_shot_curves(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_rounds(
-    curves: Curves, setting: Setting | str, marked: int, when: str, unit: str = "round"
+def draw_curves_over_rounds(
+    curves: Curves,
+    setting: SettingCaption | str,
+    described_round: int,
+    round_words: str,
+    x_unit: str = "round",
 ) -> Picture:
-    """`curves` over rounds or steps (the `unit`). What is not known yet may be missing.
+    """`curves` over rounds or steps (the `x_unit`). What is not known yet may be missing.
 
-    marked: the round that the sentence describes;   when: this round in words
+    described_round: the round that the sentence describes;   when: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():
         numbers.update(curve)
     rounds = sorted(numbers)
     with drawing() as (figure, ax):
-        dress(ax, title="Accuracy on test samples", x=unit, grid="y")
-        draw_zigzag(ax, curves)
+        dress(ax, title="Accuracy on test samples", x=x_unit, grid="y")
+        draw_before_and_after_line(ax, curves)
         for label, style in STYLES.items():
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
-        draw_level_line(ax, marked, axis="x")
-        limit_ticks(ax, "x", 8, whole=True)
-        set_percent_axis(ax, top=1.02)
+        draw_level_line(ax, described_round, axis="x")
+        limit_tick_count(ax, "x", 8, is_whole=True)
+        set_percent_axis(ax, highest_share=1.02)
         if rounds:
-            legend(figure, loc="outside lower center", ncols=1 if is_narrow() else 3)
+            add_legend(figure, loc="outside lower center", ncols=1 if is_narrow() else 3)
     table = []
     for number in rounds:
-        row: dict[str, Any] = {unit: number}
+        row: dict[str, Any] = {x_unit: number}
         for label, curve in curves.items():
             if number in curve:
-                row[label] = percent(curve[number])
+                row[label] = format_percent(curve[number])
         table.append(row)
     descriptions = []
     for label, curve in curves.items():
-        if marked in curve:
-            descriptions.append(f"{label} {percent(curve[marked])}")
+        if described_round in curve:
+            descriptions.append(f"{label} {format_percent(curve[described_round])}")
     return describe_picture(
         figure,
-        f"Accuracy of the large model and of the small ones by {unit}",
+        f"Accuracy of the large model and of the small ones by {x_unit}",
         setting,
-        f"{when}: {', '.join(descriptions) or 'not measured'}.",
+        f"{round_words}: {', '.join(descriptions) or 'not measured'}.",
         table,
     )
 
 
-def draw_zigzag(ax: Axes, curves: Curves) -> None:
+def draw_before_and_after_line(ax: Axes, curves: Curves) -> None:
     """A thin line through the large model before and after each distillation."""
     points = [(number - 0.5, share) for number, share in curves.get(BEFORE, {}).items()]
     points += curves.get(AFTER, {}).items()

@@ -8,27 +8,35 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...panels import LabView, PanelState, PlannedRuns, make_widget
-from ...plots import Picture, build_table, describe_picture, describe_seeds, drawing, dress, percent
+from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    describe_seeds,
+    drawing,
+    dress,
+    format_percent,
+)
 from ...plots.style import (
     INK,
+    choose_distinct_looks,
     draw_end_labels,
     draw_level_line,
     draw_seed_lines,
-    looks,
     set_log_axis,
     set_percent_axis,
 )
-from ...plots.words import Setting
+from ...plots.words import SettingCaption
 from ...studies import Outcome
-from ..runs import Steps, plan_runs, run_all
+from ..runs import OutcomesByRun, plan_runs, run_planned_runs
 
 ONE_SHOT_ROUNDS = 10  # of FedAvg beside a one-shot run
 ONE_SHOT_EPOCHS = 2
 BYTES_A_NUMBER = 4
 
 
-class Point(NamedTuple):
+class RoundEnd(NamedTuple):
     """The end of a round: its number, how many numbers were sent so far, and the accuracy 0–1."""
 
     round: int
@@ -36,10 +44,10 @@ class Point(NamedTuple):
     accuracy: float
 
 
-RunsBySeed = Mapping[int, Sequence[Point]]
+RunsBySeed = Mapping[int, Sequence[RoundEnd]]
 
 
-class Traffic(LabView):
+class TrafficView(LabView):
     """Accuracy against the numbers that were sent."""
 
     name, title = "traffic", "Traffic"
@@ -64,14 +72,14 @@ class Traffic(LabView):
             readout_format=".0%",
         )
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[OutcomesByRun]:
         """{name: {seed: Outcome}} of FedAvg with both models."""
-        return (yield from run_all(self.planned_runs(state)))
+        return (yield from run_planned_runs(self.planned_runs(state)))
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
-        rounds, epochs = choose_comparable_rounds(state.outcome)
+        rounds, epochs = choose_fedavg_rounds_and_epochs(state.outcome)
         changes = {}
-        for name, model in name_compared_models(state.outcome).items():
+        for name, model in get_fedavg_model_names(state.outcome).items():
             changes[f"{name} ({model})"] = {
                 "model": model,
                 "fedavg_multi.rounds": rounds,
@@ -83,23 +91,23 @@ class Traffic(LabView):
         outcomes_by_name = {"Fed-ET": state.outcomes, **(state.worked or {})}
         runs = {}
         for name, outcomes in outcomes_by_name.items():
-            runs[name] = {seed: read_points(outcome) for seed, outcome in outcomes.items()}
+            runs[name] = {seed: list_round_ends(outcome) for seed, outcome in outcomes.items()}
         return draw_traffic(runs, state.setting, self.goal.value)
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def choose_comparable_rounds(outcome: Outcome) -> tuple[int, int]:
+def choose_fedavg_rounds_and_epochs(outcome: Outcome) -> tuple[int, int]:
     """Rounds and local epochs of FedAvg that make about as many local steps as a run of Fed-ET."""
     options = outcome.options
     if options["rounds"] == 1:
         return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
     counts = outcome.label_counts
-    samples = (1 - outcome.plan.holdout) * counts.sum() / len(counts)
+    samples = (1 - outcome.plan.held_out_share) * counts.sum() / len(counts)
     epochs = options["local_steps"] * outcome.recipe.batch_size / samples
     return options["rounds"], max(1, round(epochs))
 
 
-def name_compared_models(outcome: Outcome) -> dict[str, str]:
+def get_fedavg_model_names(outcome: Outcome) -> dict[str, str]:
     """The networks that FedAvg is run with: the server's, and the clients' smallest one."""
     report = outcome.report
     kinds = dict.fromkeys(report.architectures)
@@ -108,110 +116,132 @@ def name_compared_models(outcome: Outcome) -> dict[str, str]:
     return {"FedAvg, large": report.server, "FedAvg, smallest": smallest}
 
 
-def read_points(outcome: Outcome) -> list[Point]:
+def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
     """The end of each round that the run's curve has."""
     rounds = outcome.options["rounds"]
     if rounds == 1:
-        return [Point(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
+        return [RoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
     points = []
     for point in outcome.history:
         if point["phase"] == "rounds":
             number = round(point["progress"] * rounds)
-            points.append(Point(number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]))
+            points.append(RoundEnd(number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]))
     return points
 
 
-def find_first_above(points: Sequence[Point], goal: float) -> Point | None:
-    """The first point with an accuracy of at least `goal`."""
-    for point in points:
-        if point.accuracy >= goal:
+def find_first_round_reaching_goal(
+    round_ends: Sequence[RoundEnd], accuracy_goal: float
+) -> RoundEnd | None:
+    """The first point with an accuracy of at least `accuracy_goal`."""
+    for point in round_ends:
+        if point.accuracy >= accuracy_goal:
             return point
     return None
 
 
-def measure_traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None:
-    """(rounds, numbers sent) until the goal is first reached, means over the seeds; None unless
-    every seed gets there.
-    """
-    firsts = []
-    for points in runs.values():
-        first = find_first_above(points, goal)
-        if first is None:
+class TrafficUntilGoal(NamedTuple):
+    """What was needed to reach a goal, mean over the seeds. sent: model parameters"""
+
+    rounds: float
+    sent: float
+
+
+def measure_traffic_until_goal(
+    round_ends_by_seed: RunsBySeed, accuracy_goal: float
+) -> TrafficUntilGoal | None:
+    """Measure the traffic until an accuracy of `accuracy_goal` is first reached; None unless every seed
+    reaches it."""
+    first_points = []
+    for points in round_ends_by_seed.values():
+        first_point = find_first_round_reaching_goal(points, accuracy_goal)
+        if first_point is None:
             return None
-        firsts.append(first)
-    if not firsts:
+        first_points.append(first_point)
+    if not first_points:
         return None
-    return mean(point.round for point in firsts), mean(point.sent for point in firsts)
+    return TrafficUntilGoal(
+        rounds=mean(point.round for point in first_points),
+        sent=mean(point.sent for point in first_points),
+    )
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: float) -> Picture:
+def draw_traffic(
+    runs_by_method: Mapping[str, RunsBySeed], setting: SettingCaption | str, accuracy_goal: float
+) -> Picture:
     """Accuracy against numbers sent, a line for each method, and the goal.
 
-    runs: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and
+    runs_by_method: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and
     down, of all clients
     """
     labels = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
-        for name, (colour, marker, dashes) in looks(runs).items():
+        for name, (colour, marker, dashes) in choose_distinct_looks(runs_by_method).items():
             lines = {}
-            for seed, points in runs[name].items():
+            for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
-            traffic = measure_traffic_to_goal(runs[name], goal)
+            traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
-                ax.plot([traffic[1]], [goal], marker, **style)
-        draw_level_line(ax, goal, percent(goal), left=True)
-        set_percent_axis(ax, top=1.02)
-        set_log_axis(ax, form=format_count)
+                ax.plot([traffic[1]], [accuracy_goal], marker, **style)
+        draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
+        set_percent_axis(ax, highest_share=1.02)
+        set_log_axis(ax, format_value=format_large_number)
         draw_end_labels(ax, labels, gap=0.1)
     rows = []
     descriptions = []
-    for name, by_seed in runs.items():
-        numbers, rounds = describe_traffic(by_seed, goal)
+    for name, by_seed in runs_by_method.items():
+        numbers, rounds = format_traffic_until_goal(by_seed, accuracy_goal)
         rows.append(
-            (name, numbers, rounds, format_best_accuracy(by_seed), format_total_sent(by_seed))
+            (name, numbers, rounds, format_best_accuracy(by_seed), format_mean_total_sent(by_seed))
         )
         if rounds:
             unit = "round" if rounds == "1" else "rounds"
             descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
         else:
             descriptions.append(f"{name} {numbers}")
-    seeds = describe_seeds(next(iter(runs.values())))
-    sentence = f"To reach {percent(goal)} ({seeds}): {'; '.join(descriptions)}."
-    columns = f"method | numbers to {percent(goal)} | rounds | best accuracy | numbers in all"
+    seeds = describe_seeds(next(iter(runs_by_method.values())))
+    sentence = f"To reach {format_percent(accuracy_goal)} ({seeds}): {'; '.join(descriptions)}."
+    columns = f"method | numbers to {format_percent(accuracy_goal)} | rounds | best accuracy | numbers in all"
     return describe_picture(
         figure, "Accuracy against numbers sent", setting, sentence, build_table(columns, rows)
     )
 
 
-def describe_traffic(runs: RunsBySeed, goal: float) -> tuple[str, str]:
+def format_traffic_until_goal(
+    round_ends_by_seed: RunsBySeed, accuracy_goal: float
+) -> tuple[str, str]:
     """The numbers and rounds until the goal is reached; else how many seeds reach it, and ''."""
-    traffic = measure_traffic_to_goal(runs, goal)
+    traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
-        reached = [find_first_above(points, goal) is not None for points in runs.values()]
-        return f"only {sum(reached)} of {len(runs)} seeds", ""
+        reached = [
+            find_first_round_reaching_goal(points, accuracy_goal) is not None
+            for points in round_ends_by_seed.values()
+        ]
+        return f"only {sum(reached)} of {len(round_ends_by_seed)} seeds", ""
     rounds, sent = traffic
-    return format_count(sent), f"{rounds:.1f}".removesuffix(".0")
+    return format_large_number(sent), f"{rounds:.1f}".removesuffix(".0")
 
 
-def format_best_accuracy(runs: RunsBySeed) -> str:
+def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
     """The best accuracy of all points of all seeds."""
-    return percent(max(point.accuracy for points in runs.values() for point in points))
+    return format_percent(
+        max(point.accuracy for points in round_ends_by_seed.values() for point in points)
+    )
 
 
-def format_total_sent(runs: RunsBySeed) -> str:
+def format_mean_total_sent(round_ends_by_seed: RunsBySeed) -> str:
     """The numbers that a whole run sends, mean over the seeds."""
-    return format_count(mean(points[-1].sent for points in runs.values()))
+    return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
 
 
-def format_count(count: float) -> str:
+def format_large_number(number: float) -> str:
     """1234567 -> '1.23 M'."""
     for unit in ("", " k", " M"):
-        if abs(count) < 999.5:
-            return f"{count:.3g}{unit}"
-        count /= 1000
-    return f"{count:.3g} G"
+        if abs(number) < 999.5:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g} G"

@@ -3,12 +3,12 @@ uploads give away, and images that come back from them.
 """
 
 from ...panels import Extra, LabSpec
-from .damping import Damping
-from .factors import Factors
-from .inversion import Inversion
-from .leak import Leak
-from .plane import Plane
-from .solver import Solver
+from .damping import DampingView
+from .factors import FactorsView
+from .inversion import InversionView
+from .leak import LabelLeakView
+from .plane import TwoClientPlaneView
+from .solver import SolverView
 
 INIT_HELP = (
     "All clients start from the server's initial model, or each client starts from its own random "
@@ -31,6 +31,6 @@ LAB = LabSpec(
         Extra("init", "Initial models", INITS, INIT_HELP),
         Extra("model", "Network", MODELS, MODEL_HELP),
     ),
-    views=(Plane, Factors, Damping, Solver, Leak, Inversion),
+    views=(TwoClientPlaneView, FactorsView, DampingView, SolverView, LabelLeakView, InversionView),
     first="plane",
 )

@@ -5,7 +5,7 @@ The curves are on validation images, so that a λ_damp may be chosen. Only the c
 the test images.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,21 +14,29 @@ from ipywidgets import Dropdown, SelectionSlider
 from ...errors import RunError
 from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import USES
-from ...methods.parts.kronecker import PI_RULES
-from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, dress, join_words, percent
+from ...methods.parts.kronecker import PI_RULES, DampingSplit
+from ...panels import LabView, PanelState, SilentSteps, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_percent,
+    join_with_and,
+)
 from ...plots.style import (
     ACCENT,
     FIFTHS,
     INK,
     SERIES,
     draw_end_labels,
+    get_method_look,
     is_narrow,
-    look,
     set_log_axis,
     set_percent_axis,
 )
-from ...plots.words import Setting
+from ...plots.words import SettingCaption
 from ...studies import Outcome
 from ...studies.experiment import load_validation_samples
 from ...studies.outcome import VALIDATION_SETS
@@ -36,9 +44,9 @@ from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
     find_nearest_damping,
-    format_number,
     format_power_of_ten,
-    make_damping_menu,
+    format_small_number,
+    make_damping_options,
     replay_server,
 )
 
@@ -53,18 +61,18 @@ class Curve(NamedTuple):
 
 
 CURVES = {
-    "exact": Curve("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
-    "shortcut": Curve("shortcut EA", SERIES[1], "--", "s"),
-    "inputs": Curve("A alone (RegMean)", look("regmean").colour, "-.", "^"),
+    "exact": Curve("exact (FedLPA)", get_method_look("fedlpa").colour, "-", "o"),
+    "shortcut": Curve("shortcut EA", SERIES[0], "--", "s"),
+    "inputs": Curve("A alone (RegMean)", get_method_look("regmean").colour, "-.", "^"),
     "diagonal": Curve("factor diagonals", SERIES[3], ":", "D"),
     "none": Curve("average", "#7F7F7F", (0, (1, 2)), ""),
 }
 
 
-class Damping(LabView):
+class DampingView(LabView):
     """Accuracy against λ_damp for five uses of the uploads."""
 
-    name, title = "damping", "λ_damp and π"
+    name, title = "damping", "Damping"
     summary = "Then this shows the accuracy against λ_damp for five uses of the uploads."
     _outcome: Any = None  # of the last drawing
 
@@ -75,7 +83,7 @@ class Damping(LabView):
             help="The λ_damp that is marked in the picture",
             width=366,
             label_width=56,
-            **make_damping_menu(),
+            **make_damping_options(),
         )
         self.pi = make_widget(
             Dropdown,
@@ -94,7 +102,7 @@ class Damping(LabView):
         self.damping.value = find_nearest_damping(options["damping"])
         self.pi.value = options["pi"]
 
-    def prepare(self, state: PanelState) -> Generator[None, None, "DampingSweep"]:
+    def prepare(self, state: PanelState) -> SilentSteps["DampingSweep"]:
         return sweep_dampings(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
@@ -120,16 +128,16 @@ class DampingSweep(NamedTuple):
     measured: np.ndarray
     damping_ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
-    setting: Setting | str
+    setting: SettingCaption | str
     test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
-    def best_index(self, rule: str) -> int:
+    def find_best_index(self, rule: DampingSplit) -> int:
         """Number of the λ_damp with which the exact solution is best on validation images."""
         accuracies = self.accuracies[rule]["exact"]
         return accuracies.index(max(accuracies))
 
-    def overdamped_layers(self, rule: str, index: int) -> list[str]:
+    def list_overdamped_layers(self, rule: DampingSplit, index: int) -> list[str]:
         """The layers in which λ_damp number `index` adds more to B than was measured, for most of
         the clients.
         """
@@ -138,9 +146,9 @@ class DampingSweep(NamedTuple):
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(outcome: Outcome) -> Generator[None, None, DampingSweep]:
+def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
     """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
-    test accuracy of the λ_damp that is best there. RunError where the run has no validation images.
+    test accuracy of the λ_damp that is best there. RunError if the run has no validation images.
     """
     validation = load_validation_samples(outcome)
     if validation is None:
@@ -158,7 +166,11 @@ def sweep_dampings(outcome: Outcome) -> Generator[None, None, DampingSweep]:
                 if use == "none" and curve:  # the average does not depend on λ_damp
                     curve.append(curve[0])
                 else:
-                    curve.append(server.compute_accuracy(server.solve_with(use, uploads)))
+                    curve.append(
+                        server.compute_accuracy_on_replay_samples(
+                            server.solve_with_precision(use, uploads)
+                        )
+                    )
                 yield
     posteriors = server.posteriors
     sweep = DampingSweep(
@@ -166,7 +178,7 @@ def sweep_dampings(outcome: Outcome) -> Generator[None, None, DampingSweep]:
         accuracies=accuracies,
         measured=np.array([compute_mean_diagonals(posterior) for posterior in posteriors]),
         damping_ratios={
-            rule: np.array([posterior.damping_ratios(rule) for posterior in posteriors])
+            rule: np.array([posterior.compute_damping_ratios(rule) for posterior in posteriors])
             for rule in PI_RULES
         },
         layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
@@ -186,20 +198,22 @@ def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, fl
     server = replay_server(outcome)
     accuracies = {}
     for rule in PI_RULES:
-        damping = sweep.dampings[sweep.best_index(rule)]
+        damping = sweep.dampings[sweep.find_best_index(rule)]
         uploads = server.make_uploads(damping, rule)
-        accuracies[rule] = server.compute_accuracy(server.solve_with("exact", uploads))
+        accuracies[rule] = server.compute_accuracy_on_replay_samples(
+            server.solve_with_precision("exact", uploads)
+        )
     return accuracies
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
+def draw_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> Picture:
     """A curve for each use of the uploads, under a `rule` for π. λ_damp number `index` is
     marked.
     """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[rule]
-    best = dampings[sweep.best_index(rule)]
+    best = dampings[sweep.find_best_index(rule)]
     test_accuracy = sweep.test_accuracies.get(rule)
     with drawing() as (figure, ax):
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
@@ -210,7 +224,7 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
         if test_accuracy is not None:
             ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        set_log_axis(ax, most=5 if is_narrow() else 9, form=format_power_of_ten)
+        set_log_axis(ax, max_ticks=5 if is_narrow() else 9, format_value=format_power_of_ten)
         set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         labels = []
         for use, curve in accuracies.items():
@@ -218,8 +232,8 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
         draw_end_labels(ax, labels)
     rows = []
     for i, damping in enumerate(dampings):
-        cells = [percent(curve[i]) for curve in accuracies.values()]
-        rows.append((format_number(damping), *cells))
+        cells = [format_percent(curve[i]) for curve in accuracies.values()]
+        rows.append((format_small_number(damping), *cells))
     columns = ["λ_damp", *(CURVES[use].label for use in accuracies)]
     return describe_picture(
         figure,
@@ -227,37 +241,37 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
         f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
         describe_damping(sweep, rule, index),
         build_table(columns, rows),
-        detail=describe_damping_exactly(sweep, rule, index),
+        detail=describe_all_accuracies(sweep, rule, index),
     )
 
 
-def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
+def describe_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> str:
     """FedLPA's accuracy at λ_damp number `index`, and the best λ_damp."""
     accuracies = sweep.accuracies[rule]["exact"]
-    best = sweep.best_index(rule)
+    best = sweep.find_best_index(rule)
     text = (
-        f"At λ_damp = {format_number(sweep.dampings[index])} FedLPA gets "
-        f"{percent(accuracies[index])} right"
+        f"At λ_damp = {format_small_number(sweep.dampings[index])} FedLPA gets "
+        f"{format_percent(accuracies[index])} right"
     )
     if index == best:
         return f"{text}, and no other λ_damp more."
     return (
-        f"{text}; at {format_number(sweep.dampings[best])}, the best λ_damp, it gets "
-        f"{percent(accuracies[best])}."
+        f"{text}; at {format_small_number(sweep.dampings[best])}, the best λ_damp, it gets "
+        f"{format_percent(accuracies[best])}."
     )
 
 
-def describe_damping_exactly(sweep: DampingSweep, rule: str, index: int) -> str:
+def describe_all_accuracies(sweep: DampingSweep, rule: DampingSplit, index: int) -> str:
     """All accuracies at λ_damp number `index`, on which images, and where damping has taken over."""
     at_index = []
     for use, curve in sweep.accuracies[rule].items():
         short_label = CURVES[use].label.split(" (")[0]
-        at_index.append(f"{short_label} {percent(curve[index])}")
+        at_index.append(f"{short_label} {format_percent(curve[index])}")
     on_test_images = ""
     if rule in sweep.test_accuracies:
-        accuracy = percent(sweep.test_accuracies[rule])
+        accuracy = format_percent(sweep.test_accuracies[rule])
         on_test_images = f" FedLPA at its best λ_damp on test images: {accuracy}."
-    overdamped = join_words(sweep.overdamped_layers(rule, index)) or "no layer"
+    overdamped = join_with_and(sweep.list_overdamped_layers(rule, index)) or "no layer"
     return (
         f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}."
         f"{on_test_images} λ_damp adds more to B than was measured in {overdamped}."

@@ -10,24 +10,29 @@ import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
 
-from ...comm import from_upper_triangle
+from ...comm import unpack_upper_triangle
 from ...data import load
 from ...methods.fedlpa.client import LocalPosterior
-from ...panels import LabView, PanelState, make_widget, offer
+from ...panels import LabView, PanelState, make_widget, set_menu_options
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
-from ...plots.style import draw_colour_bar, limit_ticks, mark_place, set_class_ticks
-from ...plots.words import Setting, plain_client_name
+from ...plots.style import (
+    draw_colour_bar,
+    highlight_row_or_column,
+    limit_tick_count,
+    set_class_ticks,
+)
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
-from ..runs import describe_classes, describe_setting
-from .replay import format_number, get_posteriors
+from ..runs import describe_commonest_classes, describe_setting
+from .replay import format_small_number, get_posteriors
 
 MAX_ROWS = 100  # of the table
 TINY = 1e-300
 
 
-class Factors(LabView):
+class FactorsView(LabView):
     """A and B of one layer of one client, as sent or before damping, and the image in A's last
     column.
     """
@@ -56,16 +61,16 @@ class Factors(LabView):
         last = len(state.report.layers) - 1
         options = [(f"layer {i + 1}", i) for i in range(last)]
         options.append((f"layer {last + 1} (last)", last))
-        offer(self.layer, options, last)
+        set_menu_options(self.layer, options, last)
 
-    def prepare(self, state: PanelState) -> list:
+    def prepare(self, state: PanelState) -> list[LocalPosterior]:
         return get_posteriors(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         client = state.client
         if client is None or client >= len(state.prepared):
             client = 0
-        layer = read_layer(
+        layer = read_layer_factors(
             state.outcome,
             state.prepared[client],
             client,
@@ -81,7 +86,7 @@ class LayerFactors(NamedTuple):
 
     counts: `[C]`, the client's samples by class
     input_name, input_shape: what A's last column is the mean of: "image" or "patch, all positions
-            mixed", and its channels, height and width. Empty where the layer reads neither, or has
+            mixed", and its channels, height and width. Empty if the layer reads neither, or has
             no bias
     has_class_outputs: whether rows of B are classes
     sent:   A and B as they are sent, damped (and noised). None: the picture shows them before that
@@ -96,7 +101,7 @@ class LayerFactors(NamedTuple):
     input_name: str = ""
     input_shape: tuple[int, ...] = ()
     has_class_outputs: bool = False
-    setting: Setting | str = ""
+    setting: SettingCaption | str = ""
     sent: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -107,7 +112,7 @@ class LayerFactors(NamedTuple):
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
 
-def read_layer(
+def read_layer_factors(
     outcome: Outcome, posterior: LocalPosterior, client: int, index: int, as_sent: bool = True
 ) -> LayerFactors:
     """Layer number `index` of a client, as it was sent or before damping."""
@@ -144,8 +149,8 @@ def read_sent_factors(
     stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
     upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
     factors = upload["factors"][layer]
-    a = from_upper_triangle(factors["a"]).cpu().numpy()
-    b = from_upper_triangle(factors["b"]).cpu().numpy()
+    a = unpack_upper_triangle(factors["a"]).cpu().numpy()
+    b = unpack_upper_triangle(factors["b"]).cpu().numpy()
     return a, b
 
 
@@ -176,10 +181,10 @@ def draw_factors(
     a, b = layer.sent or (layer.a, layer.b)
     columns = 3 if layer.input_name else 2
     with drawing(1, columns, subplot_kw={"anchor": "N"}) as (figure, axes):
-        draw_symmetric(axes[0], a, "A: inputs", "input")
-        draw_symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
+        draw_symmetric_matrix(axes[0], a, "A: inputs", "input")
+        draw_symmetric_matrix(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
-            mark_place(axes[1], class_index, len(names), axis, frame=True)
+            highlight_row_or_column(axes[1], class_index, len(names), axis, has_frame=True)
         if layer.input_name:
             draw_mean_input(axes[2], layer)
     outputs = names or [str(i) for i in range(len(b))]
@@ -188,28 +193,30 @@ def draw_factors(
         rows.append((output, float(f"{value:.3g}")))
     return describe_picture(
         figure,
-        f"Factors A and B of {layer.layer} of client {plain_client_name(layer.client, layer.setting)}",
+        f"Factors A and B of {layer.layer} of client {format_client_for_sentence(layer.client, layer.setting)}",
         layer.setting,
         describe_factors(layer, class_names),
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
-        detail=describe_ranks(layer),
+        detail=describe_factor_ranks(layer),
     )
 
 
-def draw_symmetric(
+def draw_symmetric_matrix(
     ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()
 ) -> None:
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=side)
-    image = draw_heat_map(ax, matrix, top=top, signed=True)
+    image = draw_heat_map(ax, matrix, largest_value=top, is_signed=True)
     ax.set_aspect("equal")
     for axis in "xy":
-        limit_ticks(ax, axis, 4, whole=True)
+        limit_tick_count(ax, axis, 4, is_whole=True)
         if 0 < len(names) <= 10:
-            set_class_ticks(ax, names, axis, length=4)
+            set_class_ticks(ax, names, axis, max_letters=4)
     bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
-    bar.set_ticks(ticks=[-top, 0, top], labels=[f"−{format_number(top)}", "0", format_number(top)])
+    bar.set_ticks(
+        ticks=[-top, 0, top], labels=[f"−{format_small_number(top)}", "0", format_small_number(top)]
+    )
 
 
 def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
@@ -222,17 +229,17 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
 
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
-    """What the client holds, and how much of it the factors show."""
+    """Say what the client holds, and how much of it the factors show."""
     shown = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
     if layer.input_name:
         shown = f"the last column of A is its mean {layer.input_name}"
     return (
-        f"Client {plain_client_name(layer.client, layer.setting)} holds "
-        f"{describe_classes(layer.counts, class_names)}, and its factors show it: {shown}."
+        f"Client {format_client_for_sentence(layer.client, layer.setting)} holds "
+        f"{describe_commonest_classes(layer.counts, class_names)}, and its factors show it: {shown}."
     )
 
 
-def describe_ranks(layer: LayerFactors) -> str:
+def describe_factor_ranks(layer: LayerFactors) -> str:
     """In how many directions inputs and errors vary, and which version of the factors is shown."""
     if layer.sent is None:
         version = "before damping, as they are not sent"

@@ -9,17 +9,29 @@ from ipywidgets import IntSlider
 from torch import Tensor
 
 from ...data import Federation
-from ...methods.fedlpa.client import compute_gradient, guess_classes, recover_image, recover_label
+from ...methods.fedlpa.client import (
+    compute_parameter_gradients,
+    guess_client_classes_from_diagonal,
+    recover_image_from_gradients,
+    recover_label_from_gradient,
+)
 from ...methods.parts.kronecker import compute_kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, join_words, plural
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    format_count_and_noun,
+    join_with_and,
+)
 from ...plots.kit import draw_image_rows
 from ...plots.style import INK
-from ...plots.words import Setting
+from ...plots.words import SettingCaption
 
 
-class Inversion(LabView):
+class InversionView(LabView):
     """The images of a few samples, what their gradient gives back, and what FedLPA's factors give
     back.
     """
@@ -52,7 +64,7 @@ class Inversion(LabView):
         return draw_recovered(recovered, state.setting)
 
 
-class Recovered(NamedTuple):
+class RecoveredSamples(NamedTuple):
     """The samples that are attacked, and what an attacker gets back.
 
     images `[n, ...]`, labels `[n]` (in words): the samples
@@ -72,7 +84,7 @@ class Recovered(NamedTuple):
     factors_distance: float
 
 
-def recover_images(federation: Federation, client: int, first: int, count: int) -> Recovered:
+def recover_images(federation: Federation, client: int, first: int, count: int) -> RecoveredSamples:
     """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's
     factors of it, both of `count` samples of a client from number `first` on (or of all, if the
     client has fewer).
@@ -86,22 +98,22 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
     labels = [dataset.class_names[int(label)] for label in y]
     module = build("mlp", dataset.input_shape, dataset.classes)
 
-    gradient = compute_gradient(module, x, y)
+    gradient = compute_parameter_gradients(module, x, y)
     weights = [name for name, values in gradient.items() if values.ndim == 2]
     bias = weights[0].removesuffix("weight") + "bias"
-    gradient_image = recover_image(gradient[weights[0]], gradient[bias])
-    gradient_label = recover_label(gradient[weights[-1]])
+    gradient_image = recover_image_from_gradients(gradient[weights[0]], gradient[bias])
+    gradient_label = recover_label_from_gradient(gradient[weights[-1]])
 
     factors = list(compute_kronecker_factors(module, x, y).values())
     first_a = factors[0].a
     last_b = factors[-1].b
     factors_image = first_a[:-1, -1] / first_a[-1, -1]
-    classes = guess_classes(last_b.diagonal(), len(set(labels)))
+    classes = guess_client_classes_from_diagonal(last_b.diagonal(), len(set(labels)))
 
     def distance(image: Tensor) -> float:
         return float((x.flatten(1) - image).abs().mean(1).min())
 
-    return Recovered(
+    return RecoveredSamples(
         images=x.numpy(),
         labels=labels,
         gradient_image=gradient_image.view(dataset.input_shape).numpy(),
@@ -113,17 +125,17 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
     )
 
 
-def draw_recovered(recovered: Recovered, setting: Setting | str) -> Picture:
+def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -> Picture:
     """A row of images: the samples, what the gradient gives, what the factors give."""
     images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
     columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]
     words = [*recovered.labels, recovered.gradient_label, ", ".join(recovered.factors_classes)]
     with drawing() as (figure, ax):
         under = {(0, i): (text, INK) for i, text in enumerate(words)}
-        draw_image_rows(ax, [("", images)], columns=columns, under=under)
+        draw_image_rows(ax, [("", images)], column_names=columns, words_under_tiles=under)
     rows = [
         ("gradient", recovered.gradient_label, f"{recovered.gradient_distance:.3f}"),
-        ("factors", join_words(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
+        ("factors", join_with_and(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
     ]
     return describe_picture(
         figure,
@@ -135,24 +147,24 @@ def draw_recovered(recovered: Recovered, setting: Setting | str) -> Picture:
     )
 
 
-def describe_recovered(recovered: Recovered) -> str:
-    """What came back of the images and of the labels."""
-    if len(recovered.labels) == 1:
-        from_gradient = "the image itself"
-        from_factors = "the image itself"
+def describe_recovered(recovered: RecoveredSamples) -> str:
+    """Say what came back of the images and of the labels."""
+    count = len(recovered.labels)
+    if count == 1:
+        images = "the gradient and FedLPA's factors both give the image itself"
     else:
-        from_gradient = "a mixture of the samples"
-        from_factors = "the mean of the samples"
+        images = "the gradient gives a mixture of them, and FedLPA's factors their mean"
+    classes = recovered.factors_classes
     true_labels = sorted(set(recovered.labels))
+    word = "class" if len(classes) == 1 else "classes"
     return (
-        f"From {plural(len(recovered.labels), 'sample')} a gradient gives {from_gradient}, and "
-        f"FedLPA's factors {from_factors}; the factors name the classes "
-        f"{join_words(recovered.factors_classes)} (true: {join_words(true_labels)})."
+        f"From {format_count_and_noun(count, 'sample')}, {images}; the factors name the {word} "
+        f"{join_with_and(classes)} (true: {join_with_and(true_labels)})."
     )
 
 
-def describe_distances(recovered: Recovered) -> str:
-    """How near what came back is, and from what it was read."""
+def describe_distances(recovered: RecoveredSamples) -> str:
+    """Say how near what came back is, and from what it was read."""
     return (
         "Read with an untrained network. The quotient of the first layer's gradients is "
         f"{recovered.gradient_distance:.3f} a pixel from the nearest sample, the last column of the "

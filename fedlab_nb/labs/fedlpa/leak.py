@@ -2,20 +2,33 @@
 classes, and noise on it.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from ipywidgets import Dropdown, SelectionSlider
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from torch import Tensor
 
-from ...comm import from_upper_triangle
-from ...methods.fedlpa.client import LocalPosterior, guess_classes, measure_label_leak
-from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, heading, join_words, percent
+from ...comm import unpack_upper_triangle
+from ...methods.fedlpa.client import (
+    LocalPosterior,
+    guess_client_classes_from_diagonal,
+    measure_label_leak,
+)
+from ...panels import LabView, PanelState, SilentSteps, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    format_percent,
+    join_with_and,
+    write_axes_title,
+)
 from ...plots.kit import draw_heat_map
 from ...plots.style import (
     HALVES,
@@ -23,23 +36,24 @@ from ...plots.style import (
     PERCENT,
     SECOND,
     draw_colour_bar,
-    mark_place,
+    highlight_row_or_column,
     set_class_ticks,
     set_client_axis,
 )
-from ...plots.words import Setting, plain_client_name
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
 from ..runs import describe_setting
 from .replay import replay_server
 
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 NOISY_DRAWS = 3
-DIAGONAL = "diagonal of the last B"
-BIAS = "bias of the last layer"
+LeakSource = Literal["diagonal of the last B", "bias of the last layer"]
+DIAGONAL: LeakSource = "diagonal of the last B"
+BIAS: LeakSource = "bias of the last layer"
 LARGEST = 5  # classes in the last column of the table
 
 
-class Leak(LabView):
+class LabelLeakView(LabView):
     """Which classes can be read off the uploads, beside the true counts; and what noise does to
     both.
     """
@@ -58,14 +72,16 @@ class Leak(LabView):
         self.noise = make_widget(
             SelectionSlider,
             label="Noise",
-            help="Laplace noise on all uploads, as a share of the size of each tensor. It "
-            "guarantees no privacy",
+            help=(
+                "Laplace noise on all uploads, as a share of the size of each tensor. It "
+                "guarantees no privacy"
+            ),
             width=280,
             label_width=46,
             options=[(f"{noise:g}", noise) for noise in NOISES],
         )
 
-    def prepare(self, state: PanelState) -> Generator[None, None, "NoiseSweep"]:
+    def prepare(self, state: PanelState) -> SilentSteps["NoiseSweep"]:
         return sweep_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
@@ -94,26 +110,26 @@ class NoiseSweep(NamedTuple):
     precision: Mapping[str, Sequence[float]]
     accuracy: Sequence[float]
     chance: float
-    setting: Setting | str
+    setting: SettingCaption | str
 
-    def guesses(self, source: str, index: int) -> list[list[int]]:
+    def guess_classes(self, source: LeakSource, index: int) -> list[list[int]]:
         """For each client the classes that an attacker names at noise number `index`: as many as
         the client has.
         """
         guesses = []
         for counts, numbers in zip(self.counts, self.sent[source][index], strict=True):
             classes = int((counts > 0).sum())
-            guesses.append(guess_classes(torch.as_tensor(numbers), classes))
+            guesses.append(guess_client_classes_from_diagonal(torch.as_tensor(numbers), classes))
         return guesses
 
 
-def sweep_noises(outcome: Outcome) -> Generator[None, None, NoiseSweep]:
+def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
     """Every noise, in three draws. `NoiseSweep.sent` has the numbers of the first draw."""
     server = replay_server(outcome)
     damping = outcome.options["damping"]
     pi = outcome.options["pi"]
     counts = torch.as_tensor(outcome.report.train_counts)
-    readers = make_readers(outcome, server.posteriors[0])
+    readers = make_attack_readers(outcome, server.posteriors[0])
     sent: dict[str, list[np.ndarray]] = {source: [] for source in readers}
     precision: dict[str, list[float]] = {source: [] for source in readers}
     accuracy = []
@@ -123,7 +139,12 @@ def sweep_noises(outcome: Outcome) -> Generator[None, None, NoiseSweep]:
             draws.append(server.make_uploads(damping, pi, noise, seed=seed))
             yield
         accuracy.append(
-            mean(server.compute_accuracy(server.solve_with("exact", draw)) for draw in draws)
+            mean(
+                server.compute_accuracy_on_replay_samples(
+                    server.solve_with_precision("exact", draw)
+                )
+                for draw in draws
+            )
         )
         for source, read in readers.items():
             numbers = [torch.stack([read(upload) for upload in draw]).cpu() for draw in draws]
@@ -141,15 +162,15 @@ def sweep_noises(outcome: Outcome) -> Generator[None, None, NoiseSweep]:
     )
 
 
-def make_readers(
+def make_attack_readers(
     outcome: Outcome, posterior: LocalPosterior
-) -> dict[str, Callable[[Mapping], Tensor]]:
+) -> dict[LeakSource, Callable[[Mapping], Tensor]]:
     """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
     layer = outcome.report.layers[-1]
     bias = f"{layer}.bias"
 
     def read_diagonal(upload: Mapping) -> Tensor:
-        return from_upper_triangle(upload["factors"][layer]["b"]).diagonal()
+        return unpack_upper_triangle(upload["factors"][layer]["b"]).diagonal()
 
     def read_bias(upload: Mapping) -> Tensor:
         return upload["state"][bias]
@@ -163,7 +184,7 @@ def make_readers(
 # ------------------------------------------------------------------------------------------ picture
 def draw_leak(
     sweep: NoiseSweep,
-    source: str,
+    source: LeakSource,
     index: int,
     names: Sequence[str],
     client: int | None = None,
@@ -173,26 +194,26 @@ def draw_leak(
     `sweep.sent`) at noise number `index`.
     """
     counts = sweep.counts
-    guesses = sweep.guesses(source, index)
+    guesses = sweep.guess_classes(source, index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
         image = draw_heat_map(ax, shares.T)
         bar_label = "samples, of the client's largest class"
         draw_colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
-        heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
-        set_class_ticks(ax, names, "y", length=6)
-        set_client_axis(ax, len(counts), sweep.setting, few=12)
-        mark_place(ax, client, len(counts), frame=True)
-        mark_place(ax, class_index, len(names), "y", frame=True)
-        draw_guesses(ax, counts, guesses)
+        write_axes_title(ax, "What the clients hold (ring: named, cross: named wrongly)")
+        set_class_ticks(ax, names, "y", max_letters=6)
+        set_client_axis(ax, len(counts), sweep.setting, max_single_ticks=12)
+        highlight_row_or_column(ax, client, len(counts), has_frame=True)
+        highlight_row_or_column(ax, class_index, len(names), "y", has_frame=True)
+        draw_right_and_wrong_guesses(ax, counts, guesses)
 
     rows = []
     for k, (held, guess) in enumerate(zip(counts, guesses, strict=True)):
         largest = np.argsort(-sweep.sent[source][index][k], kind="stable")[:LARGEST]
         columns = [np.flatnonzero(held), guess, largest]
         cells = [", ".join(names[c] for c in classes) for classes in columns]
-        rows.append((plain_client_name(k, sweep.setting), *cells))
+        rows.append((format_client_for_sentence(k, sweep.setting), *cells))
     return describe_picture(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
@@ -201,47 +222,51 @@ def draw_leak(
         build_table("client | holds | guessed | largest", rows),
         detail=(
             "The reader is told how many classes a client has. FedLPA has an accuracy of "
-            f"{percent(sweep.accuracy[index])} with this noise."
+            f"{format_percent(sweep.accuracy[index])} with this noise."
         ),
     )
 
 
-def draw_guesses(ax: Axes, counts: np.ndarray, guesses: Sequence[Sequence[int]]) -> None:
+def draw_right_and_wrong_guesses(
+    ax: Axes, class_counts: np.ndarray, guessed_classes_by_client: Sequence[Sequence[int]]
+) -> None:
     """A ring where a class is named rightly, a cross where it is named wrongly."""
     right = []
     wrong = []
-    for k, classes in enumerate(guesses):
+    for k, classes in enumerate(guessed_classes_by_client):
         for c in classes:
-            if counts[k, c] > 0:
+            if class_counts[k, c] > 0:
                 right.append((k, c))
             else:
                 wrong.append((k, c))
-    size = 200 / max(25, *counts.shape)
+    size = 200 / max(25, *class_counts.shape)
+    halo = [withStroke(linewidth=4, foreground="white")]  # over the darkest squares
     for places, marker, colour in ((right, "o", INK), (wrong, "x", SECOND)):
         x = [k for k, _ in places]
         y = [c for _, c in places]
-        ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6)
+        ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6, path_effects=halo)
 
 
 def describe_leak(
     sweep: NoiseSweep,
-    source: str,
+    source: LeakSource,
     index: int,
     guesses: Sequence[Sequence[int]],
     names: Sequence[str],
     client: int | None,
 ) -> str:
-    """How often an attacker is right; before it the guess for the selected client."""
+    """Say how often an attacker is right; before it the guess for the selected client."""
     noise = sweep.noises[index]
     begin = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(guesses):
-        held = join_words([names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guess = join_words([names[c] for c in guesses[client]])
+        held = join_with_and([names[c] for c in np.flatnonzero(sweep.counts[client])])
+        guess = join_with_and([names[c] for c in guesses[client]])
         begin = (
-            f"Client {plain_client_name(client, sweep.setting)} holds {held}; a reader of its upload names "
-            f"{guess}. {begin}"
+            f"Client {format_client_for_sentence(client, sweep.setting)} holds {held}; a "
+            f"reader of its upload names {guess}. {begin}"
         )
     return (
-        f"{begin} a reader of the {source} names {percent(sweep.precision[source][index])} of a "
-        f"client's classes correctly (a blind guess {percent(sweep.chance)})."
+        f"{begin} a reader of the {source} names "
+        f"{format_percent(sweep.precision[source][index])} of a client's classes correctly (a "
+        f"blind guess {format_percent(sweep.chance)})."
     )

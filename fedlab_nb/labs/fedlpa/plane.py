@@ -5,15 +5,16 @@ answers lie.
 from typing import NamedTuple
 
 import numpy as np
-from ipywidgets import FloatLogSlider, IntSlider
+from ipywidgets import IntSlider
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from matplotlib.patheffects import withStroke
 
 from ...panels import LabView, PanelState, make_widget
+from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
-from ...plots.style import INK, SERIES, is_narrow, look, set_row_axis
-from ...plots.words import format_letters
+from ...plots.style import INK, SERIES, get_method_look, is_narrow, set_row_axis
+from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
 
 # Places of the plane and of the distances beside it (in a narrow frame: below it).
@@ -34,26 +35,28 @@ class Answer(NamedTuple):
 
 # For each point of `TwoWeights`; a ring is what both clients' data together would give.
 ANSWERS = {
-    "average": Answer("average (no precision)", look("fedavg").colour, "s", 7),
+    "average": Answer("average (no precision)", get_method_look("fedavg").colour, "s", 7),
     "diagonal": Answer("precision's diagonal", SERIES[3], "D", 9),
-    "aggregate": Answer("FedLPA (all of it)", look("fedlpa").colour, "o", 8),
+    "aggregate": Answer("FedLPA (all of it)", get_method_look("fedlpa").colour, "o", 8),
     "pooled": Answer("both clients' data", "none", "o", 16),
 }
 
 
-class Plane(LabView):
+class TwoClientPlaneView(LabView):
     """Two clients, one layer of two weights: ellipses of what they are sure of, and the answers of
     the server.
     """
 
-    name, title, ready = "plane", "Two weights", "always"
+    name, title, ready = "plane", "Example: two weights", "always"
 
     def __init__(self) -> None:
         self.angle = make_widget(
             IntSlider,
             label="Angle (°)",
-            help="The direction of which client B is sure. Client A is sure of weight 1, which is "
-            "0 degrees",
+            help=(
+                "The direction of which client B is sure. Client A is sure of weight 1, "
+                "which is 0 degrees"
+            ),
             width=225,
             value=90,
             max=180,
@@ -69,7 +72,7 @@ class Plane(LabView):
             max=25,
         )
         self.damping = make_widget(
-            FloatLogSlider,
+            FineLogSlider,
             label="λ_damp",
             help="Damping, the prior precision of every weight",
             width=240,
@@ -115,20 +118,21 @@ def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
             # Adding 0 turns -0.0 into 0.0.
             x, y = (round(float(value), 3) + 0.0 for value in point)
             rows.append((answer.label, x, y, round(distance, 3)))
-            remark = f"{distance:.2f} away"
-            if distance < SAME_POINT:
-                remark = "which is the same"
-            descriptions[name] = f"{format_point(point)}, {remark}"
-        set_row_axis(right, [answer.label for answer in ANSWERS.values()], size=9.5)
+            hit = "hits it" if distance < SAME_POINT else f"misses it by {distance:.2f}"
+            descriptions[name] = hit
+        set_row_axis(right, [answer.label for answer in ANSWERS.values()], font_size=9.5)
         right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
     return describe_picture(
         figure,
         "Two clients and the server's answers in the plane of two weights",
         f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:.1g}",
-        f"Both clients' data together give {format_point(weights.pooled)}. "
-        f"FedLPA lies at {descriptions['aggregate']}; the average at {descriptions['average']}; "
-        f"the precision's diagonal at {descriptions['diagonal']}.",
+        (
+            "The ring is the answer from both clients' data together. FedLPA "
+            f"{descriptions['aggregate']}, the plain average {descriptions['average']}, and "
+            f"FedLPA for each weight by itself (the diagonal) {descriptions['diagonal']}."
+        ),
         build_table("answer | weight 1 | weight 2 | distance", rows),
+        detail=f"The ring: {format_point(weights.pooled)}.",
     )
 
 
@@ -149,7 +153,9 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
         style |= {"ha": "center", "va": "bottom", "path_effects": [halo]}
         # Over its larger ellipse, whose height follows from the variance of the second weight.
         top = mean[1] + 2 * np.sqrt(np.linalg.inv(precision)[1, 1])
-        ax.text(mean[0], min(float(top), HIGHEST_NAME), f"client {format_letters(k)}", **style)
+        ax.text(
+            mean[0], min(float(top), HIGHEST_NAME), f"client {format_client_letters(k)}", **style
+        )
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 

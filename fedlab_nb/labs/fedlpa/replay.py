@@ -21,7 +21,7 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
-    """What the clients of a run had measured; RunError where it was too large to keep."""
+    """Return what the clients of a run had measured; RunError if it was too large to keep."""
     if not outcome.model.posteriors:
         raise RunError(
             f"The factors are too large to be stored (more than {LIMIT // 10**6} MB in all); "
@@ -40,7 +40,7 @@ def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerRep
         dataset = load(outcome.settings.dataset)
         samples = (dataset.x_test, dataset.y_test)
     x, y = samples
-    if posterior.size > LARGE_POSTERIOR:
+    if posterior.parameter_count > LARGE_POSTERIOR:
         x = x[:FEW_IMAGES]
         y = y[:FEW_IMAGES]
     weight = next(iter(posterior.state.values()))
@@ -54,7 +54,7 @@ def find_nearest_damping(damping: float) -> float:
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def make_damping_menu(damping: float = 1e-3) -> dict[str, Any]:
+def make_damping_options(damping: float = 1e-3) -> dict[str, Any]:
     """Options and value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
     return {"options": options, "value": find_nearest_damping(damping)}
@@ -65,7 +65,7 @@ def format_power_of_ten(value: float) -> str:
     return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
 
 
-def format_number(value: float) -> str:
+def format_small_number(value: float) -> str:
     """A positive number in at most two digits: 16, 0.25, 8.6·10⁻⁶, 10⁻³."""
     if 0.01 <= value < 100:
         return f"{value:.2g}"

@@ -2,7 +2,7 @@
 words what that is worth.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,16 +11,25 @@ from ipywidgets import Dropdown
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
-from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, capitalize, describe_picture, drawing, dress, legend, percent, plural
+from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...plots import (
+    Picture,
+    add_legend,
+    capitalize,
+    describe_picture,
+    drawing,
+    dress,
+    format_count_and_noun,
+    format_percent,
+)
 from ...plots.style import SERIES, set_log_axis
-from ...plots.words import Setting
+from ...plots.words import SettingCaption, TableRows
 from ...studies import Outcome
-from ..runs import Steps, describe_setting
-from .replay import format_number, format_power_of_ten, make_damping_menu, replay_server
+from ..runs import describe_setting
+from .replay import format_power_of_ten, format_small_number, make_damping_options, replay_server
 
 
-class Look(NamedTuple):
+class SolverStyle(NamedTuple):
     """How one solver is drawn."""
 
     label: str
@@ -29,22 +38,23 @@ class Look(NamedTuple):
 
 
 SOLVERS = {
-    "cg": Look("conjugate gradients", SERIES[2], "-"),
-    "gd": Look("gradient descent", SERIES[1], "--"),
-    "ea": Look("shortcut EA", SERIES[0], ""),
+    "cg": SolverStyle("conjugate gradients", SERIES[2], "-"),
+    "gd": SolverStyle("gradient descent", SERIES[1], "--"),
+    "ea": SolverStyle("shortcut EA", SERIES[0], ""),
 }
-LEAST_RESIDUAL = 1e-16  # on the axis; what is smaller is rounding
+MIN_RESIDUAL = 1e-16  # on the axis; what is smaller is rounding
+SOLVED = 1e-3  # share of the error, below which a solution counts as one
 MARKED_STEPS = [0, *(2**exponent for exponent in range(20))]  # 0, 1, 2, 4, …
 YIELD_EVERY = 10  # steps
 
 AccuracyPath = Sequence[tuple[int, float]]  # (steps, accuracy 0–1)
 
 
-class Solver(LabView):
+class SolverView(LabView):
     """The run's residuals, while it runs too; and all three solvers from the same uploads."""
 
-    name, title, ready = "solver", "Solver", "live"
-    summary = "Then this shows how far the server's solution is from solved, step by step."
+    name, title, ready = "solver", "How it is solved", "live"
+    summary = "Then this shows how the server comes nearer to its answer, step by step."
     work_label = "Solve in three ways"
     work_help = (
         "Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the "
@@ -57,7 +67,7 @@ class Solver(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **make_damping_menu(),
+            **make_damping_options(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -68,7 +78,7 @@ class Solver(LabView):
             value=1000,
         )
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps["Solutions"]:
         """`Solutions` of all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
@@ -94,9 +104,9 @@ class Solutions(NamedTuple):
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]
     points: Mapping[str, AccuracyPath]
-    setting: Setting | str
+    setting: SettingCaption | str
 
-    def longest(self) -> int:
+    def count_longest_steps(self) -> int:
         """Steps of the longest curve."""
         lengths = []
         for by_layer in self.curves.values():
@@ -104,9 +114,7 @@ class Solutions(NamedTuple):
         return max(lengths)
 
 
-def solve_in_three_ways(
-    outcome: Outcome, damping: float, steps: int
-) -> Generator[tuple[int, int, str], None, Solutions]:
+def solve_in_three_ways(outcome: Outcome, damping: float, steps: int) -> JobSteps[Solutions]:
     """The three solvers on the run's uploads; `steps` of gradient descent."""
     server = replay_server(outcome)
     uploads = server.make_uploads(damping, outcome.options["pi"])
@@ -115,7 +123,9 @@ def solve_in_three_ways(
     for name in SOLVERS:
         accuracies: dict[int, float] = {}
         residuals: Mapping[str, list[torch.Tensor]] = {}
-        for iterate, accuracy in server.trace_solver(name, steps, uploads, outcome.options["step"]):
+        for iterate, accuracy in server.iterate_solver_with_accuracies(
+            name, steps, uploads, outcome.options["step"]
+        ):
             step = iterate.iteration
             residuals = iterate.residuals
             if accuracy is not None:
@@ -128,7 +138,7 @@ def solve_in_three_ways(
 
 
 def read_solution(outcome: Outcome) -> Solutions:
-    """How the run's own solver went. Its accuracy is known at MARKED_STEPS and at the end."""
+    """Read how the run's own solver did; its accuracy is known at MARKED_STEPS and at the end."""
     options = outcome.options
     report = outcome.report
     accuracies = [point["accuracy"] for point in outcome.history if point["phase"] == "solve"]
@@ -143,20 +153,20 @@ def read_solution(outcome: Outcome) -> Solutions:
 # ------------------------------------------------------------------------------------------ picture
 def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
     """Every solver's residuals, a line for each layer, and in words how far it came."""
-    longest = max(9, solutions.longest())
+    longest = max(9, solutions.count_longest_steps())
     with drawing() as (figure, ax):
         dress(
             ax,
-            title="How far from solved",
-            x="steps of the solver",
-            y="relative residual, a line a layer",
+            title="How much of the error is left",
+            x="steps",
+            y="share of the error, a line a layer",
             grid="y",
         )
         for name, by_layer in solutions.curves.items():
             look = SOLVERS[name]
             for i, curve in enumerate(by_layer.values()):
                 ax.plot(
-                    np.maximum(curve, LEAST_RESIDUAL),
+                    np.maximum(curve, MIN_RESIDUAL),
                     color=look.colour,
                     lw=1.6,
                     ls=look.line,
@@ -165,20 +175,25 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
                     markevery=[step for step in MARKED_STEPS if step < len(curve)],
                     label=look.label if i == 0 else "",
                 )
-        set_log_axis(ax, "y", most=7, form=format_power_of_ten)
+        set_log_axis(ax, "y", max_ticks=7, format_value=format_power_of_ten)
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
         ax.set_xlim(-0.25, longest * 1.6)
-        ticks = [0, *(10**exponent for exponent in range(6) if 10**exponent <= longest)]
+        leading_digits = (1,) if longest > 100 else (1, 2, 5)
+        ticks = [0]
+        for exponent in range(6):
+            for digit in leading_digits:
+                if digit * 10**exponent <= longest:
+                    ticks.append(digit * 10**exponent)
         ax.set_xticks(ticks, ticks)
         ax.set_xticks([], minor=True)
-        legend(ax, loc="best")
+        add_legend(ax, loc="best")
 
     table = []
     descriptions = []
     for name in solutions.curves:
         rows = make_solver_rows(solutions, name)
         table += rows
-        descriptions.append(describe_end(rows[-1]))
+        descriptions.append(describe_last_row(solutions, name, rows[-1]))
     sentence = f"{capitalize('; '.join(descriptions))}."
     setting = solutions.setting
     if is_running:
@@ -188,7 +203,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_solver_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
+def make_solver_rows(solutions: Solutions, name: str) -> TableRows:
     """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the last accuracy that is known by then.
     """
@@ -199,22 +214,26 @@ def make_solver_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
     rows = []
     for step in steps:
         residuals = [curve[min(step, len(curve) - 1)] for curve in curves]
-        largest = max(LEAST_RESIDUAL, *residuals)
+        largest = max(MIN_RESIDUAL, *residuals)
         row = {
             "solver": SOLVERS[name].label,
             "steps": step,
-            "residual": format_number(largest),
+            "residual": format_small_number(largest),
         }
         if points:
             known = [accuracy for point, accuracy in points if point <= step]
-            row["accuracy"] = percent(known[-1])
+            row["accuracy"] = format_percent(known[-1])
         rows.append(row)
     return rows
 
 
-def describe_end(row: Mapping[str, Any]) -> str:
-    """The last row of a solver in words."""
-    text = f"{row['solver']} after {plural(row['steps'], 'step')}: residual {row['residual']}"
+def describe_last_row(solutions: Solutions, name: str, row: Mapping[str, Any]) -> str:
+    """How far a solver came, and what the model is then worth. row: the last one of its table"""
+    left = max(curve[-1] for curve in solutions.curves[name].values())
+    steps = format_count_and_noun(row["steps"], "step")
+    text = f"{SOLVERS[name].label}: {format_percent(left)} of the error left after {steps}"
+    if left < SOLVED:
+        text = f"{SOLVERS[name].label}: solved after {steps}"
     if "accuracy" in row:
-        text += f", accuracy {row['accuracy']}"
+        text += f" ({row['accuracy']} right)"
     return text

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...methods.fedlpa.server import solve_layer_with
-from ...methods.parts.kronecker import Factors, Posterior, add_damping
+from ...methods.fedlpa.server import solve_layer_with_precision
+from ...methods.parts.kronecker import KroneckerFactors, LayerPosterior, add_damping
 
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 
@@ -45,15 +45,15 @@ def make_two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0
     means = torch.tensor(MEANS, dtype=torch.float64)
     inputs = [make_rotated_precision(0.0, ratio), make_rotated_precision(angle, ratio)]
     errors = torch.ones(1, 1, dtype=torch.float64)
-    sent = [add_damping(Factors(a, errors), damping) for a in inputs]
-    posterior = Posterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
+    sent = [add_damping(KroneckerFactors(a, errors), damping) for a in inputs]
+    posterior = LayerPosterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
     weighted_means = inputs[0] @ means[0] + inputs[1] @ means[1]
     return TwoWeights(
         means=means.numpy(),
         precisions=torch.stack([torch.kron(factors.a, factors.b) for factors in sent]).numpy(),
-        average=solve_layer_with(posterior, "none")[0].numpy(),
-        diagonal=solve_layer_with(posterior, "diagonal")[0].numpy(),
-        aggregate=solve_layer_with(posterior, "exact")[0].numpy(),
+        average=solve_layer_with_precision(posterior, "none")[0].numpy(),
+        diagonal=solve_layer_with_precision(posterior, "diagonal")[0].numpy(),
+        aggregate=solve_layer_with_precision(posterior, "exact")[0].numpy(),
         pooled=torch.linalg.solve(inputs[0] + inputs[1], weighted_means).numpy(),
     )
 

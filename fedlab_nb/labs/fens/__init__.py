@@ -3,10 +3,10 @@ phase 2 without a client; the bytes of one client for two sizes of network.
 """
 
 from ...panels import Extra, LabSpec
-from .cost import Cost
-from .forget import Forget
-from .sample import Sample
-from .trust import Trust
+from .cost import ClientCostView
+from .forget import ForgetClientView
+from .sample import OneSampleView
+from .trust import AggregatorWeightsView
 
 PROXY_HELP = (
     "How much of its data each client keeps out of local training. The aggregator is trained on it"
@@ -20,5 +20,5 @@ LAB = LabSpec(
     settings={"alpha": 0.1, "seeds": 1},
     knobs=("aggregator", "rounds", "bits", "without"),
     extras=(Extra("holdout", "Proxy share", PROXY_SHARES, PROXY_HELP),),
-    views=(Trust, Sample, Forget, Cost),
+    views=(AggregatorWeightsView, OneSampleView, ForgetClientView, ClientCostView),
 )

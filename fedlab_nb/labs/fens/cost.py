@@ -10,22 +10,22 @@ import ipywidgets as widgets
 
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
-from ...methods.fens.model import PAPER, PAPER_D, Size, count_client_bytes
-from ...models import build_from_text, model_state
+from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_client_bytes
+from ...models import build_network_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
 from ...plots import (
     Picture,
+    add_legend,
     build_table,
-    data_size,
     describe_picture,
     drawing,
     dress,
-    legend,
-    plural,
+    format_count_and_noun,
+    format_data_size,
 )
 from ...plots.kit import draw_stacked_bars
-from ...plots.style import ACCENT, INK, look
-from ...plots.words import Setting
+from ...plots.style import ACCENT, INK, get_method_look
+from ...plots.words import SettingCaption
 from ..runs import describe_setting
 
 # The parts of one client's bytes.
@@ -46,11 +46,13 @@ COLOURS = {
     ENSEMBLE: "#56B4E9",
     ROUNDS: ACCENT,
     OTHER: "#E69F00",
-    FEDAVG: look("fedavg_multi").colour,
+    FEDAVG: get_method_look("fedavg_multi").colour,
 }
-PAPER_RATIO = formulas.compute_fens_ratio(PAPER_D, PAPER["clients"], PAPER["q"], PAPER["rounds"])
+PAPER_RATIO = formulas.compute_fens_bytes_ratio(
+    PAPER_D, PAPER["client_count"], PAPER["aggregator_parameters"], PAPER["rounds"]
+)
 # {what costs it: {part: bytes of one client}}; the first entry is one-shot learning
-Bars = Mapping[str, Mapping[str, float]]
+CostBars = Mapping[str, Mapping[str, float]]
 
 
 def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
@@ -64,29 +66,32 @@ def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=32)
-def measure_network_size(model: str, input_shape: tuple[int, ...], classes: int) -> Size:
+def measure_network_size(model: str, input_shape: tuple[int, ...], classes: int) -> NetworkSize:
     """The size of the clients' network; of several kinds of network, the first."""
-    return Size.measure(model_state(build_from_text(model, input_shape, classes)))
+    return NetworkSize.measure(model_state(build_network_from_text(model, input_shape, classes)))
 
 
-def compute_bars(size: Size, terms: Mapping[str, int], rounds: int) -> Bars:
+def compute_client_bars(
+    size: NetworkSize, fens_terms: Mapping[str, int], fedavg_rounds: int
+) -> CostBars:
     """What one client sends and receives with a network of this size.
 
-    terms: of FENS, see `Fens.terms`;   rounds: of FedAvg
+    fens_terms: of FENS, see `Fens.get_byte_formula_arguments`;   rounds: of FedAvg
     """
     one_shot = formulas.count_one_shot_bytes(size.d)
-    aggregator = 2 * formulas.count_state_bytes(terms["q"]) * terms["rounds"]
-    ensemble = count_client_bytes(size, **terms) - one_shot - aggregator
+    aggregator_bytes = formulas.count_state_bytes(fens_terms["aggregator_parameters"])
+    aggregator = 2 * aggregator_bytes * fens_terms["rounds"]
+    ensemble = count_fens_client_bytes(size, **fens_terms) - one_shot - aggregator
     return {
         "one-shot": {OWN: one_shot},
         "FENS": {OWN: one_shot, ENSEMBLE: ensemble, ROUNDS: aggregator},
-        f"{plural(rounds, 'round')} of FedAvg": {
-            FEDAVG: formulas.count_iterative_bytes(size.d, rounds)
+        f"{format_count_and_noun(fedavg_rounds, 'round')} of FedAvg": {
+            FEDAVG: formulas.count_iterative_bytes(size.d, fedavg_rounds)
         },
     }
 
 
-class Cost(LabView):
+class ClientCostView(LabView):
     """One client's bytes with this network and with the paper's. A formula gives them, so that they
     are known before anything is run.
     """
@@ -116,28 +121,28 @@ class Cost(LabView):
         classes = len(state.class_names)
         if self.whose.value == "the paper's":
             terms = PAPER
-            clients = PAPER["clients"]
+            clients = PAPER["client_count"]
         else:
             clients = state.federation.clients
-            terms = Fens(**state.knobs).count_byte_terms(clients, classes, shape)
+            terms = Fens(**state.knobs).get_byte_formula_arguments(clients, classes, shape)
         size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
-        return draw_cost(
-            compute_bars(size, terms, rounds),
-            compute_bars(Size(PAPER_D), terms, rounds),
+        return draw_client_cost(
+            compute_client_bars(size, terms, rounds),
+            compute_client_bars(NetworkSize(PAPER_D), terms, rounds),
             size.d,
             clients=clients,
             setting=describe_setting(state),
         )
 
 
-def draw_cost(
-    our_bars: Bars,
-    paper_bars: Bars,
+def draw_client_cost(
+    our_bars: CostBars,
+    paper_bars: CostBars,
     client_parameters: int,
     *,
     clients: int,
-    setting: Setting | str,
+    setting: SettingCaption | str,
 ) -> Picture:
     """One client's bytes in multiples of one-shot learning, with this network of `client_parameters` numbers and
     with the paper's.
@@ -156,23 +161,26 @@ def draw_cost(
             }
             sizes = [round(parts.get(part, 0)) for part in COLOURS]
             total = round(sum(parts.values()))
-            rows.append((network, name, *sizes, total, compute_ratio_to_first(bars, name)))
+            rows.append(
+                (network, name, *sizes, total, compute_total_ratio_to_first_bar(bars, name))
+            )
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
         ends = draw_stacked_bars(ax, multiples, COLOURS)
         for i, (end, row) in enumerate(zip(ends, rows, strict=True)):
-            text = f" {end:.3g}× · {data_size(row[-2])}"
+            text = f" {end:.3g}× · {format_data_size(row[-2])}"
             ax.text(end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")
-        legend(figure, loc="outside lower center", ncols=5)
+        add_legend(figure, loc="outside lower center", ncols=5)
     *_, fedavg = our_bars
     sentence = (
-        f"FENS costs a client {compute_ratio_to_first(our_bars, 'FENS'):g} times a single message, and "
-        f"{fedavg} cost {compute_ratio_to_first(our_bars, fedavg):.0f} times as much."
+        f"FENS costs a client {compute_total_ratio_to_first_bar(our_bars, 'FENS'):g} times as much as one-shot "
+        f"learning, and {fedavg} {compute_total_ratio_to_first_bar(our_bars, fedavg):.0f} times."
     )
     detail = (
-        f"With {plural(clients, 'client')}: {compute_ratio_to_first(our_bars, 'FENS'):g}× here, "
-        f"{compute_ratio_to_first(paper_bars, 'FENS'):g}× with the paper's network, {PAPER_RATIO:.3g}× in the "
-        "paper's own setting."
+        f"With {format_count_and_noun(clients, 'client')}: "
+        f"{compute_total_ratio_to_first_bar(our_bars, 'FENS'):g}× here, "
+        f"{compute_total_ratio_to_first_bar(paper_bars, 'FENS'):g}× with the paper's network, "
+        f"{PAPER_RATIO:.3g}× in the paper's own setting."
     )
     columns = ["network", "what", *COLOURS, "bytes of one client", "× one-shot"]
     title = "Bars of one client's bytes, at two sizes of the network"
@@ -180,7 +188,7 @@ def draw_cost(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_ratio_to_first(bars: Bars, name: str) -> float:
-    """The total of bar `name` over that of the first bar, in three figures."""
+def compute_total_ratio_to_first_bar(bars: CostBars, bar_name: str) -> float:
+    """The total of bar `bar_name` over that of the first bar, in three figures."""
     first = next(iter(bars.values()))
-    return float(f"{sum(bars[name].values()) / sum(first.values()):.3g}")
+    return float(f"{sum(bars[bar_name].values()) / sum(first.values()):.3g}")

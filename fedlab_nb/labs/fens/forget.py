@@ -8,12 +8,12 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import LabView, PanelState, PlannedRuns, make_widget, offer
-from ...plots import Picture, build_table, describe_picture, make_blank_picture, percent
-from ...plots.words import Setting, plain_client_name
+from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget, set_menu_options
+from ...plots import Picture, build_table, describe_picture, format_percent, make_blank_picture
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
-from ..runs import Steps, describe_setting, list_clients, plan_runs, run_all
-from .trust import compute_class_shares, draw_beside_samples
+from ..runs import describe_setting, list_client_menu_options, plan_runs, run_planned_runs
+from .trust import compute_class_shares, draw_counts_and_values
 
 NOBODY = -1  # value of the knob `without`
 LARGE_LOSS = 0.2  # of the accuracy of a class
@@ -40,7 +40,7 @@ def compute_class_accuracies(outcome: Outcome) -> np.ndarray:
     return np.array(outcome.per_class, dtype=float)
 
 
-class Forget(LabView):
+class ForgetClientView(LabView):
     """Phase 2 without a client: what this client alone had brought is gone."""
 
     name, title = "forget", "Forget a client"
@@ -62,7 +62,7 @@ class Forget(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.who, [("each in turn", self.EACH), *list_clients(state)])
+        set_menu_options(self.who, [("each in turn", self.EACH), *list_client_menu_options(state)])
 
     def planned_runs(self, state: PanelState) -> PlannedRuns | None:
         clients = len(state.outcome.label_counts)
@@ -72,9 +72,9 @@ class Forget(LabView):
         changes = {k: {"fens.without": k} for k in (NOBODY, *removed)}
         return plan_runs("fens", state.outcome.settings.to_keywords(), changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps["Removals"]:
         """FENS with all clients, and without the chosen ones."""
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         first_outcomes = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}
         whole = first_outcomes.pop(NOBODY)
         return Removals(whole, first_outcomes)
@@ -96,13 +96,13 @@ class Forget(LabView):
 def draw_removals(
     removals: Removals,
     names: Sequence[str],
-    setting: Setting | str,
+    setting: SettingCaption | str,
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
     """How the removal of each client changes the accuracy of each class, beside the samples."""
     change = removals.change
-    figure = draw_beside_samples(
+    figure = draw_counts_and_values(
         removals.whole.label_counts,
         100 * change,
         names,
@@ -115,17 +115,25 @@ def draw_removals(
         class_index=class_index,
         ring=False,
     )
-    whole = percent(removals.whole.accuracy)
+    whole = format_percent(removals.whole.accuracy)
     before = compute_class_accuracies(removals.whole)
-    rows = [("nobody", whole, *("" if np.isnan(share) else percent(share) for share in before))]
+    rows = [
+        ("nobody", whole, *("" if np.isnan(share) else format_percent(share) for share in before))
+    ]
     for k, outcome in removals.without.items():
         points = ["" if np.isnan(value) else f"{100 * value:+.0f} points" for value in change[k]]
-        rows.append((f"client {plain_client_name(k, setting)}", percent(outcome.accuracy), *points))
+        rows.append(
+            (
+                f"client {format_client_for_sentence(k, setting)}",
+                format_percent(outcome.accuracy),
+                *points,
+            )
+        )
     sentence = describe_largest_loss(removals, names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
-        who = plain_client_name(k, setting)
-        accuracy = percent(outcome.accuracy)
+        who = format_client_for_sentence(k, setting)
+        accuracy = format_percent(outcome.accuracy)
         sentence = f"Without client {who}, accuracy goes from {whole} to {accuracy}. {sentence}"
     title = (
         "Two heat-maps: training samples, and by how many points the accuracy of a class changes "
@@ -133,22 +141,26 @@ def draw_removals(
     )
     columns = ["without", "accuracy", *(f"class {name}" for name in names)]
     table = build_table(columns, rows)
-    return describe_picture(figure, title, setting, sentence, table, detail=count_losses(removals))
+    return describe_picture(
+        figure, title, setting, sentence, table, detail=describe_number_of_losses(removals)
+    )
 
 
-def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Setting | str) -> str:
-    """Which class loses most, and without which client."""
+def describe_largest_loss(
+    removals: Removals, names: Sequence[str], setting: SettingCaption | str
+) -> str:
+    """Say which class loses most, and without which client."""
     change = removals.change
     shares = compute_class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
         f"Class {names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
-        f"{plain_client_name(k, setting)}, which holds {percent(shares[k, c])} of it."
+        f"{format_client_for_sentence(k, setting)}, which holds {format_percent(shares[k, c])} of it."
     )
 
 
-def count_losses(removals: Removals) -> str:
-    """How many cells lose much, and in how many of them the client owned the class."""
+def describe_number_of_losses(removals: Removals) -> str:
+    """Say how many cells lose much, and in how many of them the client owned the class."""
     change = removals.change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS

@@ -4,8 +4,8 @@ and of FENS.
 A person can draw a digit instead. Then the methods that ran beside FENS answer, too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -13,13 +13,14 @@ import torch
 from scipy.special import softmax
 
 from ...data import load
-from ...panels import Ink, LabView, PanelState, make_widget, show_if
-from ...plots import Picture, capitalize, join_words, percent, plural
+from ...methods.base import GlobalModel
+from ...panels import Ink, LabView, PanelState, SilentSteps, make_widget, show_widgets_if
+from ...plots import Picture, capitalize, format_count_and_noun, format_percent, join_with_and
 from ...plots.identity import shorten_title
-from ...plots.words import plain_client_name, shorten
+from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
-from ...studies.experiment import choose_test_points
-from ..one_sample import OneSample, draw_one_sample
+from ...studies.experiment import choose_test_indices_for_pictures
+from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 
 DIGIT_SHAPE = (1, 8, 8)  # what a drawing is turned into
@@ -30,14 +31,14 @@ FENS_WRONG = "FENS wrong"
 CLIENTS_WRONG = "every client wrong"
 
 
-class Sample(LabView):
+class OneSampleView(LabView):
     """One test sample, or a drawing. The test samples are shown here and used for nothing else."""
 
     name = "sample"
     title = "One sample"
     summary = (
-        "Then this shows one test sample: every client's logits, and the answers of the average "
-        "and of FENS."
+        "Then this shows one test sample: every client's logits, and the answers of the "
+        "average and of FENS."
     )
     KINDS = (ALL, FENS_BETTER, FENS_WRONG, CLIENTS_WRONG)
     _state: PanelState | None = None  # of the last drawing of this view
@@ -69,10 +70,10 @@ class Sample(LabView):
         self.answer_text = make_widget(widgets.HTML, "fl-says")
         # A widget in a box does not redraw the view.
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
-        show_if(False, self.pen, self.ink, self.answer_text)
+        show_widgets_if(False, self.pen, self.ink, self.answer_text)
         self.ink.observe(lambda change: self._describe_drawing(change["new"]), "seen")
 
-    def prepare(self, state: PanelState) -> Iterator[None]:
+    def prepare(self, state: PanelState) -> SilentSteps[dict[str, Any]]:
         """What `draw` and a drawing need, by name:
 
         x, y:    the test samples and their labels;   points: their numbers in the test set
@@ -82,10 +83,10 @@ class Sample(LabView):
         """
         outcome = state.outcome
         data = load(outcome.settings.dataset)
-        points = choose_test_points(len(data.y_test))
+        points = choose_test_indices_for_pictures(len(data.y_test))
         x = data.x_test[points]
-        models = get_models(outcome)
-        logits, answers = compute_answers(models, x.to(outcome.settings.device))
+        models = get_models_by_name(outcome)
+        logits, answers = compute_logits_and_scores(models, x.to(outcome.settings.device))
         if accepts_drawing(state):
             for method, others in state.others.items():
                 yield
@@ -128,8 +129,8 @@ class Sample(LabView):
 
     def adapt(self, state: PanelState) -> None:
         can_draw = accepts_drawing(state)
-        show_if(can_draw, self.pen)
-        show_if(can_draw and self.pen.value, self.ink, self.answer_text)
+        show_widgets_if(can_draw, self.pen)
+        show_widgets_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
         self.at.max = len(self._select_rows(state)) - 1
 
@@ -140,8 +141,8 @@ class Sample(LabView):
 
     def _draw_drawing(self, state: PanelState) -> Picture:
         ink = self.ink.value
-        logits, answers = answer_drawing(state, ink)
-        sample = make_sample(
+        logits, answers = predict_drawing(state, ink)
+        sample = make_one_sample(
             state,
             x=np.reshape(ink, DIGIT_SHAPE),
             name="your drawing",
@@ -150,10 +151,12 @@ class Sample(LabView):
             answers=answers,
             reference=int(answers["FENS"].argmax()),
         )
-        models = describe_models(answers, state.class_names)
+        models = describe_predictions_of_models(answers, state.class_names)
         clients = describe_client_answers(state, logits)
         sentence = f"Your drawing: {models}."
-        return draw_one_sample(sample, "Logits of the clients", sentence, f"Clients: {clients}.")
+        return draw_sample_and_outputs(
+            sample, "Logits of the clients", sentence, f"Clients: {clients}."
+        )
 
     def _draw_test_sample(self, state: PanelState) -> Picture:
         prepared = state.prepared
@@ -161,7 +164,7 @@ class Sample(LabView):
         row = int(rows[self.at.value])
         truth = int(prepared["y"][row])
         scores = prepared["answers"].items()
-        sample = make_sample(
+        sample = make_one_sample(
             state,
             x=prepared["x"][row],
             name=f"test sample {prepared['points'][row]}",
@@ -171,8 +174,12 @@ class Sample(LabView):
             reference=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
-        detail = f"Sample {place}. {describe_clients(sample)}{describe_student(state.outcome)}"
-        return draw_one_sample(sample, "Logits of the clients", describe_sample(sample), detail)
+        detail = (
+            f"Sample {place}. {describe_clients(sample)}{describe_distilled_student(state.outcome)}"
+        )
+        return draw_sample_and_outputs(
+            sample, "Logits of the clients", describe_sample(sample), detail
+        )
 
     def _describe_drawing(self, ink: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too
@@ -181,8 +188,8 @@ class Sample(LabView):
         state = self._state
         text = ""
         if ink and state and state.prepared:
-            logits, answers = answer_drawing(state, ink)
-            models = describe_models(answers, state.class_names)
+            logits, answers = predict_drawing(state, ink)
+            models = describe_predictions_of_models(answers, state.class_names)
             text = f"{models}; clients: {describe_client_answers(state, logits)}"
         self.answer_text.value = f'<p role="status">{text}</p>'
 
@@ -193,7 +200,7 @@ def accepts_drawing(state: PanelState) -> bool:
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def get_models(outcome: Outcome) -> dict[str, Any]:
+def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
     """{name: model}: FENS, and the student if the run has made one."""
     model = outcome.model
     if hasattr(model, "teacher"):
@@ -201,26 +208,34 @@ def get_models(outcome: Outcome) -> dict[str, Any]:
     return {"FENS": model}
 
 
-def compute_answers(
-    models: Mapping[str, Any], samples: torch.Tensor
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """For samples `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
+class LogitsAndScores(NamedTuple):
+    """The clients' logits, and by its name what each model gives: scores, or probabilities of a drawing."""
+
+    client_logits: np.ndarray
+    scores_by_model: dict[str, np.ndarray]
+
+
+def compute_logits_and_scores(
+    models: Mapping[str, GlobalModel], samples: torch.Tensor
+) -> LogitsAndScores:
+    """For `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
     average and of each of the `models`.
     """
     logits = models["FENS"].experts(samples)
     scores = {"average": logits.mean(1).cpu().numpy()}
     for name, model in models.items():
         scores[name] = model.logits(samples).cpu().numpy()
-    return logits.cpu().numpy(), scores
+    return LogitsAndScores(logits.cpu().numpy(), scores)
 
 
-def answer_drawing(
-    state: PanelState, ink: Sequence[float]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def predict_drawing(state: PanelState, ink: Sequence[float]) -> LogitsAndScores:
     """The clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of all models."""
     x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT_SHAPE)
-    logits, scores = compute_answers(state.prepared["models"], x.to(state.outcome.settings.device))
-    return logits[0], {name: compute_probabilities(values[0]) for name, values in scores.items()}
+    logits, scores = compute_logits_and_scores(
+        state.prepared["models"], x.to(state.outcome.settings.device)
+    )
+    shares = {name: compute_probabilities(values[0]) for name, values in scores.items()}
+    return LogitsAndScores(logits[0], shares)
 
 
 def compute_probabilities(scores: np.ndarray) -> np.ndarray:
@@ -228,7 +243,7 @@ def compute_probabilities(scores: np.ndarray) -> np.ndarray:
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
 
-def make_sample(
+def make_one_sample(
     state: PanelState,
     *,
     x: np.ndarray,
@@ -237,14 +252,14 @@ def make_sample(
     logits: np.ndarray,
     answers: Mapping[str, np.ndarray],
     reference: int,
-) -> OneSample:
+) -> SampleOutputs:
     """The sample as the picture takes it. reference: the class that the clients are compared
     with.
     """
     members = state.report.members
-    class_name = shorten([state.class_names[reference]], 8)[0]
+    class_name = shorten_labels([state.class_names[reference]], 8)[0]
     held = state.outcome.label_counts[members, reference]
-    return OneSample(
+    return SampleOutputs(
         x=x,
         name=name,
         truth=truth,
@@ -261,34 +276,38 @@ def make_sample(
 
 
 # -------------------------------------------------------------------------------------------- words
-def describe_models(answers: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
-    """What all models take a drawing for."""
+def describe_predictions_of_models(answers: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
+    """Say which class each model predicts for a drawing."""
     parts = []
     for name, shares in answers.items():
-        parts.append(f"{name} says “{names[shares.argmax()]}” ({percent(shares.max())} sure)")
+        parts.append(
+            f"{name} says “{names[shares.argmax()]}” ({format_percent(shares.max())} sure)"
+        )
     return ", ".join(parts)
 
 
 def describe_client_answers(state: PanelState, logits: np.ndarray) -> str:
-    """What all clients take a drawing for."""
+    """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []
     for k, label in zip(state.report.members, logits.argmax(1), strict=True):
-        parts.append(f"{plain_client_name(k, setting)} “{state.class_names[label]}”")
+        parts.append(f"{format_client_for_sentence(k, setting)} “{state.class_names[label]}”")
     return ", ".join(parts)
 
 
-def describe_sample(sample: OneSample) -> str:
-    """What the sample is, and what the models say."""
+def describe_sample(sample: SampleOutputs) -> str:
+    """Say what the sample is, and what the models say."""
     answers = []
     for name, shares in sample.answers.items():
         answers.append(
-            f"{name} says {sample.format_top_class(shares)} ({percent(shares.max())} sure)"
+            f"{name} says {sample.format_top_class(shares)} ({format_percent(shares.max())} sure)"
         )
-    return f"{capitalize(sample.name)} is a “{sample.names[sample.truth]}”: {join_words(answers)}."
+    return (
+        f"{capitalize(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
+    )
 
 
-def describe_clients(sample: OneSample) -> str:
+def describe_clients(sample: SampleOutputs) -> str:
     """How many clients are wrong, and what the selected one says (without one: the client with the
     largest logit).
     """
@@ -297,23 +316,26 @@ def describe_clients(sample: OneSample) -> str:
     row = sample.selected_row
     if row is None:
         row = int(largest_logits.argmax())
-    client = plain_client_name(sample.members[row], sample.setting)
+    client = format_client_for_sentence(sample.members[row], sample.setting)
     (held,) = sample.client_numbers.values()
     return (
-        f"{sample.disagrees.sum()} of {plural(len(sample.outputs), 'client')} say something else than "
-        f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} with a logit of "
-        f"{largest_logits[row]:.0f} after training on {plural(int(held[row]), 'sample')} of "
+        f"{sample.disagrees.sum()} of "
+        f"{format_count_and_noun(len(sample.outputs), 'client')} say something other than "
+        f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} "
+        "with a logit of "
+        f"{largest_logits[row]:.0f} after training on "
+        f"{format_count_and_noun(int(held[row]), 'sample')} of "
         f"“{truth}”."
     )
 
 
-def describe_student(outcome: Outcome) -> str:
-    """How good the student of a run with `distil` is beside its teacher; else nothing."""
+def describe_distilled_student(outcome: Outcome) -> str:
+    """Say how good the student of a run with `distil` is beside its teacher; else nothing."""
     report = outcome.report
     if report.agreement is None:
         return ""
     return (
-        f" On all test samples the student has {percent(outcome.accuracy)}, the whole FENS model "
-        f"{percent(report.teacher_accuracy)}; on unlabelled images they agree in "
-        f"{percent(report.agreement)}."
+        f" On all test samples the student has {format_percent(outcome.accuracy)}, the whole "
+        f"FENS model {format_percent(report.teacher_accuracy)}; on unlabelled images they "
+        f"agree in {format_percent(report.agreement)}."
     )

@@ -1,5 +1,7 @@
-"""How much FENS' aggregator trusts each client for each class: its weights beside the training
-samples, with the clients in the same order.
+"""How much FENS' aggregator trusts each client for each class.
+
+The picture shows the aggregator's weights beside the training samples, with the clients in the same
+order.
 """
 
 from collections.abc import Sequence
@@ -9,18 +11,18 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...panels import LabView, PanelState, make_player, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, percent
-from ...plots.kit import draw_clients_and_classes
+from ...panels import LabView, PanelState, make_slider_player, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, format_percent
+from ...plots.kit import draw_client_class_heat_map
 from ...plots.style import draw_colour_bar
-from ...plots.words import Setting, plain_client_name
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ..runs import describe_setting
 
-TINY = 1e-6  # a table whose values differ by less than this has no correlation
+MIN_SPREAD = 1e-6  # a table whose values differ by less than this has no correlation
 
 
-class Kind(NamedTuple):
-    """What the numbers beside the samples are for one rule of the aggregator."""
+class RuleDisplay(NamedTuple):
+    """How the numbers of one aggregation rule are shown beside the samples."""
 
     title: str
     unit: str
@@ -28,24 +30,26 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "averaging": Kind("Weight, fixed", "weight λ", False),
-    "weighted": Kind("Weight, from the counts", "weight λ", False),
-    "voting": Kind("Right votes", "P(votes c | truth c)", False),
-    "linear": Kind("Weight, trained", "weight λ", True),
-    "per_class": Kind("Weight, trained", "weight λ", True),
-    "nn": Kind("Slope of the network", "mean ∂f_c / ∂z_ic", True),
-    "deepset": Kind("Slope of the network", "mean ∂f_c / ∂z_ic", True),
-    "moe": Kind("Gate", "mean gate", False),
-    "added": Kind("What it adds", "mean weight × logit, own class", True),
+    "averaging": RuleDisplay("Weight, fixed", "weight λ", False),
+    "weighted": RuleDisplay("Weight, from the counts", "weight λ", False),
+    "voting": RuleDisplay("Right votes", "P(votes c | truth c)", False),
+    "linear": RuleDisplay("Weight, trained", "weight λ", True),
+    "per_class": RuleDisplay("Weight, trained", "weight λ", True),
+    "nn": RuleDisplay("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "deepset": RuleDisplay("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "moe": RuleDisplay("Gate", "mean gate", False),
+    "added": RuleDisplay("What it adds", "mean weight × logit, own class", True),
 }
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class Likeness(NamedTuple):
+class WeightCountLikeness(NamedTuple):
     """How far weights resemble the partition.
 
-    correlation: with each client's share of a class;   owners: of `classes` classes those whose
-    heaviest client holds most of their samples;   negative: share of negative weights
+    correlation: of the weights with each client's share of a class
+    owners:      number of classes whose heaviest client also holds most of their samples
+    classes:     number of classes that were compared
+    negative:    share of the weights that are negative
     """
 
     correlation: float
@@ -54,20 +58,20 @@ class Likeness(NamedTuple):
     negative: float
 
 
-def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> Likeness:
+def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> WeightCountLikeness:
     """Compare `weights [M, C]` (a row of nan: forgotten) with label `counts [M, C]`."""
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
     counts = np.asarray(counts, dtype=float)[is_member]
     shares = compute_class_shares(counts)
     correlation = 0.0
-    if np.ptp(shares) >= TINY and np.ptp(weights) >= TINY:
+    if np.ptp(shares) >= MIN_SPREAD and np.ptp(weights) >= MIN_SPREAD:
         correlation = float(np.corrcoef(shares.ravel(), weights.ravel())[0, 1])
     has_samples = counts.sum(0) > 0
-    has_favourite = np.ptp(weights, axis=0) > TINY
+    has_favourite = np.ptp(weights, axis=0) > MIN_SPREAD
     is_compared = has_samples & has_favourite
     is_owner = weights.argmax(0) == counts.argmax(0)
-    return Likeness(
+    return WeightCountLikeness(
         correlation=correlation,
         owners=int(is_owner[is_compared].sum()),
         classes=int(is_compared.sum()),
@@ -80,16 +84,18 @@ def compute_class_shares(counts: np.ndarray) -> np.ndarray:
     return counts / np.maximum(counts.sum(0), 1)
 
 
-def spread_over_clients(table: np.ndarray, members: np.ndarray, clients: int) -> np.ndarray:
-    """`table [members, C]` with a row for each of `clients`; nan for those who take no part."""
-    whole = np.full((clients, table.shape[1]), np.nan)
-    is_known = members < clients  # the sliders may have moved on while the method runs
-    whole[members[is_known]] = table[is_known]
+def add_rows_of_absent_clients(
+    member_rows: np.ndarray, member_clients: np.ndarray, client_count: int
+) -> np.ndarray:
+    """`table [members, C]` with a row for each of `client_count`; nan for those who take no part."""
+    whole = np.full((client_count, member_rows.shape[1]), np.nan)
+    is_known = member_clients < client_count  # the sliders may have moved on while the method runs
+    whole[member_clients[is_known]] = member_rows[is_known]
     return whole
 
 
 # ----------------------------------------------------------------------------------------- the view
-class Weights(NamedTuple):
+class AggregatorWeights(NamedTuple):
     """A table of weights `[members, C]`. rule: a key of KINDS;   when: "round 4 of 9", or empty;
     limit: end of the colours, 0: the largest weight
     """
@@ -100,7 +106,7 @@ class Weights(NamedTuple):
     limit: float = 0.0
 
 
-class Trust(LabView):
+class AggregatorWeightsView(LabView):
     """The aggregator's weights beside the training samples, round by round while phase 2 runs, and
     as a replay afterwards.
     """
@@ -116,7 +122,7 @@ class Trust(LabView):
             width=250,
             options=["end"],
         )
-        self.play = make_player(
+        self.play = make_slider_player(
             self.round, interval=450, tooltip="Replay the rounds", show_repeat=False
         )
         self.table = make_widget(
@@ -150,9 +156,9 @@ class Trust(LabView):
         else:
             counts = state.outcome.label_counts
         shown = self._select_weights(state)
-        return draw_trust(
+        return draw_counts_and_weights(
             counts,
-            spread_over_clients(shown.table, state.report.members, len(counts)),
+            add_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
             state.class_names,
             describe_setting(state),
             rule=shown.rule,
@@ -162,18 +168,18 @@ class Trust(LabView):
             class_index=state.class_index,
         )
 
-    def _select_weights(self, state: PanelState) -> Weights:
+    def _select_weights(self, state: PanelState) -> AggregatorWeights:
         """What the controls ask for; while phase 2 runs, the last round."""
         outcome = state.outcome
         report = state.report
         options = state.knobs if outcome is None else outcome.options
         rule = options["aggregator"]
         if report.frames is None and rule == "voting":
-            return Weights(report.competency.diagonal(axis1=1, axis2=2), rule)
+            return AggregatorWeights(report.competency.diagonal(axis1=1, axis2=2), rule)
         if report.frames is None:
-            return Weights(report.weights, rule)
+            return AggregatorWeights(report.weights, rule)
         if self.table.value and outcome is not None:
-            return Weights(report.contribution, "added")
+            return AggregatorWeights(report.contribution, "added")
         if outcome is None:
             index = -1
             limit = 0.0
@@ -181,15 +187,15 @@ class Trust(LabView):
             index = self.round.index
             limit = float(np.abs(report.frames).max())
         when = f"round {report.frame_rounds[index]} of {options['rounds']}"
-        return Weights(report.frames[index], rule, when, limit)
+        return AggregatorWeights(report.frames[index], rule, when, limit)
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_trust(
+def draw_counts_and_weights(
     counts: np.ndarray,
     weights: np.ndarray,
     names: Sequence[str],
-    setting: Setting | str,
+    setting: SettingCaption | str,
     *,
     rule: str = "per_class",
     when: str = "",
@@ -204,7 +210,7 @@ def draw_trust(
     """
     kind = KINDS[rule]
     title = f"{kind.title}, {when}" if when else kind.title
-    figure = draw_beside_samples(
+    figure = draw_counts_and_values(
         counts,
         weights,
         names,
@@ -218,7 +224,7 @@ def draw_trust(
     )
     rows: list[tuple] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
-        who = plain_client_name(k, setting)
+        who = format_client_for_sentence(k, setting)
         cells = ["forgotten" if np.isnan(weight) else round(float(weight), 3) for weight in row]
         rows.append((who, "samples", *(int(count) for count in held)))
         rows.append((who, kind.unit, *cells))
@@ -231,15 +237,15 @@ def draw_trust(
         setting,
         f"{begin} {description}.",
         build_table(columns, rows),
-        detail=describe_likeness(counts, weights),
+        detail=describe_weight_count_likeness(counts, weights),
     )
 
 
-def draw_beside_samples(
+def draw_counts_and_values(
     counts: np.ndarray,
     values: np.ndarray,
     names: Sequence[str],
-    setting: Setting | str,
+    setting: SettingCaption | str,
     *,
     title: str,
     unit: str,
@@ -264,17 +270,19 @@ def draw_beside_samples(
     marks = {"client": client, "class_index": class_index, "setting": setting}
     most = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        draw_clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
-        image = draw_clients_and_classes(
+        draw_client_class_heat_map(
+            left, counts, names, "Training samples", most, has_rings=True, **marks
+        )
+        image = draw_client_class_heat_map(
             right,
             values,
             names,
             title,
             limit,
-            text=number_format,
-            signed=signed,
-            ring=ring,
-            first=False,
+            number_format=number_format,
+            is_signed=signed,
+            has_rings=ring,
+            has_class_names=False,
             **marks,
         )
         draw_colour_bar(image, right, unit)
@@ -285,11 +293,11 @@ def describe_weights(
     counts: np.ndarray,
     weights: np.ndarray,
     names: Sequence[str],
-    setting: Setting | str,
+    setting: SettingCaption | str,
     client: int | None,
     class_index: int | None,
 ) -> str:
-    """How like both tables are. Before it, for a selected client its heaviest class, or for a
+    """Say how similar both tables are. Before it, for a selected client its heaviest class, or for a
     selected class its heaviest client.
     """
     like = compare_weights_with_counts(counts, weights)
@@ -302,7 +310,7 @@ def describe_weights(
     if class_index is not None and class_index < len(names):
         k = client if is_member else int(np.nanargmax(weights[:, class_index]))
         selected = (
-            f"client {plain_client_name(k, setting)} counts most for class {names[class_index]} "
+            f"client {format_client_for_sentence(k, setting)} counts most for class {names[class_index]} "
             f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
         )
     return (
@@ -311,12 +319,12 @@ def describe_weights(
     )
 
 
-def describe_likeness(counts: np.ndarray, weights: np.ndarray) -> str:
-    """How far the weights resemble the partition, in numbers."""
+def describe_weight_count_likeness(counts: np.ndarray, weights: np.ndarray) -> str:
+    """Say how far the weights resemble the partition, in numbers."""
     like = compare_weights_with_counts(counts, weights)
     if not like.classes:
         return ""
     return (
         f"Weights and shares of samples correlate with {like.correlation:.2f}. "
-        f"{percent(like.negative)} of the weights are below zero."
+        f"{format_percent(like.negative)} of the weights are below zero."
     )

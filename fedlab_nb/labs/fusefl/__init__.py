@@ -3,10 +3,10 @@ and probes.
 """
 
 from ...panels import Extra, LabSpec
-from .cue import SpuriousCue
-from .fusion_calibration import FusionCalibration
-from .probes import Probes
-from .steps import RunSteps
+from .cue import SpuriousCueView
+from .fusion_calibration import FusionCalibrationView
+from .probes import ProbesView
+from .steps import RunStepsView
 
 SPURIOUS_HELP = (
     "The training images of these clients get a cue that shows the label. The test images stay as "
@@ -39,5 +39,5 @@ LAB = LabSpec(
         Extra("cue", "Its kind", CUES, CUE_HELP),
         Extra("model", "Network", MODELS, MODEL_HELP),
     ),
-    views=(RunSteps, SpuriousCue, FusionCalibration, Probes),
+    views=(RunStepsView, SpuriousCueView, FusionCalibrationView, ProbesView),
 )

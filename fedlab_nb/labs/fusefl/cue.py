@@ -5,7 +5,7 @@ the sentence and in the table.
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown
@@ -14,17 +14,18 @@ from torch import Tensor
 
 from ...data.cues import CUES
 from ...methods import METHODS
-from ...panels import LabView, PanelState, make_widget, offer
+from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options
 from ...plots import (
     Picture,
+    TableRows,
+    add_legend,
     build_table,
     describe_picture,
     drawing,
     dress,
-    heading,
-    legend,
-    percent,
-    plural,
+    format_count_and_noun,
+    format_percent,
+    write_axes_title,
 )
 from ...plots.identity import shorten_title
 from ...plots.kit import draw_image_rows
@@ -34,17 +35,18 @@ from ...plots.style import (
     QUARTERS,
     RULE,
     SECOND,
+    highlight_row_or_column,
     is_narrow,
-    mark_place,
     set_client_axis,
     set_percent_axis,
 )
-from ...plots.words import Setting, plain_client_name
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...training import compute_accuracy
-from ..runs import Steps, describe_setting, get_ensemble
+from ..runs import describe_setting, get_or_run_ensemble
 
-TESTS = {
+CueTest = Literal["clean", "tied", "untied"]
+TESTS: dict[CueTest, str] = {
     "clean": "without a cue",
     "tied": "with the cue of their class",
     "untied": "with a random cue",
@@ -54,7 +56,7 @@ MAX_SAMPLES = 2000  # of the test set, and of one client
 VARIED_SAMPLES = 200  # of a client, from which its strip is chosen
 
 
-class SpuriousCue(LabView):
+class SpuriousCueView(LabView):
     """Each client's accuracy on its own images and outside, with and without the cue; and that of
     all together.
     """
@@ -76,20 +78,22 @@ class SpuriousCue(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean")
+        set_menu_options(
+            self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean"
+        )
 
-    def prepare(self, state: PanelState) -> Steps:
+    def prepare(self, state: PanelState) -> JobSteps["CueResults"]:
         """Measure the plain ensemble's clients, each trained alone, and all systems of the run."""
         outcome = state.outcome
         settings = outcome.settings
         federation = outcome.federation()
         data = federation.dataset
         plain_data = settings.data()
-        ensemble = yield from get_ensemble(state)
+        ensemble = yield from get_or_run_ensemble(state)
         clients = ensemble.model.clients
 
         strength = federation.tint or settings.tint
-        tests = make_test_sets(data, strength, settings.seed, settings.cue)
+        tests = make_test_sets_by_cue(data, strength, settings.seed, settings.cue)
         tests = {name: x.to(settings.device) for name, x in tests.items()}
         y_test = data.y_test[:MAX_SAMPLES].to(settings.device)
         outside = {}
@@ -100,12 +104,12 @@ class SpuriousCue(LabView):
         home = []
         bare = []
         images = []
-        for m, (rows, _) in enumerate(federation.split(outcome.plan.holdout)):
+        for m, (rows, _) in enumerate(federation.split(outcome.plan.held_out_share)):
             y = data.y_train[rows[:MAX_SAMPLES]].to(settings.device)
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
-            shown = choose_varied(rows, data.y_train)
+            shown = choose_rows_across_classes(rows, data.y_train)
             images.append((plain_data.x_train[shown].numpy(), data.x_train[shown].numpy()))
             yield
 
@@ -126,7 +130,7 @@ class SpuriousCue(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_cue(state.prepared, self.test.value, client=state.client)
+        return draw_cue_results(state.prepared, self.test.value, client=state.client)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -140,7 +144,7 @@ class CueResults(NamedTuple):
     images:   for each client a pair `[n, ...]`: some images without the cue, and as it has them
     """
 
-    setting: Setting | str
+    setting: SettingCaption | str
     marked: Sequence[int]
     home: Sequence[float]
     bare: Sequence[float]
@@ -151,10 +155,12 @@ class CueResults(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The clients' names."""
-        return [plain_client_name(k, self.setting) for k in range(len(self.home))]
+        return [format_client_for_sentence(k, self.setting) for k in range(len(self.home))]
 
 
-def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, Tensor]:
+def make_test_sets_by_cue(
+    data: Any, strength: float, seed: int, cue: str = "tint"
+) -> dict[str, Tensor]:
     """Test samples as they are, and, of images, with the cue of their own class and with a cue
     drawn at random.
     """
@@ -171,7 +177,7 @@ def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> 
     return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
 
 
-def choose_varied(rows: Tensor, labels: Tensor) -> Tensor:
+def choose_rows_across_classes(rows: Tensor, labels: Tensor) -> Tensor:
     """A few of the samples `rows`, of as many classes as there are."""
     seen: dict[int, int] = {}
     order = []
@@ -184,7 +190,9 @@ def choose_varied(rows: Tensor, labels: Tensor) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = None) -> Picture:
+def draw_cue_results(
+    results: CueResults, test: CueTest = "clean", *, client: int | None = None
+) -> Picture:
     """A strip of a client's images, and the accuracies of all clients.
 
     test: which test samples are looked at, a key of TESTS
@@ -205,20 +213,20 @@ def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = N
         f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together",
         results.setting,
         describe_cue(results, test, client),
-        make_table(results),
-        detail=describe_systems(results, test),
+        make_cue_table(results),
+        detail=describe_all_clients_together(results, test),
     )
 
 
-def draw_accuracies(ax: Axes, results: CueResults, test: str, client: int | None) -> None:
+def draw_accuracies(ax: Axes, results: CueResults, test: CueTest, client: int | None) -> None:
     """A column for each client: on its own images, on these without the cue, and on test images."""
     clients = len(results.home)
     marked = list(results.marked)
     dress(ax, grid="y")
-    heading(ax, "Trained alone", 34 if is_narrow() else 7)
+    write_axes_title(ax, "Trained alone", 34 if is_narrow() else 7)
     for k in marked:
-        mark_place(ax, k, clients, colour=SECOND)
-    mark_place(ax, client, clients, frame=True, lw=2)
+        highlight_row_or_column(ax, k, clients, colour=SECOND)
+    highlight_row_or_column(ax, client, clients, has_frame=True, lw=2)
     x = np.arange(clients)
     size = 8 if clients <= 16 else 4.5
     outside = results.outside[test]
@@ -232,12 +240,12 @@ def draw_accuracies(ax: Axes, results: CueResults, test: str, client: int | None
     set_client_axis(ax, clients, results.setting)
     if marked:
         ax.set_xlabel(f"{ax.get_xlabel()} (shaded: with the cue)")
-    set_percent_axis(ax, top=1.1, ticks=QUARTERS)
+    set_percent_axis(ax, highest_share=1.1, ticks=QUARTERS)
     above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
-    legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
+    add_legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
 
 
-def describe_cue(results: CueResults, test: str, client: int | None) -> str:
+def describe_cue(results: CueResults, test: CueTest, client: int | None) -> str:
     """How often the selected client, else the clients with the cue, else all are correct at home
     and outside.
     """
@@ -246,26 +254,28 @@ def describe_cue(results: CueResults, test: str, client: int | None) -> str:
         subject = f"Client {results.names[client]}"
     elif results.marked:
         chosen = list(results.marked)
-        subject = f"{plural(len(chosen), 'client')} with the cue"
+        subject = f"{format_count_and_noun(len(chosen), 'client')} with the cue"
     else:
         chosen = list(range(len(results.home)))
-        subject = f"{plural(len(chosen), 'client')} without a cue"
+        subject = f"{format_count_and_noun(len(chosen), 'client')} without a cue"
     home = mean(results.home[k] for k in chosen)
     bare = mean(results.bare[k] for k in chosen)
     outside = mean(results.outside[test][k] for k in chosen)
     return (
-        f"{subject}: correct on {percent(home)} of their own images, on {percent(bare)} of them "
-        f"once the cue is removed, and on {percent(outside)} of the test images {TESTS[test]}."
+        f"{subject}: correct on {format_percent(home)} of their own images, on {format_percent(bare)} of them "
+        f"once the cue is removed, and on {format_percent(outside)} of the test images {TESTS[test]}."
     )
 
 
-def describe_systems(results: CueResults, test: str) -> str:
-    """How often all clients together are correct."""
-    together = [f"{name} {percent(shares[test])}" for name, shares in results.systems.items()]
+def describe_all_clients_together(results: CueResults, test: CueTest) -> str:
+    """Say how often all clients together are correct."""
+    together = [
+        f"{name} {format_percent(shares[test])}" for name, shares in results.systems.items()
+    ]
     return f"All together, on the test images {TESTS[test]}: {', '.join(together)}."
 
 
-def make_table(results: CueResults) -> list[dict[str, Any]]:
+def make_cue_table(results: CueResults) -> TableRows:
     """A row for each client, then one for each system of all clients."""
     columns = ["who", "cue", "own images", "own, cue removed"]
     columns += [f"test, {TESTS[name]}" for name in results.outside]
@@ -274,8 +284,8 @@ def make_table(results: CueResults) -> list[dict[str, Any]]:
         shares = [results.home[k], results.bare[k]]
         shares += [accuracies[k] for accuracies in results.outside.values()]
         has_cue = "yes" if k in results.marked else ""
-        rows.append((f"client {name}", has_cue, *(percent(share) for share in shares)))
+        rows.append((f"client {name}", has_cue, *(format_percent(share) for share in shares)))
     for name, accuracies in results.systems.items():
         shares = [accuracies[test] for test in results.outside]
-        rows.append((name, "", "", "", *(percent(share) for share in shares)))
+        rows.append((name, "", "", "", *(format_percent(share) for share in shares)))
     return build_table(columns, rows)

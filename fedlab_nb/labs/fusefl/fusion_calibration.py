@@ -6,12 +6,17 @@ classifier.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ...panels import LabView, PanelState, PlannedRuns
-from ...plots import Picture, Series, build_table, describe_picture, drawing, mean_percent
-from ...plots.kit import Bars
-from ...plots.words import Setting, describe_band, describe_difference, describe_each_seed
+from ...panels import JobSteps, LabView, PanelState, PlannedRuns
+from ...plots import Picture, Series, build_table, describe_picture, drawing, format_mean_percent
+from ...plots.kit import AccuracyBars
+from ...plots.words import (
+    SettingCaption,
+    describe_accuracy_difference,
+    describe_half_width,
+    format_percent_of_each_seed,
+)
 from ...studies import Outcome
-from ..runs import Steps, plan_runs, run_all
+from ..runs import plan_runs, run_planned_runs
 
 HEADS = {
     "average": "classifiers averaged",
@@ -22,7 +27,7 @@ Accuracies = Mapping[int, float]  # seed -> share of the test samples
 AccuraciesByHead = Mapping[str, Accuracies]  # a key of HEADS -> accuracies
 
 
-class FusionCalibration(LabView):
+class FusionCalibrationView(LabView):
     """The same run with and without fusion, with each classifier."""
 
     name, title = "halves", "Fusion × calibration"
@@ -44,9 +49,9 @@ class FusionCalibration(LabView):
         changes = {f"K = {k}": {"fusefl.blocks": k, "fusefl.head": "ccvr"} for k in blocks}
         return plan_runs("fusefl", state.runs.find_row("fusefl").settings, changes)
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[list[Outcome]]:
         """A list of outcomes."""
-        runs = yield from run_all(self.planned_runs(state))
+        runs = yield from run_planned_runs(self.planned_runs(state))
         outcomes = []
         for by_seed in runs.values():
             outcomes += by_seed.values()
@@ -81,7 +86,7 @@ def group_by_blocks(outcomes: Iterable[Outcome]) -> dict[int, dict[str, dict[int
 def draw_fusion_calibration(
     accuracies: Mapping[int, AccuraciesByHead],
     *,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     ensemble: Accuracies,
     chance: float,
 ) -> Picture:
@@ -106,30 +111,33 @@ def draw_fusion_calibration(
     if ensemble:
         rows.append(Series("Ensemble", detail="full width", accuracies=ensemble, method="ensemble"))
     with drawing() as (figure, ax):
-        Bars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
+        AccuracyBars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
     cells = []
     for row in rows:
         if row.accuracies:
-            accuracy = mean_percent(row.accuracies)
-            seeds = describe_each_seed(row.accuracies)
-            cells.append((row.label, row.detail, accuracy, describe_band(row.band), seeds))
+            accuracy = format_mean_percent(row.accuracies)
+            seeds = format_percent_of_each_seed(row.accuracies)
+            cells.append((row.label, row.detail, accuracy, describe_half_width(row.band), seeds))
     return describe_picture(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
         setting,
-        describe_halves(accuracies.get(blocks, {}), accuracies.get(1, {})),
+        describe_gain_of_each_half(accuracies.get(blocks, {}), accuracies.get(1, {})),
         build_table("classifier | network | accuracy | ± 95 % band | seeds", cells),
     )
 
 
-def describe_halves(fused: AccuraciesByHead, unfused: AccuraciesByHead) -> str:
-    """What each half adds, over the seeds that both sides have."""
-    words = {"clear": "more than noise", "one_seed": "one seed: nobody can tell noise from more"}
+def describe_gain_of_each_half(fused: AccuraciesByHead, unfused: AccuraciesByHead) -> str:
+    """Say what each half adds, over the seeds that both sides have."""
+    words = {
+        "clear_words": "more than noise",
+        "one_seed_words": "one seed: this may be noise",
+    }
     sentences = []
     if "ccvr" in fused and "average" in fused:
-        gain = describe_difference(fused["ccvr"], fused["average"], **words)
+        gain = describe_accuracy_difference(fused["ccvr"], fused["average"], **words)
         sentences.append(f"Calibrating the averaged classifier: {gain}.")
     if "ccvr" in fused and "ccvr" in unfused:
-        gain = describe_difference(fused["ccvr"], unfused["ccvr"], **words)
+        gain = describe_accuracy_difference(fused["ccvr"], unfused["ccvr"], **words)
         sentences.append(f"Fusing, between two calibrated networks: {gain}.")
     return " ".join(sentences) or "Press the button for the same without fusion."

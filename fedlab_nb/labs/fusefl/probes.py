@@ -1,38 +1,39 @@
-"""What a layer's features are worth: what linear decoders read from them (FuseFL, section 3.3,
-appendix D.3 and D.4).
+"""Measures how much of the labels and images a layer's features hold, by linear decoders (FuseFL,
+section 3.3, appendices D.3 and D.4).
 
-    for clients, mean in probe_layers(compute_layer_outputs(isolated, x), ...): ...  # nobody fused (K = 1)
-    for clients, mean in probe_layers(compute_block_outputs(fused, x), ...): ...     # each fused block
+    for clients, mean in probe_layers(compute_layer_outputs(isolated, x), ...): ...  # without fusing
+    for clients, mean in probe_layers(compute_block_outputs(fused, x), ...): ...     # fused blocks
 
-A probe is a fresh linear classifier on frozen, flattened features; a second decoder makes the
-images from them. Both are fitted to the *whole* training set, and judged on test samples: a
-measurement from outside, which no party of the federation could make, and never a part of a method.
-Three numbers come from them:
+There are two decoders. The probe is a new linear classifier on frozen, flattened features; the other
+decoder is a linear map from the features to the images. Both are fitted to the *whole* training set
+and judged on test samples. No party of the federation could do so; the measurement is never a part
+of a method. It gives three numbers:
 
-- the accuracy of the classifier, linear separability;
-- I(H; Y) >= H(Y) - cross-entropy, in bits: the label's entropy without what the classifier leaves
-  open;
-- I(H; X), in bits: Σ_j ½ log2 (λ_j / e_j) over the AXES largest principal axes of the images, with
-  variance λ_j and the error e_j of the decoder. If images were Gaussian, this would be a bound, too
-  (axes have no covariance, the mean error is at least that of the best decoder, and a part of X
-  cannot tell more than X). They are not; how far their entropy is below the Gaussian one is not
-  known, but it is the same for all features, so that curves can be compared.
+- the accuracy of the classifier, which measures linear separability;
+- a lower bound of I(H; Y) in bits: H(Y) minus the classifier's cross-entropy;
+- an estimate of I(H; X) in bits: Σ_j ½ log2 (λ_j / e_j) over the AXES largest principal axes of the
+  images, where λ_j is the variance along an axis and e_j the decoder's error.
 
-A decoder that reads little proves nothing, so the numbers are bounds: the layers above read what is
-not linear. For the images the paper has decoders of convolutions and gives the error alone. A run
-with a spurious cue is its Figure 3.
+If images were Gaussian, the last number would be a lower bound as well: principal axes are
+uncorrelated, the decoder's error is at least that of the best decoder, and a part of X cannot tell
+more than X. Images are not Gaussian. By how much their entropy is below the Gaussian one is not
+known, but it is the same for all features, so curves can be compared.
 
-There are four curves: the features of single clients and the mean over the clients of their
-features, with and without fusing. A mean over M clients is more separable than one client without
-any fusing, so only curves of one kind can be compared. The paper's picture (as the authors' code
-makes it) compares a fused mean with an isolated client.
+The numbers are bounds because the layers above can also read what is not linear. For the images, the
+paper uses convolutional decoders and reports only their error. Its Figure 3 is a run with a spurious
+cue.
+
+There are four curves: the features of single clients, and the mean of the clients' features, each
+with and without fusing. The mean over M clients is more separable than a single client even without
+fusing, so only curves of the same kind can be compared. The paper's picture, as the authors' code
+draws it, compares a fused mean with an isolated client.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from ipywidgets import Dropdown
@@ -41,27 +42,35 @@ from torch.nn import functional as F
 
 from ...errors import UsageError
 from ...methods.fusefl.network import FusedNetwork
-from ...models.build import make_layer
-from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, dress, percent
+from ...models.build import make_initialised_layer
+from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...plots import (
+    Picture,
+    TableRows,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_percent,
+)
 from ...plots.identity import Look
-from ...plots.kit import draw_lines
-from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_ticks, set_percent_axis
-from ...plots.words import Setting, plain_client_name
+from ...plots.kit import draw_lines_with_bands
+from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...training import Recipe, compute_accuracy, run_in_chunks
-from ...training.loop import train_loop
-from ..runs import Steps, describe_setting, rerun
+from ...training.loop import train_clients_one_by_one
+from ..runs import describe_setting, rerun_with_method
 
-# The view probes at most so many.
+# How much the view probes at most.
 MAX_CLIENTS = 10
-MAX_TRAIN = 2000
-MAX_TEST = 1000
+MAX_TRAIN = 2000  # training samples
+MAX_TEST = 1000  # test samples
 
 AXES = 32  # principal axes of the images that are decoded
 RIDGE = 1e-3  # of a feature's variance
-# The paper's probe trains 10 epochs at 0.01 with Nesterov momentum; here features are rescaled, so
-# that it converges.
+# The paper's probe trains for 10 epochs at 0.01 with Nesterov momentum. Here the features are
+# rescaled so that it converges.
 PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
 NO_MEAN = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 
@@ -69,9 +78,15 @@ Samples = tuple[Tensor, Tensor]  # x [N, ...], y [N]
 Outputs = list[list[Tensor]]  # [L][M]: after each layer the features [N, ...] of each client
 
 
-class Reading(NamedTuple):
-    """What decoders read from features: test accuracy, 0–1, and at least so many bits about labels
-    and images.
+MeasureName = Literal["accuracy", "labels", "images"]
+
+
+class DecoderReading(NamedTuple):
+    """What the decoders read from features.
+
+    accuracy: test accuracy of the classifier, 0–1
+    labels:   bits about the labels, a lower bound
+    images:   bits about the images, as if these were Gaussian
     """
 
     accuracy: float
@@ -79,15 +94,25 @@ class Reading(NamedTuple):
     images: float
 
 
-# The readings after one layer: of each client's features, and of their mean over the clients.
-LayerReadings = tuple[Sequence[Reading], Reading]
+class LabelReading(NamedTuple):
+    """What a linear classifier reads from features. bits: about the labels, a lower bound"""
+
+    accuracy: float
+    bits: float
 
 
-class Measure(NamedTuple):
-    """One number of a `Reading` in words.
+# The readings after one layer: of each client's features, and of the mean of all clients' features.
+LayerReadings = tuple[Sequence[DecoderReading], DecoderReading]
 
-    name: in the menu;   title: of the picture;   alt: what its lines are
-    unit: of the axis; empty: shares;   remark: the end of the detail
+
+class MeasureDisplay(NamedTuple):
+    """How one field of a `Reading` is shown.
+
+    name:   in the menu
+    title:  of the picture
+    alt:    what the picture's lines are
+    unit:   of the axis, "" for shares
+    remark: the end of the detail
     """
 
     name: str
@@ -96,39 +121,40 @@ class Measure(NamedTuple):
     unit: str = ""
     remark: str = ""
 
-    def format(self, value: float) -> str:
-        """A value with its unit."""
-        return f"{value:.2f} bits" if self.unit else percent(value)
+    def format_value(self, value: float) -> str:
+        """Format a value with its unit."""
+        return f"{value:.2f} bits" if self.unit else format_percent(value)
 
 
-MEASURES = {
-    "accuracy": Measure(
+MEASURES: dict[MeasureName, MeasureDisplay] = {
+    "accuracy": MeasureDisplay(
         name="accuracy of a classifier",
         title="What a linear probe reads from each layer",
         alt="Accuracy",
     ),
-    "labels": Measure(
+    "labels": MeasureDisplay(
         name="bits about the labels",
         title="Information about the labels in each layer",
         alt="Bits about the labels",
         unit="bits, at least",
         remark=" A linear decoder shows less than there is: I(H; Y) is at least this.",
     ),
-    "images": Measure(
+    "images": MeasureDisplay(
         name="bits about the images",
         title="Information about the images in each layer",
         alt="Bits about the images",
         unit="bits, as if images were Gaussian",
-        remark=" A linear decoder shows less than there is, and images are not Gaussian: only "
-        "compare curves.",
+        remark=(
+            " A linear decoder shows less than there is, and images are not Gaussian: only "
+            "compare curves."
+        ),
     ),
 }
 
 
-class Probes(LabView):
-    """What linear decoders can read from every layer, of single clients and of their mean, fused
-    and isolated.
-    """
+class ProbesView(LabView):
+    """Shows what linear decoders read from every layer, fused and isolated, for single clients and for
+    the mean of their features."""
 
     name, title = "probes", "Probes by layer"
     summary = "Then this shows what linear decoders can read from each layer."
@@ -137,19 +163,21 @@ class Probes(LabView):
         self.read = make_widget(
             Dropdown,
             label="Read",
-            help="Accuracy of a linear classifier, or a lower bound of the information about labels "
-            "or images",
+            help=(
+                "Accuracy of a linear classifier, or a lower bound of the information about "
+                "labels or images"
+            ),
             width=220,
             options=[(measure.name, key) for key, measure in MEASURES.items()],
         )
 
-    def prepare(self, state: PanelState) -> Steps:
-        """The `ProbeResults` of the run, and of the same federation unfused."""
+    def prepare(self, state: PanelState) -> JobSteps["ProbeResults"]:
+        """Compute the `ProbeResults` of the run and of the same federation without fusing."""
         outcome = state.outcome
         isolated = outcome
         if outcome.options["blocks"] > 1:
             changes = {"fusefl.blocks": 1, "fusefl.head": "average"}
-            isolated = yield from rerun(outcome, "fusefl", changes)
+            isolated = yield from rerun_with_method(outcome, "fusefl", changes)
         data = outcome.settings.data()
         device = outcome.settings.device
         x = data.x_train[:MAX_TRAIN].to(device)
@@ -159,24 +187,25 @@ class Probes(LabView):
 
         isolated_network = isolated.model.module
         fused_network = outcome.model.module
-        curves = []
-        for outputs, network in (
+        readings_of_networks = []
+        for compute_outputs, network in (
             (compute_layer_outputs, isolated_network),
             (compute_block_outputs, fused_network),
         ):
-            features = outputs(network, x)
-            features_test = outputs(network, x_test)
+            features = compute_outputs(network, x)
+            features_test = compute_outputs(network, x_test)
             readings = []
-            for layer in probe_layers(
+            for layer in probe_features_of_layers(
                 features, features_test, (x, y), (x_test, y_test), MAX_CLIENTS
             ):
                 readings.append(layer)
                 yield
-            curves.append(readings)
+            readings_of_networks.append(readings)
+        isolated_readings, fused_readings = readings_of_networks
         return ProbeResults(
-            isolated=curves[0],
-            fused=curves[1],
-            places=list_last_layers(
+            isolated=isolated_readings,
+            fused=fused_readings,
+            last_layers=list_last_layer_numbers(
                 fused_network, has_adaptor=outcome.options["adaptor"] == "conv"
             ),
             setting=describe_setting(outcome),
@@ -184,17 +213,17 @@ class Probes(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_probes(state.prepared, client=state.client, measure=self.read.value)
+        return draw_probe_curves(state.prepared, client=state.client, measure=self.read.value)
 
 
 # ------------------------------------------------------------------------------------------- probes
 def probe_features(
     features: Tensor, test_features: Tensor, train: Samples, test: Samples
-) -> Reading:
-    """What linear decoders read from features.
+) -> DecoderReading:
+    """Fit both decoders to features, and read their test samples.
 
-    features `[N, ...]`:      of `train`, to which the decoders are fitted
-    test_features `[T, ...]`: of `test`
+    features:      of `train`, `[N, ...]`; the decoders are fitted to them
+    test_features: of `test`, `[T, ...]`
     """
     features = features.flatten(1)
     test_features = test_features.flatten(1)
@@ -205,36 +234,44 @@ def probe_features(
     test_features = (test_features - centre) / scale
     x, y = train
     x_test, y_test = test
-    label_accuracy, label_bits = probe_labels(features, test_features, y, y_test)
-    return Reading(label_accuracy, label_bits, probe_images(features, test_features, x, x_test))
+    label_reading = probe_labels(features, test_features, y, y_test)
+    image_bits = probe_images(features, test_features, x, x_test)
+    return DecoderReading(label_reading.accuracy, label_reading.bits, image_bits)
 
 
 def probe_labels(
     features: Tensor, test_features: Tensor, labels: Tensor, test_labels: Tensor
-) -> tuple[float, float]:
-    """Test accuracy, 0–1, of a linear classifier on features `[N, D]` of mean 0 and variance 1; and
-    H(Y) - its cross-entropy in bits, 0 if that is negative.
+) -> LabelReading:
+    """Fit a linear classifier to features `[N, D]`, and measure its test accuracy, 0–1, and H(Y)
+    minus its cross-entropy in bits, or 0 if that is negative.
+
+    The features have mean 0 and variance 1.
     """
     classes = int(max(labels.max(), test_labels.max())) + 1
-    probe = make_layer(
-        nn.Linear, features.shape[1], classes, generator=generator(0, "probe"), like=features
+    probe = make_initialised_layer(
+        nn.Linear,
+        features.shape[1],
+        classes,
+        generator=generator(0, "probe"),
+        dtype_device_template=features,
     )
     batches = generator(0, "probe", "batches")
-    for _ in train_loop([probe], [(features, labels)], PROBE_RECIPE, [batches]):
+    for _ in train_clients_one_by_one([probe], [(features, labels)], PROBE_RECIPE, [batches]):
         pass
     with torch.no_grad():
         logits = probe(test_features)
     shares = torch.bincount(test_labels).double() / len(test_labels)
     entropy = torch.special.entr(shares).sum()
     bits = (entropy - F.cross_entropy(logits.double(), test_labels)) / math.log(2)
-    return compute_accuracy(logits.argmax(1), test_labels), max(0.0, float(bits))
+    accuracy = compute_accuracy(logits.argmax(1), test_labels)
+    return LabelReading(accuracy, max(0.0, float(bits)))
 
 
 def probe_images(
     features: Tensor, test_features: Tensor, images: Tensor, test_images: Tensor
 ) -> float:
-    """Σ_j ½ log2 (λ_j / e_j): bits about Gaussian `images [N, ...]` that ridge regression on features
-    `[N, D]` reads, 0 if that is negative.
+    """Fit a ridge regression from features `[N, D]` to images `[N, ...]`, and measure the bits that it
+    reads about them: Σ_j ½ log2 (λ_j / e_j), or 0 if that is negative.
     """
     features = features.flatten(1).double()
     test_features = test_features.flatten(1).double()
@@ -254,17 +291,17 @@ def probe_images(
     return max(0.0, float(ratios.log2().sum() / 2))
 
 
-def probe_layers(
+def probe_features_of_layers(
     features: Outputs,
     features_test: Outputs,
     train: Samples,
     test: Samples,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
-    """After each layer the readings of each client (of the first `max_clients`), and of the mean
-    over all clients.
+    """Read the features of each layer in turn: those of each of the first `max_clients` clients, and
+    the mean over all clients.
 
-    UsageError where features differ in shape, as these have no mean.
+    Raises UsageError if the clients' features differ in shape, as they have no mean then.
     """
     for layer, layer_test in zip(features, features_test, strict=True):
         if len({h.shape for h in layer}) > 1:
@@ -279,15 +316,15 @@ def probe_layers(
 # ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
 def compute_layer_outputs(isolated: FusedNetwork, samples: Tensor) -> Outputs:
-    """Output of every layer of every client's own network, bottom to top.
+    """Compute the output of every layer of every client's own network, from the bottom to the top.
 
-    isolated: fused with K = 1. UsageError where blocks are fused, or the networks differ in depth
+    isolated: fused with K = 1, so that no block is fused
+    Raises UsageError if blocks are fused, or if the networks differ in depth.
     """
     blocks = len(isolated.stages)
     if blocks != 1:
         raise UsageError(
-            f"These networks are fused from {blocks} blocks; "
-            "run FuseFL with blocks=1 for isolated ones."
+            f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated ones."
         )
     (stage,) = isolated.eval().stages
     by_client = []
@@ -305,20 +342,20 @@ def compute_layer_outputs(isolated: FusedNetwork, samples: Tensor) -> Outputs:
 
 @torch.no_grad()
 def compute_block_outputs(fused: FusedNetwork, inputs: Tensor) -> Outputs:
-    """The M outputs of every fused block, flat `[N, D]` each, bottom to top."""
+    """Compute the M outputs of every fused block, each `[N, D]`, from the bottom to the top."""
     fused.eval()
 
     def flatten_outputs(samples: Tensor) -> Tensor:
-        """All outputs of all blocks side by side, `[n, ΣD]`: `run_in_chunks` takes one tensor."""
+        """Concatenate all outputs of all blocks, `[n, ΣD]`, as `run_in_chunks` takes one tensor."""
         outputs = []
-        for stage in fused.compute_outputs(samples):
+        for stage in fused.compute_outputs_of_all_stages(samples):
             for client_output in stage:
                 outputs.append(client_output.flatten(1))
         return torch.cat(outputs, 1)
 
     sizes = []
     clients_by_block = []
-    for stage in fused.compute_outputs(inputs[:1]):
+    for stage in fused.compute_outputs_of_all_stages(inputs[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
     outputs = iter(run_in_chunks(flatten_outputs, inputs).split(sizes, 1))
@@ -328,8 +365,8 @@ def compute_block_outputs(fused: FusedNetwork, inputs: Tensor) -> Outputs:
     return blocks
 
 
-def list_last_layers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
-    """For each block the number of its last layer, from 1; adaptors are not counted."""
+def list_last_layer_numbers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
+    """List the number of each block's last layer, counted from 1 without adaptors."""
     sizes = []
     for k, stage in enumerate(fused.stages):
         adaptors = 1 if has_adaptor and k > 0 else 0
@@ -341,31 +378,37 @@ def list_last_layers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
 class ProbeResults(NamedTuple):
     """What is read after each layer, see `LayerReadings`.
 
-    isolated: `[L]`, after each layer of networks that nobody fused
-    fused, places: `[K]`, after each fused block, and the layer (from 1) at which that block ends
-    setting: in words;   samples: on which the probes trained
+    isolated:    `[L]`, after each layer of the networks without fusing
+    fused:       `[K]`, after each fused block
+    last_layers: `[K]`, number of each fused block's last layer, from 1
+    setting:     in words
+    samples:     number of samples on which the probes were trained
     """
 
     isolated: Sequence[LayerReadings]
     fused: Sequence[LayerReadings]
-    places: Sequence[int]
-    setting: Setting | str
+    last_layers: Sequence[int]
+    setting: SettingCaption | str
     samples: int
 
 
 Curve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}}
 
 
-def make_curves(
+def make_probe_curves(
     readings: Sequence[LayerReadings],
     layers: Sequence[int],
-    measure: str,
+    measure: MeasureName,
     client: int | None,
-    setting: Setting | str,
+    setting: SettingCaption | str,
 ) -> dict[str, Curve]:
-    """The curves of isolated or of fused networks: the mean over the clients, one client (mean and
-    band over them), and the selected client. `readings` belong to these `layers`; measure: a field
-    of `Reading`.
+    """Make the curves of isolated or of fused networks: {what a curve shows: curve}.
+
+    They show the mean of the clients' features, one client (the mean over all clients, with its
+    band), and the selected client.
+
+    layers:  the layer (from 1) that each of `readings` belongs to
+    measure: the field of `Reading` to show
     """
     of_mean: dict[int, dict[int, float]] = {}
     of_clients: dict[int, dict[int, float]] = {}
@@ -377,7 +420,7 @@ def make_curves(
             of_selected[layer] = {0: getattr(clients[client], measure)}
     curves: dict[str, Curve] = {"mean over the clients": of_mean, "one client": of_clients}
     if client is not None and of_selected:
-        curves[f"client {plain_client_name(client, setting)}"] = of_selected
+        curves[f"client {format_client_for_sentence(client, setting)}"] = of_selected
     return curves
 
 
@@ -385,66 +428,65 @@ MARKERS = {"mean over the clients": ("o", "-"), "one client": ("s", "--")}
 SELECTED_MARKER = ("D", ":")
 
 
-def draw_probes(
-    results: ProbeResults, *, client: int | None = None, measure: str = "accuracy"
+def draw_probe_curves(
+    results: ProbeResults, *, client: int | None = None, measure: MeasureName = "accuracy"
 ) -> Picture:
-    """Four lines over the layers, of one `measure` of MEASURES: single clients (with the 95 % band
-    over them) and the mean over the clients, isolated and fused. Only lines of one kind can be
-    compared.
+    """Draw one measure over the layers as four lines: single clients, with their 95 % band, and the
+    mean over the clients, both isolated and fused. Only lines of the same kind can be compared.
     """
-    words = MEASURES[measure]
+    shown_measure = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))
     curves: dict[str, Curve] = {}
     looks: dict[str, Look] = {}
-    for kind, readings, ends, colour in (
+    for kind, readings, reading_layers, colour in (
         ("isolated", results.isolated, layers, ACCENT),
-        ("fused", results.fused, results.places, SECOND),
+        ("fused", results.fused, results.last_layers, SECOND),
     ):
-        kind_curves = make_curves(readings, ends, measure, client, results.setting)
+        kind_curves = make_probe_curves(readings, reading_layers, measure, client, results.setting)
         for who, curve in kind_curves.items():
             curves[f"{kind}, {who}"] = curve
             looks[f"{kind}, {who}"] = Look(colour, *MARKERS.get(who, SELECTED_MARKER))
     with drawing() as (figure, ax):
-        dress(ax, title=words.title, x="layer, from the image upwards", grid="y")
+        dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends_of_lines = draw_lines(ax, curves, looks, None if words.unit else 1)
-        if words.unit:
-            ax.set(ylabel=words.unit, ylim=(0, ax.get_ylim()[1]))
+        ends_of_lines = draw_lines_with_bands(ax, curves, looks, None if shown_measure.unit else 1)
+        if shown_measure.unit:
+            ax.set(ylabel=shown_measure.unit, ylim=(0, ax.get_ylim()[1]))
         else:
-            set_percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
-        limit_ticks(ax, "x", min(len(layers), 13), whole=True)
+            set_percent_axis(ax, highest_share=1.01, lowest_share=max(0, ax.get_ylim()[0] - 0.02))
+        limit_tick_count(ax, "x", min(len(layers), 13), is_whole=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
         draw_end_labels(ax, labels, gap=0.1)
 
     values: dict[str, dict[int, float]] = {}
     for name, curve in curves.items():
         values[name] = {layer: mean(by_client.values()) for layer, by_client in curve.items()}
-    at_the_top = []
+    last_values = []
     for name, by_layer in values.items():
-        at_the_top.append(f"{name} {words.format(by_layer[max(by_layer)])}")
-    sentence = f"In the last layer: {'; '.join(at_the_top)}."
+        last_values.append(f"{name} {shown_measure.format_value(by_layer[max(by_layer)])}")
+    sentence = f"In the last layer: {'; '.join(last_values)}."
     detail = (
-        f"Probes train on {results.samples} samples of all clients, as no federation could."
-        f"{words.remark}"
+        f"Probes train on {results.samples} samples of all clients, as no federation "
+        f"could.{shown_measure.remark}"
     )
     return describe_picture(
         figure,
-        f"{words.alt} by linear probes, layer by layer",
+        f"{shown_measure.alt} by linear probes, layer by layer",
         results.setting,
         sentence,
-        make_table(values, layers, words),
+        make_probe_table(values, layers, shown_measure),
         detail=detail,
     )
 
 
-def make_table(
-    values: Mapping[str, Mapping[int, float]], layers: Sequence[int], words: Measure
-) -> list[dict[str, Any]]:
-    """A row for each layer; empty where a curve has no point."""
+def make_probe_table(
+    values: Mapping[str, Mapping[int, float]], layers: Sequence[int], measure: MeasureDisplay
+) -> TableRows:
+    """Make the table with one row per layer; a cell is empty if a curve has no point there."""
     rows = []
     for layer in layers:
         cells = [
-            words.format(by_layer[layer]) if layer in by_layer else ""
+            measure.format_value(by_layer[layer]) if layer in by_layer else ""
             for by_layer in values.values()
         ]
         rows.append((layer, *cells))

@@ -1,6 +1,8 @@
-"""FuseFL's run step by step: the networks of M clients as columns of K blocks; which part is
-training, sent or frozen, and who reads whom; the bytes so far. How good the clients are on their
-own and on test samples stands in the sentence and in the table.
+"""FuseFL's run step by step.
+
+The picture shows the networks of M clients as columns of K blocks: which part is being trained, sent
+or frozen, which client reads which other one, and the bytes so far. The clients' accuracies on their
+own and on test samples are in the sentence and in the table.
 """
 
 import itertools
@@ -14,19 +16,28 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from ...methods.fusefl.network import FuseFLReport
-from ...panels import LabView, PanelState, make_player, make_widget
+from ...panels import LabView, PanelState, make_slider_player, make_widget
 from ...plots import (
     Picture,
+    add_legend,
     build_table,
-    data_size,
     describe_picture,
     drawing,
-    heading,
-    legend,
-    percent,
+    format_data_size,
+    format_percent,
+    write_axes_title,
 )
-from ...plots.style import ACCENT, INK, QUIET, SECOND, hide_spines, is_narrow, mark_place
-from ...plots.words import Setting, plain_client_name
+from ...plots.marks import attach_tick_hover_texts
+from ...plots.style import (
+    ACCENT,
+    INK,
+    QUIET,
+    SECOND,
+    hide_spines,
+    highlight_row_or_column,
+    is_narrow,
+)
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ..runs import describe_setting
 
 # Kinds of steps.
@@ -47,7 +58,7 @@ STATES = {
 }
 
 
-class RunSteps(LabView):
+class RunStepsView(LabView):
     """A replay of the run: train, send, freeze, adapt, block after block, with the bytes so far."""
 
     name, title, ready = "steps", "Step by step", "live"
@@ -63,46 +74,50 @@ class RunSteps(LabView):
             min=1,
             max=10,
         )
-        self.play = make_player(
+        self.play = make_slider_player(
             self.step, interval=1500, tooltip="Play the steps one after the other"
         )
         self.back = make_widget(Button, description="Back", help="One step back", width=64)
         self.next = make_widget(Button, description="Next step", help="One step on", width=88)
-        self.back.on_click(lambda _: self._move(-1))
-        self.next.on_click(lambda _: self._move(+1))
+        self.back.on_click(lambda _: self._change_step(-1))
+        self.next.on_click(lambda _: self._change_step(+1))
         # Buttons in a box do not redraw the view: they move the slider, and it does.
         self.controls = [HBox([self.play]), HBox([self.back, self.next]), self.step]
 
-    def _move(self, steps: int) -> None:
+    def _change_step(self, steps: int) -> None:
         self.step.value += steps  # the slider stops at its ends
 
     def adapt(self, state: PanelState) -> None:
-        count = len(list_steps(make_replay(state)))
+        count = len(list_steps(make_run_replay(state)))
         self.step.max = count
         self.play.max = count
 
     def draw(self, state: PanelState) -> Picture:
         index = None if state.outcome is None else self.step.value - 1
-        return draw_step(make_replay(state), index, client=state.client)
+        return draw_fusion_step(make_run_replay(state), index, client=state.client)
+
+
+HomeAndOutside = tuple[Sequence[float], Sequence[float]]  # accuracies on own and on test samples
 
 
 # ---------------------------------------------------------------------------------------- the steps
-class Replay(NamedTuple):
-    """A run of M clients.
+class RunReplay(NamedTuple):
+    """A run of M clients, finished or in progress.
 
-    setting: in words;   options: of the method (blocks, adaptor, head);   report: what is known so
-        far
-    phases:  {phase: (up, down)} bytes of all clients, in order; empty while the run goes on
+    setting: in words
+    options: of the method: blocks, adaptor, head
+    phases:  {phase: (bytes up, bytes down)} of all clients, in order; empty until the run has ended
+    report:  of the method, as far as it is known
     """
 
     clients: int
-    setting: Setting | str
+    setting: SettingCaption | str
     options: Mapping[str, Any]
     phases: Mapping[str, tuple[int, int]]
     report: FuseFLReport
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         return self.options["blocks"]
 
     @property
@@ -111,14 +126,15 @@ class Replay(NamedTuple):
         return self.options["adaptor"] == "conv"
 
     @property
-    def keeps_heads(self) -> bool:
+    def keeps_client_heads(self) -> bool:
         """Whether each client's classifier is kept, with its own branch of the network."""
         return self.options["head"] == "own"
 
     @property
-    def rounds(self) -> list[tuple[Sequence[float], Sequence[float]]]:
-        """For each round the accuracies `[M]` of the clients on their own samples and on test
-        samples. Empty where they are not known.
+    def accuracies_by_round(self) -> list[HomeAndOutside]:
+        """The clients' accuracies `[M]` on their own samples and on test samples after each round.
+
+        Empty if they are not known.
         """
         home = self.report.home
         outside = self.report.outside
@@ -127,12 +143,15 @@ class Replay(NamedTuple):
         return list(zip(home.tolist(), outside, strict=True))
 
 
-class Step(NamedTuple):
-    """One state of the drawing; `block` counts from 1.
+class FusionStep(NamedTuple):
+    """One state of the drawing.
 
+    kind:       START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE or CALIBRATE
+    block:      number of the block that it is about, from 1
+    title, text: the step in words
     up, down:   bytes of all clients so far
-    accuracies: what is then known: the clients' means on their own and on test samples, or the
-                accuracy of the fused network
+    accuracies: as far as they are known: the clients' mean accuracies on their own and on test
+                samples, or the accuracy of the fused network
     """
 
     kind: str
@@ -145,23 +164,23 @@ class Step(NamedTuple):
 
     @property
     def frozen_blocks(self) -> int:
-        """Blocks from 1 to this one are frozen."""
+        """The number of the last frozen block; all blocks up to it are frozen."""
         is_in_training = self.kind in (START, TRAIN, SEND)
         return self.block - 1 if is_in_training else self.block
 
     @property
     def last_adapted_block(self) -> int:
-        """Adaptors stand in front of blocks 2 to this one."""
+        """The number of the last block with an adaptor; all blocks from 2 up to it have one."""
         return self.block + 1 if self.kind == ADAPT else self.block
 
 
-def make_replay(state: PanelState) -> Replay:
-    """The present run; while it runs, as much of it as the knobs and the report so far say."""
+def make_run_replay(state: PanelState) -> RunReplay:
+    """Make the replay of the present run; of a run in progress, as far as knobs and report tell."""
     outcome = state.outcome
     if outcome is None:
         clients = state.federation.clients
-        return Replay(clients, state.setting, state.knobs, {}, state.report)
-    return Replay(
+        return RunReplay(clients, state.setting, state.knobs, {}, state.report)
+    return RunReplay(
         clients=len(outcome.label_counts),
         setting=describe_setting(outcome),
         options=outcome.options,
@@ -170,13 +189,13 @@ def make_replay(state: PanelState) -> Replay:
     )
 
 
-def list_steps(replay: Replay) -> list[Step]:
+def list_steps(replay: RunReplay) -> list[FusionStep]:
     """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
     steps = StepList(replay.phases)
     clients = replay.clients
     text = f"The server sends the same first weights to all {clients} clients"
     steps.add(START, 1, "Start", text, phase="initial model")
-    for block in range(1, replay.blocks + 1):
+    for block in range(1, replay.block_count + 1):
         add_block_steps(steps, replay, block)
     add_classifier_steps(steps, replay)
     return steps.steps
@@ -186,7 +205,7 @@ class StepList:
     """Steps with their texts, and the bytes added up. phases: as in `Replay`"""
 
     def __init__(self, phases: Mapping[str, tuple[int, int]]) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[FusionStep] = []
         self._phases = phases
         self._up = 0
         self._down = 0
@@ -205,26 +224,28 @@ class StepList:
         up, down = self._phases.get(phase, (0, 0))
         self._up += up
         self._down += down
-        text += describe_accuracies(accuracies)
+        text += format_step_accuracies(accuracies)
         if up or down:
-            text += f" ({data_size(up)} up, {data_size(down)} down)"
-        self.steps.append(Step(kind, block, title, f"{text}.", self._up, self._down, accuracies))
+            text += f" ({format_data_size(up)} up, {format_data_size(down)} down)"
+        self.steps.append(
+            FusionStep(kind, block, title, f"{text}.", self._up, self._down, accuracies)
+        )
 
 
-def describe_accuracies(accuracies: Sequence[float]) -> str:
+def format_step_accuracies(accuracies: Sequence[float]) -> str:
     """The accuracies of a step, see `Step`."""
     if len(accuracies) == 1:
-        return f": {percent(accuracies[0])} of the test samples right"
+        return f": {format_percent(accuracies[0])} of the test samples right"
     if len(accuracies) == 2:
         home, outside = accuracies
         return (
-            f": {percent(home)} right at home, {percent(outside)} on test samples "
+            f": {format_percent(home)} right at home, {format_percent(outside)} on test samples "
             "(mean of the clients)"
         )
     return ""
 
 
-def add_block_steps(steps: StepList, replay: Replay, block: int) -> None:
+def add_block_steps(steps: StepList, replay: RunReplay, block: int) -> None:
     """Train a block, send it, freeze it, and adapt the next one."""
     clients = replay.clients
     adaptor = "its adaptor, " if replay.has_adaptor else ""
@@ -236,8 +257,8 @@ def add_block_steps(steps: StepList, replay: Replay, block: int) -> None:
             "and its classifier"
         )
     accuracies = ()
-    if replay.rounds:
-        home, outside = replay.rounds[block - 1]
+    if replay.accuracies_by_round:
+        home, outside = replay.accuracies_by_round[block - 1]
         accuracies = (mean(home), mean(outside))
     steps.add(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
     text = (
@@ -250,7 +271,7 @@ def add_block_steps(steps: StepList, replay: Replay, block: int) -> None:
         "change again"
     )
     steps.add(FREEZE, block, f"Fuse and freeze block {block}", text)
-    if block == replay.blocks:
+    if block == replay.block_count:
         return
     if replay.has_adaptor:
         text = f"A new adaptor in front of block {block + 1} reads all {clients} outputs below"
@@ -259,10 +280,10 @@ def add_block_steps(steps: StepList, replay: Replay, block: int) -> None:
     steps.add(ADAPT, block, f"Adapt block {block + 1}", text)
 
 
-def add_classifier_steps(steps: StepList, replay: Replay) -> None:
+def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
     """Fuse the classifiers, and calibrate the result if the run does."""
     heads = replay.report.heads or {}
-    if replay.keeps_heads:
+    if replay.keeps_client_heads:
         text = "The classifiers go up and are kept, each with its own branch"
         head = "own"
     else:
@@ -271,7 +292,7 @@ def add_classifier_steps(steps: StepList, replay: Replay) -> None:
     accuracies = (heads[head],) if heads else ()
     steps.add(
         AVERAGE,
-        replay.blocks,
+        replay.block_count,
         "Fuse the classifiers",
         text,
         phase="classifiers",
@@ -285,7 +306,7 @@ def add_classifier_steps(steps: StepList, replay: Replay) -> None:
         accuracies = (heads["ccvr"],) if heads else ()
         steps.add(
             CALIBRATE,
-            replay.blocks,
+            replay.block_count,
             "Calibrate",
             text,
             phase="class statistics",
@@ -293,7 +314,9 @@ def add_classifier_steps(steps: StepList, replay: Replay) -> None:
         )
 
 
-def find_step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: int) -> int:
+def find_step_of_running_method(
+    steps: Sequence[FusionStep], report: FuseFLReport, blocks: int
+) -> int:
     """The step at which a running method is: the last one that fits the block of its report."""
     if report.block > blocks:
         kinds = (AVERAGE, CALIBRATE)
@@ -305,29 +328,33 @@ def find_step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: i
 
 
 # -------------------------------------------------------------------------------------- the picture
-def draw_step(replay: Replay, index: int | None = None, *, client: int | None = None) -> Picture:
+def draw_fusion_step(
+    replay: RunReplay, index: int | None = None, *, client: int | None = None
+) -> Picture:
     """The network at step number `index` (at most the last), the bytes and the accuracies so far.
 
     index None: while the method runs, in the round and with the bytes of the report so far
     """
     steps = list_steps(replay)
     if index is None:
-        index = find_step_in_training(steps, replay.report, replay.blocks)
+        index = find_step_of_running_method(steps, replay.report, replay.block_count)
         up, down = replay.report.sent
         steps[index] = steps[index]._replace(up=up, down=down)
     index = min(index, len(steps) - 1)
     step = steps[index]
     with drawing() as (figure, ax):
-        draw_columns(ax, replay, step, client)
+        draw_client_networks(ax, replay, step, client)
     sentence = f"Step {index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
-    sentence += describe_client(replay, step, client)
+    sentence += describe_client_accuracies_at_step(replay, step, client)
     rows = []
     for number, each in enumerate(steps, 1):
-        accuracies = ", ".join(percent(share) for share in each.accuracies)
-        rows.append((number, each.title, data_size(each.up), data_size(each.down), accuracies))
+        accuracies = ", ".join(format_percent(share) for share in each.accuracies)
+        rows.append(
+            (number, each.title, format_data_size(each.up), format_data_size(each.down), accuracies)
+        )
     return describe_picture(
         figure,
-        f"The networks of {replay.clients} clients as columns of {replay.blocks} blocks, "
+        f"The networks of {replay.clients} clients as columns of {replay.block_count} blocks, "
         f"{step.frozen_blocks} of them frozen",
         replay.setting,
         sentence,
@@ -337,22 +364,24 @@ def draw_step(replay: Replay, index: int | None = None, *, client: int | None = 
     )
 
 
-def describe_client(replay: Replay, step: Step, client: int | None) -> str:
+def describe_client_accuracies_at_step(
+    replay: RunReplay, step: FusionStep, client: int | None
+) -> str:
     """The accuracies of the selected client after the last round up to this step."""
     if client is None or client >= replay.clients or step.kind == START:
         return ""
-    rounds = replay.rounds[: step.block]
+    rounds = replay.accuracies_by_round[: step.block]
     if not rounds:
         return ""
     home, outside = rounds[-1]
     return (
-        f" Client {plain_client_name(client, replay.setting)} after round {len(rounds)}: "
-        f"{percent(home[client])} at home, {percent(outside[client])} on test samples."
+        f" Client {format_client_for_sentence(client, replay.setting)} after round {len(rounds)}: "
+        f"{format_percent(home[client])} at home, {format_percent(outside[client])} on test samples."
     )
 
 
-def list_shown_clients(clients: int, client: int | None) -> list[int]:
-    """Which clients are drawn: all of a few; of many the first, and the selected one or the
+def choose_clients_to_draw(clients: int, client: int | None) -> list[int]:
+    """Choose which clients are drawn: all of a few; of many the first, and the selected one or the
     last.
     """
     if clients <= MAX_COLUMNS:
@@ -365,8 +394,8 @@ def list_shown_clients(clients: int, client: int | None) -> list[int]:
     return [*shown, client]
 
 
-def choose_block_state(step: Step, row: int, blocks: int) -> str:
-    """Which of STATES block `row` (from 1; K + 1: the classifier) is in at a step."""
+def choose_block_state(step: FusionStep, row: int, blocks: int) -> str:
+    """Choose the state of block `row` (from 1; K + 1: the classifier) at a step, a key of STATES."""
     is_classifier = row == blocks + 1
     if row <= step.frozen_blocks:
         return "frozen"
@@ -379,19 +408,21 @@ def choose_block_state(step: Step, row: int, blocks: int) -> str:
     return "waiting"
 
 
-def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
+def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: int | None) -> None:
     """The clients' networks, images at the bottom. Thin lines say who reads whom, small squares are
     adaptors.
     """
-    shown = list_shown_clients(replay.clients, client)
-    blocks = replay.blocks
+    shown = choose_clients_to_draw(replay.clients, client)
+    blocks = replay.block_count
     places = list(range(len(shown)))
     middle = (len(shown) - 1) / 2
-    title = f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)"
-    heading(ax, title, 38 if is_narrow() else 24)
+    title = (
+        f"{step.title} ({format_data_size(step.up)} up, {format_data_size(step.down)} down so far)"
+    )
+    write_axes_title(ax, title, 38 if is_narrow() else 24)
     for name, style in STATES.items():  # for the legend
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
-    is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_heads
+    is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_client_heads
     lines = []
     for row in range(1, blocks + 2):
         bottom = row - 1.22  # where lines from below start
@@ -412,11 +443,13 @@ def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> No
             ax.plot(places, [top - 0.1] * len(places), "s", **squares)
         ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
-    mark_place(ax, shown.index(client) if client in shown else None, len(shown))
-    ax.set_xticks(places, [plain_client_name(k, replay.setting) for k in shown])
+    highlight_row_or_column(ax, shown.index(client) if client in shown else None, len(shown))
+    names = [format_client_for_sentence(k, replay.setting) for k in shown]
+    ax.set_xticks(places, names)
+    attach_tick_hover_texts(ax.xaxis, [f"client {name}" for name in names], "client", shown)
     row_names = [f"block {row}" for row in range(1, blocks + 1)] + ["classifier"]
     ax.set_yticks(np.arange(blocks + 1) + 0.5, row_names)
     ax.set_xlabel("client", color=QUIET)
     ax.tick_params(length=0, labelcolor=INK)
     hide_spines(ax)
-    legend(ax, loc="lower left", bbox_to_anchor=(0, 0.99), ncols=4)
+    add_legend(ax, loc="lower left", bbox_to_anchor=(0, 0.99), ncols=4)

@@ -3,9 +3,9 @@ side.
 """
 
 from ...panels import LabSpec
-from .class_pictures import ClassPictures
-from .heads import Heads
-from .sent_means import SentMeans
+from .class_pictures import ClassStatisticsView
+from .heads import HeadsView
+from .sent_means import SentMeansView
 
 LAB = LabSpec(
     method="gauss",
@@ -13,6 +13,6 @@ LAB = LabSpec(
     companions=("fedpft", "ensemble", "fedavg"),
     knobs=("head", "shrinkage", "features", "size"),
     settings={"alpha": 0.1, "seeds": 1},
-    views=(ClassPictures, SentMeans, Heads),
+    views=(ClassStatisticsView, SentMeansView, HeadsView),
     first="pictures",
 )

@@ -10,14 +10,27 @@ from matplotlib.axes import Axes
 
 from ...methods.gauss import TRAINED, GaussReport
 from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, dress, join_words, plural
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_count_and_noun,
+    join_with_and,
+)
 from ...plots.kit import draw_heat_map, draw_image_rows
-from ...plots.style import current_size, draw_colour_bar, limit_ticks, set_class_ticks
-from ...plots.words import Setting, shorten
+from ...plots.style import (
+    draw_colour_bar,
+    get_default_figure_size,
+    limit_tick_count,
+    set_class_ticks,
+)
+from ...plots.words import SettingCaption, shorten_labels
 from ..runs import describe_setting
 
-LEAST_DRAWS = 2  # rows of draws
-MOST_DRAWS = 5
+MIN_DRAWS = 2  # rows of draws
+MAX_DRAWS = 5
 MAX_CLASSES = 20  # with a column of their own
 SPREADS = {
     "qda": "each class has a covariance of its own",
@@ -32,10 +45,10 @@ SPREADS = {
 Rows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
 
 
-class ClassPictures(LabView):
+class ClassStatisticsView(LabView):
     """Mean, deviation and draws of each class, from the sums of all clients."""
 
-    name, title = "pictures", "Classes"
+    name, title = "pictures", "Classes as images"
     summary = (
         "Then this shows mean, deviation and draws of each class, from the sums of all clients."
     )
@@ -50,7 +63,7 @@ class ClassPictures(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_classes(
+        return draw_class_statistics(
             state.report,
             state.outcome.options["head"],
             state.class_names,
@@ -70,13 +83,13 @@ def choose_image_shape(state: PanelState) -> tuple[int, ...] | None:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_classes(
+def draw_class_statistics(
     report: GaussReport,
     head: str,
     names: Sequence[str],
     *,
     shape: tuple[int, ...] | None,
-    setting: Setting | str,
+    setting: SettingCaption | str,
     class_index: int | None = None,
     seed: int = 0,
 ) -> Picture:
@@ -88,57 +101,59 @@ def draw_classes(
     counts = report.counts.sum(0)
     rows = []
     if shape:
-        rows = make_rows(report, shape, seed, count_fitting_draws(len(names)))
+        rows = make_image_rows(report, shape, seed, count_draw_rows_in_frame(len(names)))
     with drawing() as (figure, ax):
         if rows:
-            draw_tiles(ax, rows, names, counts, class_index)
+            draw_class_tiles(ax, rows, names, counts, class_index)
         else:
-            draw_means(ax, report.means, names)
+            draw_class_means(ax, report.means, names)
     if rows:
-        content = join_words([label for label, _ in rows if label])
+        content = join_with_and([label for label, _ in rows if label])
     else:
         content = f"means of {report.means.shape[1]} features"
-    samples = plural(int(counts.sum()), "sample")
+    samples = format_count_and_noun(int(counts.sum()), "sample")
     sentence = f"The server has seen no sample, and knows this of {samples}: {SPREADS[head]}."
     missing = [names[c] for c in np.flatnonzero(counts == 0)]
     if missing:
-        sentence += f" Nobody holds class {join_words(missing)}, so it is never named."
+        sentence += f" Nobody holds class {join_with_and(missing)}, so it is never named."
     table = build_table("class | samples", zip(names, counts.tolist(), strict=True))
     return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
-def count_fitting_draws(classes: int) -> int:
-    """How many rows of draws have room in the frame."""
-    width, height = current_size()
+def count_draw_rows_in_frame(classes: int) -> int:
+    """Count the rows of draws that fit into the frame."""
+    width, height = get_default_figure_size()
     if width <= height:
-        return LEAST_DRAWS
+        return MIN_DRAWS
     rows = 0.9 * height / width * min(classes, MAX_CLASSES)
     other_rows = 3  # mean, deviation, and the names below
-    return int(np.clip(rows - other_rows, LEAST_DRAWS, MOST_DRAWS))
+    return int(np.clip(rows - other_rows, MIN_DRAWS, MAX_DRAWS))
 
 
-def draw_tiles(
+def draw_class_tiles(
     ax: Axes, rows: Rows, names: Sequence[str], counts: np.ndarray, class_index: int | None
 ) -> None:
     """A column for each class, with its name and its number of samples below."""
     columns = []
-    for name, count in zip(shorten(names[:MAX_CLASSES], 9), counts, strict=False):
+    for name, count in zip(shorten_labels(names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
     shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
-    draw_image_rows(ax, shown, columns=columns, marked=class_index)
+    draw_image_rows(ax, shown, column_names=columns, selected_column=class_index)
 
 
-def draw_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
+def draw_class_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
     """The means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
-    image = draw_heat_map(ax, means, top=float(np.abs(means).max()) or 1.0, signed=True)
+    image = draw_heat_map(
+        ax, means, largest_value=float(np.abs(means).max()) or 1.0, is_signed=True
+    )
     set_class_ticks(ax, names, "y")
-    limit_ticks(ax, "x", 6, whole=True)
+    limit_tick_count(ax, "x", 6, is_whole=True)
     draw_colour_bar(image, ax, "mean")
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> Rows:
+def make_image_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> Rows:
     """Rows of images: mean, deviation (brightest: the largest), and `count` rows of draws. Classes
     that nobody holds are nan.
     """
@@ -149,12 +164,12 @@ def make_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int
         deviations = np.broadcast_to(report.deviations, means.shape)
         brightness = deviations / max(deviations.max(), 1e-12)
         rows.append(("deviation", np.where(is_held, brightness, np.nan)))
-        for i, noise in enumerate(draw_noise(report, seed, count)):
+        for i, noise in enumerate(sample_gaussian_deviations(report, seed, count)):
             rows.append(("draws" if i == 0 else "", means + noise))
     return [(label, values.reshape(len(values), *shape)) for label, values in rows]
 
 
-def draw_noise(report: GaussReport, seed: int, count: int) -> np.ndarray:
+def sample_gaussian_deviations(report: GaussReport, seed: int, count: int) -> np.ndarray:
     """What draws from the classes' Gaussians add to the means, `[count, C, d]`."""
     classes, d = report.means.shape
     noise = np.random.default_rng(seed).standard_normal((count, classes, d))

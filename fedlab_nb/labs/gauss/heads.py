@@ -2,67 +2,90 @@
 its covariance.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...methods.gauss import HEADS, TRAINED
-from ...panels import PanelState, PlannedRuns, describe_settings
+from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
 from ...plots import (
     Picture,
     Series,
     build_table,
-    data_size,
     describe_picture,
     drawing,
     dress,
-    percent,
+    format_data_size,
+    format_percent,
 )
-from ...plots.kit import draw_points
-from ...plots.words import Setting, describe_each_seed
-from ..button_view import ButtonView, make_series
-from ..runs import Steps, plan_runs, run_all
+from ...plots.kit import draw_cost_points
+from ...plots.words import SettingCaption, format_percent_of_each_seed
+from ...value_types import SettingsByName, SettingValue
+from ..button_view import ButtonView, make_series_of_outcomes
+from ..runs import plan_runs, run_planned_runs
 
+HEAD_NAMES = {
+    "means": "Nearest mean",
+    "nb": "Naive Bayes",
+    "lda": "LDA",
+    "fedcgs": "FedCGS",
+    "qda": "QDA",
+    "fishermix": "FisherMix",
+    "protohyper": "ProtoHyper",
+}
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}
 FEATURE_KNOBS = ("features", "size", "features_seed")  # both methods have them
 OTHER_KNOBS = ("head", "shrinkage")  # what is compared, or what one of the methods has alone
 
 
-class Heads(ButtonView):
+class HeadResults(NamedTuple):
+    """What is drawn: a Series for each head, and the setting in words."""
+
+    series: list[Series]
+    setting: SettingCaption | str
+
+
+class HeadsView(ButtonView):
     """Every head, and FedPFT with three kinds of covariance, on the federation that the controls
     describe.
     """
 
-    name, title = "heads", "All heads"
+    name, title = "heads", "Compare all heads"
     work_label = "Run all heads"
     work_help = (
-        "Run every head, and FedPFT with three kinds of covariance, on the federation that the "
-        "controls describe."
+        "Run every head, and FedPFT with three kinds of covariance, on the federation that "
+        "the controls describe."
     )
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
-        heads = {head: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
+        heads = {HEAD_NAMES[head]: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
-            **plan_runs("gauss", keep_shared_settings(state.settings, "gauss"), heads),
-            **plan_runs("fedpft", keep_shared_settings(state.settings, "fedpft"), mixtures),
+            **plan_runs(
+                "gauss", select_settings_without_head_knobs(state.settings, "gauss"), heads
+            ),
+            **plan_runs(
+                "fedpft", select_settings_without_head_knobs(state.settings, "fedpft"), mixtures
+            ),
         }
 
-    def work(self, state: PanelState) -> Steps:
+    def work(self, state: PanelState) -> JobSteps[HeadResults]:
         """A Series for each head, and the setting in words."""
         planned = self.planned_runs(state)
-        runs = yield from run_all(planned)
+        runs = yield from run_planned_runs(planned)
         series = []
         for name, outcomes in runs.items():
             method, _ = planned[name]
-            series.append(make_series(name, outcomes, method))
-        return series, describe_settings(state.settings)
+            series.append(make_series_of_outcomes(name, outcomes, method))
+        return HeadResults(series, make_caption_with_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked
-        return draw_heads(series, setting)
+        return draw_head_accuracies(series, setting)
 
 
-def keep_shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
+def select_settings_without_head_knobs(
+    settings: SettingsByName, method: str
+) -> dict[str, SettingValue]:
     """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but
     with the same features.
     """
@@ -76,21 +99,25 @@ def keep_shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, 
     return shared
 
 
-def draw_heads(series: Sequence[Series], setting: Setting | str) -> Picture:
+def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str) -> Picture:
     """A point for each classifier; `up` of a series is the mean of a client's bytes."""
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_points(ax, series, low=max(0.0, 0.9 * lowest))
+        draw_cost_points(ax, series, lowest_accuracy=max(0.0, 0.9 * lowest))
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     sentence = (
-        f"{best.name} is the most accurate with {percent(best.mean)} for {data_size(best.up)} a "
-        f"client, {worst.name} the least with {percent(worst.mean)} for {data_size(worst.up)} a "
-        f"client ({series[0].seeds})."
+        f"{best.name} is the most accurate with {format_percent(best.mean)} for "
+        f"{format_data_size(best.up)} a client, {worst.name} the least with "
+        f"{format_percent(worst.mean)} for {format_data_size(worst.up)} a client "
+        f"({series[0].seeds_text})."
     )
-    rows = [(row.name, describe_each_seed(row.accuracies), data_size(row.up)) for row in series]
+    rows = [
+        (row.name, format_percent_of_each_seed(row.accuracies), format_data_size(row.up))
+        for row in series
+    ]
     return describe_picture(
         figure,
         "Accuracy against a client's bytes for classifiers on frozen features",

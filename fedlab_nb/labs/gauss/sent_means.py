@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, capitalize, join_words, make_blank_picture, plural
-from ...plots.words import client_name
-from ..nearest import attack_clients, draw_pairs
+from ...plots import Picture, capitalize, format_count_and_noun, join_with_and, make_blank_picture
+from ...plots.words import format_client_for_title
+from ..nearest import draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
 from .class_pictures import choose_image_shape
 
 
-class SentMeans(LabView):
+class SentMeansView(LabView):
     """The mean images that a client sends, and its own images nearest to them."""
 
     name, title = "sent", "What a client sends"
@@ -36,9 +36,9 @@ class SentMeans(LabView):
             held = np.flatnonzero(report.counts[k])
             return report.client_means[k][held], held, report.counts[k][held]
 
-        (neighbours,) = attack_clients(outcome, class_means, [client])
-        who = client_name(client, setting)
-        return draw_pairs(
+        (neighbours,) = find_nearest_images_of_clients(outcome, class_means, [client])
+        who = format_client_for_title(client, setting)
+        return draw_sent_and_nearest_images(
             neighbours,
             state.class_names,
             f"The mean images that {who} sends",
@@ -50,17 +50,17 @@ class SentMeans(LabView):
 
 
 def describe_means(counts: np.ndarray, who: str, class_names: Sequence[str]) -> str:
-    """What the means give away. counts: the client's samples by class `[C]`"""
+    """Say what the means give away. counts: the client's samples by class `[C]`"""
     held = np.flatnonzero(counts)
     single = [class_names[c] for c in held if counts[c] == 1]
     if single:
         return (
-            f"{capitalize(who)} holds a single image of {join_words(single)}: the mean that it sends "
+            f"{capitalize(who)} holds a single image of {join_with_and(single)}: the mean that it sends "
             "is that image, exactly."
         )
     rarest = held[counts[held].argmin()]
     return (
-        f"{capitalize(who)} holds {plural(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
+        f"{capitalize(who)} holds {format_count_and_noun(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
 

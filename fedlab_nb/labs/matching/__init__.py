@@ -1,9 +1,9 @@
 """The lab of neuron matching: a game by hand, the loss barrier, who is matched with whom."""
 
 from ...panels import Extra, LabSpec
-from .barrier import Barrier
-from .game import Game
-from .partners import Partners
+from .barrier import BarrierView
+from .game import MatchingGameView
+from .partners import UnitPartnersView
 
 INIT_HELP = (
     "All clients start from the server's initial model, or each client starts from its own random "
@@ -23,6 +23,6 @@ LAB = LabSpec(
         Extra("init", "Initial models", INITS, INIT_HELP),
         Extra("model", "Network", MODELS, MODEL_HELP),
     ),
-    views=(Game, Barrier, Partners),
+    views=(MatchingGameView, BarrierView, UnitPartnersView),
     first="game",
 )

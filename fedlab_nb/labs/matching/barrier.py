@@ -2,24 +2,32 @@
 after matching.
 """
 
-from typing import Any
+from typing import Literal
 
 import ipywidgets as widgets
 
 from ...panels import PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, dress, percent
+from ...plots import (
+    Picture,
+    TableRows,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    format_percent,
+)
 from ...plots.style import (
     ACCENT,
     SECOND,
     draw_end_labels,
     draw_level_line,
-    limit_ticks,
+    limit_tick_count,
     set_percent_axis,
 )
-from .pairs import RULES, Pair, TwoClients
+from .pairs import RULES, MatchedPair, TwoClientsView
 
 
-class Barrier(TwoClients):
+class BarrierView(TwoClientsView):
     """Loss or accuracy on the straight line between two clients, with the units as they stand and
     matched.
     """
@@ -39,10 +47,10 @@ class Barrier(TwoClients):
 
     def draw(self, state: PanelState) -> Picture:
         chance = 1 / len(state.class_names)
-        return draw_barrier(self.match(state), self.measure.value, chance)
+        return draw_barrier(self.match_selected_clients(state), self.measure.value, chance)
 
 
-def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
+def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance: float) -> Picture:
     """The line between two clients, before and after matching.
 
     measure: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies
@@ -64,7 +72,7 @@ def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
         if measure == "accuracy":
             set_percent_axis(ax)
             draw_level_line(ax, chance, "guessing")
-        limit_ticks(ax, "x", 5, form="{:g}".format)
+        limit_tick_count(ax, "x", 5, format_value="{:g}".format)
         ax.set_xlim(0, 1)
         draw_end_labels(ax, labels)
     return describe_picture(
@@ -72,33 +80,33 @@ def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
         f"{title}: test {measure}",
         pair.setting,
         describe_barrier(pair),
-        make_table(pair),
-        detail=describe_loss(pair),
+        make_barrier_table(pair),
+        detail=describe_loss_barrier(pair),
     )
 
 
-def describe_barrier(pair: Pair) -> str:
+def describe_barrier(pair: MatchedPair) -> str:
     """The accuracy of the average, before and after matching."""
     a, b = pair.names
     before = pair.before
     after = pair.after
     return (
-        f"The average of clients {a} and {b} gets {percent(before.average_accuracy)} right as their "
-        f"units stand, and {percent(after.average_accuracy)} after matching by {RULES[pair.rule]}."
+        f"The average of clients {a} and {b} gets {format_percent(before.average_accuracy)} right as their "
+        f"units stand, and {format_percent(after.average_accuracy)} after matching by {RULES[pair.rule]}."
     )
 
 
-def describe_loss(pair: Pair) -> str:
+def describe_loss_barrier(pair: MatchedPair) -> str:
     """The barrier before and after matching, and what the two networks reach by themselves."""
     before = pair.before
     return (
         f"The loss barrier is {before.barrier:.2f} with the units as they stand, and "
         f"{pair.after.barrier:.2f} after matching. The two networks themselves get "
-        f"{percent(before.accuracy[0])} and {percent(before.accuracy[-1])} right."
+        f"{format_percent(before.accuracy[0])} and {format_percent(before.accuracy[-1])} right."
     )
 
 
-def make_table(pair: Pair) -> list[dict[str, Any]]:
+def make_barrier_table(pair: MatchedPair) -> TableRows:
     """A row for each point of the line."""
     before = pair.before
     after = pair.after
@@ -109,8 +117,8 @@ def make_table(pair: Pair) -> list[dict[str, Any]]:
                 float(t.round(2)),
                 float(before.loss[i].round(3)),
                 float(after.loss[i].round(3)),
-                percent(before.accuracy[i]),
-                percent(after.accuracy[i]),
+                format_percent(before.accuracy[i]),
+                format_percent(after.accuracy[i]),
             )
         )
     columns = "way | loss as they stand | loss matched | accuracy as they stand | accuracy matched"

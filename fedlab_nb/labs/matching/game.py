@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, make_widget
-from ...plots import Picture, build_table, describe_picture, drawing, dress, legend
+from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
 from ...plots.style import ACCENT, INK, QUIET, SECOND, is_narrow
 
 UNITS = 4
@@ -28,13 +28,13 @@ STREAMS = (4, 12, 20, 27, 47, 51)
 
 
 # -------------------------------------------------------------------------------------- the puzzles
-class Puzzle(NamedTuple):
+class MatchingPuzzle(NamedTuple):
     """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
 
     a: np.ndarray
     b: np.ndarray
 
-    def loss(self, order: Sequence[int]) -> np.ndarray:
+    def compute_losses(self, order: Sequence[int]) -> np.ndarray:
         """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
         unit i.
         """
@@ -43,20 +43,20 @@ class Puzzle(NamedTuple):
         errors = compute_network_outputs(between) - compute_network_outputs(self.a[None])
         return (errors**2).mean(1)
 
-    def barrier(self, order: Sequence[int]) -> float:
-        """How far the loss rises, at most, above the straight line between its ends."""
-        loss = self.loss(order)
+    def compute_barrier(self, order: Sequence[int]) -> float:
+        """Compute how far the loss rises, at most, above the straight line between its ends."""
+        loss = self.compute_losses(order)
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
     def find_best_order(self) -> tuple[int, ...]:
-        """The one of all 24 orders that has the lowest barrier."""
-        return min(itertools.permutations(range(UNITS)), key=self.barrier)
+        """Find the order with the lowest barrier, of all 24."""
+        return min(itertools.permutations(range(UNITS)), key=self.compute_barrier)
 
 
-def make_puzzle(number: int) -> Puzzle:
-    """Puzzle `number`, counted from 0: one of STREAMS."""
-    stream = np.random.default_rng([11, STREAMS[number]])
+def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
+    """Puzzle `puzzle_index`, counted from 0: one of STREAMS."""
+    stream = np.random.default_rng([11, STREAMS[puzzle_index]])
     signs = np.array([1, -1, 1, -1])  # two units look to the right, two to the left
     w = signs * stream.uniform(0.6, 1.6, UNITS)
     b = stream.uniform(-0.6, 0.8, UNITS)
@@ -67,7 +67,7 @@ def make_puzzle(number: int) -> Puzzle:
         order = stream.permutation(UNITS)
     network_b = np.empty_like(network_a)
     network_b[order] = network_a + NOISE * stream.normal(size=network_a.shape)
-    return Puzzle(network_a, network_b)
+    return MatchingPuzzle(network_a, network_b)
 
 
 def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
@@ -94,15 +94,17 @@ def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
 
 
 # -------------------------------------------------------------------------------------- the picture
-def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
-    """Puzzle `number` with B's unit order[i] beside A's unit i."""
+def draw_matching_game(
+    puzzle: MatchingPuzzle, order_of_b: Sequence[int], puzzle_number: int
+) -> Picture:
+    """Puzzle number `puzzle_number` with B's unit order_of_b[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
         if is_narrow():
             axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
         else:
             axes = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
-        figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.84, wspace=0.3, hspace=0.45)
-        for i, j in enumerate(order):
+        figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.82, wspace=0.3, hspace=0.55)
+        for i, j in enumerate(order_of_b):
             ax = axes[str(i)]
             dress(ax, title=f"A {i + 1} with B {j + 1}")
             ax.plot(INPUTS, compute_unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
@@ -110,55 +112,61 @@ def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
                 INPUTS, compute_unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8
             )
             ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
-        draw_losses(axes["l"], puzzle, order)
-        text = "What each unit adds to the answer,\nagainst x: A plain, B blue and dashed"
-        figure.text(0.1, 0.91, text, fontsize=9.5, color=QUIET)
+            if i < 2:  # the units below have the same x
+                ax.tick_params(labelbottom=False)
+        draw_loss_on_line(axes["l"], puzzle, order_of_b)
+        break_of_line = "\n" if is_narrow() else " "
+        text = f"What each unit adds to the answer,{break_of_line}against x: A plain, B blue and dashed"
+        figure.text(0.1, 0.985, text, fontsize=9.5, color=QUIET, va="top")
     rows = []
-    for i, j in enumerate(order):
-        rows.append((i + 1, format_unit(puzzle.a[i]), j + 1, format_unit(puzzle.b[j])))
+    for i, j in enumerate(order_of_b):
+        rows.append(
+            (i + 1, format_unit_weights(puzzle.a[i]), j + 1, format_unit_weights(puzzle.b[j]))
+        )
     return describe_picture(
         figure,
-        f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line "
+        f"Puzzle {puzzle_number + 1}: units of networks A and B side by side, and the loss on the line "
         "from A to B",
         "",
-        describe_game(puzzle, order),
+        describe_game(puzzle, order_of_b),
         build_table("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
     )
 
 
-def draw_losses(ax: Axes, puzzle: Puzzle, order: Sequence[int]) -> None:
+def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order: Sequence[int]) -> None:
     """The loss on the line from A to B, in B's own order and in the player's."""
-    own_loss = puzzle.loss(range(UNITS))
-    loss = puzzle.loss(order)
+    own_loss = puzzle.compute_losses(range(UNITS))
+    loss = puzzle.compute_losses(order)
     t = np.linspace(0, 1, LINE_POINTS)
     dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
     ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
     ax.plot(t, loss, color=ACCENT, lw=2.4, label="loss in your order")
-    ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(own_loss.max(), loss.max())))
-    legend(ax, loc="upper right")
+    room_for_the_legend = 1.55 if is_narrow() else 1.25
+    ax.set(xlim=(0, 1), ylim=(0, room_for_the_legend * max(own_loss.max(), loss.max())))
+    add_legend(ax, loc="upper right")
 
 
-def describe_game(puzzle: Puzzle, order: Sequence[int]) -> str:
+def describe_game(puzzle: MatchingPuzzle, order: Sequence[int]) -> str:
     """The barrier of this order beside that of B's own order and the best one."""
     pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order)]
-    barrier = puzzle.barrier(order)
-    best = puzzle.barrier(puzzle.find_best_order())
+    barrier = puzzle.compute_barrier(order)
+    best = puzzle.compute_barrier(puzzle.find_best_order())
     sentence = (
         f"With {', '.join(pairs)} the barrier is {barrier:.2f}; in B's own order it is "
-        f"{puzzle.barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."
+        f"{puzzle.compute_barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."
     )
     if barrier < best + 1e-9:
         sentence += " You have found it."
     return sentence
 
 
-def format_unit(numbers: np.ndarray) -> str:
+def format_unit_weights(unit_weights: np.ndarray) -> str:
     """w, b, v of a unit: '1.20, -0.31, 0.70'."""
-    return ", ".join(f"{value:.2f}" for value in numbers)
+    return ", ".join(f"{value:.2f}" for value in unit_weights)
 
 
 # ----------------------------------------------------------------------------------------- the view
-class Game(LabView):
+class MatchingGameView(LabView):
     """Four units of B to be paired by hand with four of A."""
 
     name, title, ready = "game", "By hand", "always"
@@ -171,10 +179,10 @@ class Game(LabView):
             width=150,
             options=[(f"puzzle {i + 1}", i) for i in range(len(STREAMS))],
         )
-        self.place1 = make_place_menu(0)
-        self.place2 = make_place_menu(1)
-        self.place3 = make_place_menu(2)
-        self.place4 = make_place_menu(3)
+        self.place1 = make_unit_menu(0)
+        self.place2 = make_unit_menu(1)
+        self.place3 = make_unit_menu(2)
+        self.place4 = make_unit_menu(3)
         self.places = [self.place1, self.place2, self.place3, self.place4]
         self.controls = [self.puzzle, *self.places]
         self.number = 0  # of the puzzle that is shown
@@ -196,10 +204,10 @@ class Game(LabView):
             menu.value = unit
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_game(make_puzzle(self.number), self.order, self.number)
+        return draw_matching_game(make_matching_puzzle(self.number), self.order, self.number)
 
 
-def make_place_menu(place: int) -> widgets.Dropdown:
+def make_unit_menu(place: int) -> widgets.Dropdown:
     """The menu of B's unit beside A's unit number `place`."""
     return make_widget(
         widgets.Dropdown,

@@ -1,5 +1,5 @@
 """Two clients of a run of matching: their networks, the straight line between them, and their units
-side by side. `TwoClients` is what the views of two clients have in common.
+side by side. `TwoClientsView` is what the views of two clients have in common.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,22 @@ from torch import Tensor
 from ...data import load
 from ...errors import RunError
 from ...methods.base import weighted_mean
-from ...methods.matching import copy_to_cpu, record_activations, rules
-from ...methods.matching.wiring import State, Wiring, find_wiring, flatten_units, permute_units
+from ...methods.matching import MatchingRule, copy_states_to_cpu, record_activations, rules
+from ...methods.matching.wiring import (
+    State,
+    UnitWiring,
+    find_unit_wiring,
+    move_units_to_rows,
+    permute_units,
+)
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
-from ...panels import LabView, PanelState, make_widget, offer
-from ...plots.words import Setting, plain_client_name
+from ...panels import LabView, PanelState, make_widget, set_menu_options
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
 from ...training import ClientModels
-from ..runs import describe_setting, list_clients
+from ..runs import describe_setting, list_client_menu_options
 
 LINE_POINTS = 21  # on the line between two networks, both ends included
 MAX_SAMPLES = 1000  # test images
@@ -31,8 +37,8 @@ NOISE_SAMPLES = 500  # on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 
-def get_clients(outcome: Outcome) -> ClientModels:
-    """The clients' networks of a run; RunError where they were too large to keep."""
+def get_client_models(outcome: Outcome) -> ClientModels:
+    """The clients' networks of a run; RunError if they were too large to keep."""
     if outcome.model.clients is None:
         raise RunError(
             "These networks are too large to be stored with the run: choose fewer or smaller ones."
@@ -41,7 +47,7 @@ def get_clients(outcome: Outcome) -> ClientModels:
 
 
 # ----------------------------------------------------------------------------------------- the line
-class Line(NamedTuple):
+class InterpolationLine(NamedTuple):
     """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and
     `accuracy [T]` (0–1).
     """
@@ -69,30 +75,30 @@ class Line(NamedTuple):
 
 
 @torch.no_grad()
-def measure_line(
+def measure_interpolation_line(
     network: Network,
     start: State,
     end: State,
     samples: Tensor,
     labels: Tensor,
-    points: int = LINE_POINTS,
-) -> Line:
-    """The line between two states of networks like `network`, on samples `samples [N, ...]`, `labels [N]`."""
+    point_count: int = LINE_POINTS,
+) -> InterpolationLine:
+    """The line between two states of networks like `network`, on `samples [N, ...]`, `labels [N]`."""
     between = copy_model(network).eval()
     losses = []
     accuracies = []
-    for t in np.linspace(0, 1, points).tolist():
+    for t in np.linspace(0, 1, point_count).tolist():
         load_state(between, weighted_mean([start, end], [1 - t, t]))
         logits = between(samples)
         losses.append(F.cross_entropy(logits, labels))
         accuracies.append((logits.argmax(1) == labels).double().mean())
     loss = torch.stack(losses).double().cpu().numpy()
     accuracy = torch.stack(accuracies).double().cpu().numpy()
-    return Line(loss, accuracy)
+    return InterpolationLine(loss, accuracy)
 
 
 # -------------------------------------------------------------------------------------- two clients
-class Pair(NamedTuple):
+class MatchedPair(NamedTuple):
     """Clients `a` and `b`; the units of b are matched with those of a by `rule`.
 
     before, after: the line between them, with b's units as they stand and in the order that was
@@ -105,22 +111,24 @@ class Pair(NamedTuple):
 
     a: int
     b: int
-    rule: str
-    before: Line
-    after: Line
+    rule: MatchingRule
+    before: InterpolationLine
+    after: InterpolationLine
     similarity: list[np.ndarray]
     orders: list[np.ndarray]
-    setting: Setting | str = ""
+    setting: SettingCaption | str = ""
 
     @property
     def names(self) -> list[str]:
         """The names of the two clients."""
-        return [plain_client_name(k, self.setting) for k in (self.a, self.b)]
+        return [format_client_for_sentence(k, self.setting) for k in (self.a, self.b)]
 
 
-def match_clients(outcome: Outcome, first_client: int, second_client: int, rule: str) -> Pair:
+def match_clients(
+    outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
+) -> MatchedPair:
     """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
-    clients = get_clients(outcome)
+    clients = get_client_models(outcome)
     data = load(outcome.settings.dataset)
     first = clients.module(first_client)
     second = clients.module(second_client)
@@ -136,26 +144,26 @@ def match_networks(
     first: Network,
     second: Network,
     clients: tuple[int, int],
-    rule: str,
+    rule: MatchingRule,
     samples: Tensor,
     labels: Tensor,
-    setting: Setting | str = "",
-) -> Pair:
+    setting: SettingCaption | str = "",
+) -> MatchedPair:
     """Match two networks by `rule` (of RULES), and measure the line between them.
 
     clients: their numbers
     samples `[N, ...]`, labels `[N]`: of the line
     """
-    wiring = find_wiring(first)
+    wiring = find_unit_wiring(first)
     start = model_state(first)
     end = model_state(second)
-    start_on_cpu, end_on_cpu = copy_to_cpu([start, end])
+    start_on_cpu, end_on_cpu = copy_states_to_cpu([start, end])
     if rule == "greedy":
-        orders = rules.match_greedily(start_on_cpu, end_on_cpu, wiring)
+        orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
         stream = generator(0, "matching", *clients)
-        identity = wiring.make_identity_orders()
-        orders = rules.match_by_rebasin(
+        identity = wiring.make_unchanged_orders()
+        orders = rules.find_unit_orders_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
         )
     else:
@@ -166,12 +174,12 @@ def match_networks(
         cosines = compute_unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
         similarity.append(cosines.numpy())
     a, b = clients
-    return Pair(
+    return MatchedPair(
         a=a,
         b=b,
         rule=rule,
-        before=measure_line(first, start, end, samples, labels),
-        after=measure_line(first, start, matched, samples, labels),
+        before=measure_interpolation_line(first, start, end, samples, labels),
+        after=measure_interpolation_line(first, start, matched, samples, labels),
         similarity=similarity,
         orders=[order.numpy() for order in orders],
         setting=setting,
@@ -179,7 +187,7 @@ def match_networks(
 
 
 def match_activations(
-    network: Network, start: State, end: State, wiring: Wiring, samples: Tensor
+    network: Network, start: State, end: State, wiring: UnitWiring, samples: Tensor
 ) -> list[Tensor]:
     """Orders of the units of `end` by how their activations correlate with those of `start`.
 
@@ -192,12 +200,12 @@ def match_activations(
     end_activations = record_activations(network, end, wiring, noise)
     orders = []
     for first, second in zip(start_activations, end_activations, strict=True):
-        orders.append(rules.find_best_order(rules.compute_correlation(first, second)))
+        orders.append(rules.find_best_permutation(rules.compute_correlation(first, second)))
     return orders
 
 
 def compute_unit_cosines(
-    first: State, second: State, wiring: Wiring, orders: Sequence[Tensor], group: int
+    first: State, second: State, wiring: UnitWiring, orders: Sequence[Tensor], group: int
 ) -> Tensor:
     """`[units, units]`: cosines of the incoming weights of the units of `group`, of `first` (rows)
     and of `second` (columns). The units of `second` are in `orders` in all groups but this one.
@@ -208,17 +216,17 @@ def compute_unit_cosines(
     count = wiring.units[group]
     first_rows = []
     second_rows = []
-    for name in wiring.list_group_tensors(group):
+    for name in wiring.list_tensor_names_of_group(group):
         if (0, group) in wiring.axes[name]:  # a tensor of weights that come into these units
-            first_rows.append(flatten_units(first[name], 0, count))
-            second_rows.append(flatten_units(second[name], 0, count))
+            first_rows.append(move_units_to_rows(first[name], 0, count))
+            second_rows.append(move_units_to_rows(second[name], 0, count))
     first_units = F.normalize(torch.cat(first_rows, 1), dim=1)
     second_units = F.normalize(torch.cat(second_rows, 1), dim=1)
     return first_units @ second_units.T
 
 
 # -------------------------------------------------------------------------------------- their views
-class TwoClients(LabView):
+class TwoClientsView(LabView):
     """A view of two clients of the run, `a` and `b`, matched by `rule`."""
 
     def __init__(self) -> None:
@@ -248,13 +256,13 @@ class TwoClients(LabView):
 
     def adapt(self, state: PanelState) -> None:
         """Offer the run's clients; two different ones at the start."""
-        clients = list_clients(state)
-        offer(self.a, clients, 0)
-        offer(self.b, clients, min(1, len(clients) - 1))
+        clients = list_client_menu_options(state)
+        set_menu_options(self.a, clients, 0)
+        set_menu_options(self.b, clients, min(1, len(clients) - 1))
 
     def prepare(self, state: PanelState) -> ClientModels:
-        return get_clients(state.outcome)
+        return get_client_models(state.outcome)
 
-    def match(self, state: PanelState) -> Pair:
+    def match_selected_clients(self, state: PanelState) -> MatchedPair:
         """The two clients that are chosen."""
         return match_clients(state.outcome, self.a.value, self.b.value, self.rule.value)

@@ -5,16 +5,16 @@ one are put in order.
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import PanelState, make_widget, offer
+from ...panels import PanelState, make_widget, set_menu_options
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
 from ...plots.style import QUIET, draw_colour_bar
-from .pairs import RULES, Pair, TwoClients
+from .pairs import RULES, MatchedPair, TwoClientsView
 
 COLOUR_LIMIT = 0.8  # hardly a cosine is larger
 
 
-class Partners(TwoClients):
+class UnitPartnersView(TwoClientsView):
     """How alike the units of two clients are, before and after matching, layer by layer."""
 
     name, title = "partners", "Who with whom"
@@ -33,15 +33,15 @@ class Partners(TwoClients):
     def adapt(self, state: PanelState) -> None:
         super().adapt(state)
         layers = len(state.report.layers or [0])
-        offer(self.layer, [(f"hidden layer {i + 1}", i) for i in range(layers)], 0)
+        set_menu_options(self.layer, [(f"hidden layer {i + 1}", i) for i in range(layers)], 0)
 
     def draw(self, state: PanelState) -> Picture:
-        pair = self.match(state)
+        pair = self.match_selected_clients(state)
         layer = min(self.layer.value, len(pair.orders) - 1)
-        return draw_partners(pair, layer)
+        return draw_unit_matches(pair, layer)
 
 
-def draw_partners(pair: Pair, layer: int) -> Picture:
+def draw_unit_matches(pair: MatchedPair, layer: int) -> Picture:
     """Heat-maps of the cosines of layer number `layer`: client b's units as they stand, and in the
     order that was found.
 
@@ -58,7 +58,7 @@ def draw_partners(pair: Pair, layer: int) -> Picture:
     with drawing(1, 2) as (figure, (left, right)):
         for ax, title, table in ((left, "As they stand", before), (right, "Matched", matched)):
             dress(ax, title=title, x=f"units of client {b}")
-            image = draw_heat_map(ax, table, top=COLOUR_LIMIT, signed=True)
+            image = draw_heat_map(ax, table, largest_value=COLOUR_LIMIT, is_signed=True)
             ax.set(xticks=[], yticks=[], aspect="equal")
         left.set_ylabel(f"units of client {a}, best pair first", fontsize=10, color=QUIET)
         draw_colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)

@@ -36,85 +36,106 @@ from typing import Any
 
 import torch
 
-from ...errors import UsageError, check_whole_number, parse_number
+from ...errors import UsageError, check_whole_number, parse_if_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
 from ...voila import open_in_browser
-from .messages import Message, read
-from .page_file import read_page
-from .rehearse import rehearse
+from .messages import Message, parse_message
+from .page_file import build_student_page
+from .rehearse import simulate_students_until_cancelled
 from .room import Room
-from .server import ClassServer, find_lan_address, pack_class
+from .server import ClassServer, find_lan_address, pack_class_as_npz
 
+ExitCode = int
 FIRST_PORT = 8123
 PORTS = 50  # how many are tried, one after the other
 REMINDERS = {
-    "phones": "A phone that cannot reach it needs a network that lets devices talk: the hotspot of "
-    "this computer or of a phone; or carry its message by hand (H on the projector says how).",
+    "phones": (
+        "A phone that cannot reach it needs a Wi-Fi that lets devices talk: the hotspot "
+        "of this computer or of a phone; or carry its message by hand (H on the "
+        "projector says how)."
+    ),
     "alone": "Only this computer can reach it. For phones, end this and start it with --lan.",
 }
-ONLY_REHEARSED = "Nobody but rehearsed students has sent: nothing is asked, and nothing is saved."
+ENDINGS = {
+    "memory": (
+        "Ctrl-C ends the class, and asks what is to become of the messages. Where nobody "
+        "can be asked, those that may be saved are written to class-DATE.npz in this "
+        "folder."
+    ),
+    "file": "Ctrl-C ends the class.",
+}
+ONLY_REHEARSED = "Nobody but simulated students has sent: nothing is asked, and nothing is saved."
 QUESTION = (
-    "Only in this computer's memory: {count}, of which {allowed} may be saved.\n"
-    "s = save these and end   f = forget all and end   Enter = go on with the class: "
+    "Only in this computer's memory: {count}, of which {allowed} may be saved.\ns = save "
+    "these and end   f = forget all and end   Enter = go on with the class: "
 )
 
 
-def open_class(
-    lan: str | None, port: Any, keep: str | None, rehearsed: Any, browser: bool, **partition: Any
-) -> int:
-    """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
+def run_class_until_interrupted(
+    lan_address: str | None,
+    port: int | str | None,
+    messages_file: str | None,
+    simulated_student_count: int | str,
+    opens_browser: bool,
+    **room_options: float | str,
+) -> ExitCode:
+    """Hold the class until Ctrl-C; returns the exit code. OSError if it cannot listen, or keep.
 
-    lan: the address of this machine where phones reach it, "" to find it, or None: nobody but this
+    lan_address: the address of this machine where phones reach it, "" to find it, or None: nobody but this
         machine
     port: where it listens; None: the one of the file that it goes on from, else the first that is
         free
-    keep: the file that messages are kept in, "" for class-DATE.jsonl, or None: none
-    rehearsed: how many simulated students come, two in a second
-    partition: alpha, drawings and seed of the `Room`
+    messages_file: the file that messages are kept in, "" for class-DATE.jsonl, or None: none
+    simulated_student_count: how many simulated students come, two in a second
+    room_options: alpha, drawings and seed of the `Room`
     """
-    number = None if port is None else check_whole_number("port", parse_number(port), 0, 65535)
-    count = check_whole_number("rehearse", parse_number(rehearsed), 0, 300)
-    file = None if keep is None else choose_file(keep)
-    room = Room(**partition, file=file)
-    address = None if lan is None else find_lan_address(lan)
+    number = None if port is None else check_whole_number("port", parse_if_number(port), 0, 65535)
+    count = check_whole_number("rehearse", parse_if_number(simulated_student_count), 0, 300)
+    file = None if messages_file is None else choose_file_to_keep_messages(messages_file)
+    room = Room(**room_options, file=file)
+    address = None if lan_address is None else find_lan_address(lan_address)
     # The networks are tiny: threads that wait for each other take ten times as long.
     torch.set_num_threads(1)
     try:
-        asyncio.run(hold(room, address, number, count, browser and has_browser()))
+        asyncio.run(
+            run_class_until_ended(room, address, number, count, opens_browser and has_browser())
+        )
     except KeyboardInterrupt:  # where a loop has no signals (Windows)
-        if room.has_guests and not room.journal:
-            print(end_unasked(room))
+        if room.has_real_messages and not room.journal:
+            print(save_class_and_describe_outcome(room))
     print("The class has ended.")
     if room.journal:
         print(room.storage_notice, flush=True)
     return 0
 
 
-def choose_file(keep: str) -> Path:
-    """The file to keep messages in: the one that is named, or today's; where a class is running
-    that keeps its messages there, the next one of today. UsageError where a running class has the
-    file that is named."""
-    if keep:
-        file = expand_path(keep)
-        port = read_port(file)
+def choose_file_to_keep_messages(requested_path: str) -> Path:
+    """Choose the file to keep messages in: `requested_path`, or the first file of today that is free.
+
+    A file is free unless a running class keeps its messages there. UsageError if `requested_path` is not free.
+    """
+    if requested_path:
+        file = expand_path(requested_path)
+        port = read_port_from_class_file(file)
         if port is not None and is_listening(port):
             raise UsageError(
-                f"{file} belongs to a class that is running at port {port}; name another one with --keep FILE."
+                f"{file} belongs to a class that is running at port {port}; name another "
+                "one with --keep FILE."
             )
         return file
     number = 1
     while True:
         suffix = "" if number == 1 else f"-{number}"
         file = expand_path(f"class-{date.today()}{suffix}.jsonl")
-        port = read_port(file)
+        port = read_port_from_class_file(file)
         if port is None or not is_listening(port):
             return file
         number += 1
 
 
-def read_port(file: Path) -> int | None:
-    """The port of the class that keeps its messages in this file, as far as it says one."""
+def read_port_from_class_file(file: Path) -> int | None:
+    """Read the port of the class that keeps its messages in this file; None if there is none."""
     try:
         with file.open(encoding="utf-8") as lines:
             port = json.loads(lines.readline()).get("port")
@@ -124,7 +145,7 @@ def read_port(file: Path) -> int | None:
 
 
 def is_listening(port: int) -> bool:
-    """Whether something answers at this port of this machine."""
+    """Whether a server answers at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
     except OSError:
@@ -132,37 +153,46 @@ def is_listening(port: int) -> bool:
     return True
 
 
-def listen(room: Room, lan: str | None, port: int | None) -> ClassServer:
-    """The class at `port`, or where it was before, or at the first port that is free. OSError where
+def start_server(room: Room, lan_address: str | None, port: int | None) -> ClassServer:
+    """Start the class at `port`, or where it was before, or at the first port that is free. OSError where
     it cannot listen."""
     wanted = port if port is not None else room.about.get("port")
     if wanted is not None:
-        return ClassServer(room, lan, wanted)
+        return ClassServer(room, lan_address, wanted)
     for number in range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
-            return ClassServer(room, lan, number)
+            return ClassServer(room, lan_address, number)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
     raise OSError(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use")
 
 
-async def hold(room: Room, lan: str | None, port: int | None, count: int, browser: bool) -> None:
+async def run_class_until_ended(
+    room: Room, lan_address: str | None, port: int | None, student_count: int, opens_browser: bool
+) -> None:
     """The class itself, until somebody ends it."""
-    served = listen(room, lan, port)
-    room.set_port(served.port)
+    served = start_server(room, lan_address, port)
+    room.store_port(served.port)
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
-    print(f"{room.storage_notice} {len(room.messages)} messages are here. Ctrl-C ends the class.")
-    print(REMINDERS["phones" if lan else "alone"], flush=True)
+    print(f"{room.storage_notice} {format_message_count(room)} here.")
+    print(ENDINGS["file" if room.journal else "memory"])
+    print(REMINDERS["phones" if lan_address else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
-        if browser:
+        if opens_browser:
             open_in_browser(served.teacher, Path(folder))
-        students = asyncio.create_task(rehearse(room, count))
+        students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
         try:
             await wait_for_end(room)
         finally:
             students.cancel()
             served.stop()
+
+
+def format_message_count(room: Room) -> str:
+    """ "1 message is", "12 messages are"."""
+    count = len(room.messages)
+    return "1 message is" if count == 1 else f"{count} messages are"
 
 
 async def wait_for_end(room: Room) -> None:
@@ -179,31 +209,31 @@ async def wait_for_end(room: Room) -> None:
         interrupted.clear()
         if room.journal:
             return
-        if not room.has_guests:
+        if not room.has_real_messages:
             if room.messages:
                 print(ONLY_REHEARSED)
             return
         if terminated.is_set() or not sys.stdin.isatty():
-            print(end_unasked(room))
+            print(save_class_and_describe_outcome(room))
             return
-        answer = ask_in_background(room)
+        answer = ask_to_save_and_end_class_in_thread(room)
         told = asyncio.create_task(terminated.wait())
         await asyncio.wait({answer, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if not answer.done():
-            print(end_unasked(room))
+            print(save_class_and_describe_outcome(room))
             return
         if answer.result():
             return
 
 
-def ask_in_background(room: Room) -> asyncio.Future:
-    """`ask_what_to_keep` in a thread that the program does not wait for when it is ended."""
+def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
+    """`ask_to_save_and_end_class` in a thread that the program does not wait for when it is ended."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()
 
     def work() -> None:
-        is_over = ask_what_to_keep(room)
+        is_over = ask_to_save_and_end_class(room)
         with suppress(RuntimeError):  # the class has been ended meanwhile
             loop.call_soon_threadsafe(answer.set_result, is_over)
 
@@ -211,7 +241,7 @@ def ask_in_background(room: Room) -> asyncio.Future:
     return answer
 
 
-def ask_what_to_keep(room: Room) -> bool:
+def ask_to_save_and_end_class(room: Room) -> bool:
     """Ask at the terminal; whether the class shall end."""
     allowed = sum(m.keep and m.sums is not None for m in room.messages.values())
     messages = "1 message" if len(room.messages) == 1 else f"{len(room.messages)} messages"
@@ -222,7 +252,7 @@ def ask_what_to_keep(room: Room) -> bool:
         except EOFError:
             answer = "s"
         if answer == "s":
-            print(end_unasked(room))
+            print(save_class_and_describe_outcome(room))
             return True
         if answer == "f":
             return True
@@ -231,7 +261,7 @@ def ask_what_to_keep(room: Room) -> bool:
             return False
 
 
-def end_unasked(room: Room) -> str:
+def save_class_and_describe_outcome(room: Room) -> str:
     """Save what may be saved, and say so, or why not."""
     try:
         return f"Saved: {save_class(room)}."
@@ -240,9 +270,9 @@ def end_unasked(room: Room) -> str:
 
 
 def save_class(room: Room) -> Path:
-    """Write the class to class-DATE.npz, or to the next name that is free. UsageError where there
+    """Write the class to class-DATE.npz, or to the next name that is free. UsageError if there
     is too little."""
-    content = pack_class(room)
+    content = pack_class_as_npz(room)
     number = 1
     while True:
         suffix = "" if number == 1 else f"-{number}"
@@ -253,8 +283,8 @@ def save_class(room: Room) -> Path:
 
 
 def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
-    """The students' page as one file, for phones that cannot reach the teacher's computer: it asks
-    for a number in place of a seat, and the message is carried by hand. OSError where that is no
-    place to write, UsageError where a file of somebody else's is there already, unless `force`."""
+    """Write the students' page as one file, for phones that cannot reach the teacher's computer: it asks
+    for a number in place of a seat, and the message is carried by hand. OSError if that is no
+    place to write, UsageError if a file of somebody else's is there already, unless `force`."""
     check_replaceable([path], force=force)
-    return write_file(path, read_page(Room(**partition)), force=force)
+    return write_file(path, build_student_page(Room(**partition)), force=force)

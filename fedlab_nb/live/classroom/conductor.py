@@ -1,18 +1,23 @@
 """What the class is doing: steps that the teacher chooses, a clock, the question before each
 result, who guessed what.
 
-Nothing here computes a result. A result that the teacher has not shown yet is covered: `is_shown`
-says so, and no phone is told a covered result.
+Nothing here computes a result. A result that the teacher has not shown yet is covered:
+`is_result_shown` says so, and no phone is told a covered result.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal, TypedDict
 
 from ...errors import UsageError
-from .worth import WAYS, describe_way
+from .messages import Seconds
+from .worth import WAYS, describe_combination
 
-MOST_GUESSES = 300
+StepName = Literal["draw", "send", "reveal", "joker", "forget", "rounds", "digit"]
+# {title of a way of combining messages: its accuracy 0–1 on the 360 test digits}
+AccuracyByTitle = dict[str, float]
+
+MAX_GUESSES = 300
 REVEALED = ("Local only", "FedAvg", "Ensemble", "AFL")  # ways that the class chooses from
 ATTACKED = ("Mean of logits", "FedAvg", "Ensemble", "AFL")  # and when the joker sends
 FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
@@ -21,13 +26,15 @@ FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
 @dataclass(frozen=True)
 class Step:
     """name: what the server calls it; title: what the screens call it; minutes: what the run sheet
-    gives it; question and options: what the class guesses before the result, or nothing."""
+    gives it; question and options: what the class guesses before the result, or nothing;
+    explanation: what the options mean, for the phones, which have room for it."""
 
-    name: str
+    name: StepName
     title: str
     minutes: int
     question: str = ""
     options: tuple[str, ...] = ()
+    explanation: str = ""
 
 
 STEPS = (
@@ -38,14 +45,19 @@ STEPS = (
         "Reveal",
         10,
         "Which of these reads most of 360 new digits?",
-        tuple(describe_way(title) for title in REVEALED),
+        tuple(describe_combination(title) for title in REVEALED),
+        "One alone: each network by itself; their mean counts. FedAvg: one network, the average of "
+        "all. Equal vote: every network answers, and all count the same. AFL: no network; the sums "
+        "of all are added up, and one equation makes a reader of them.",
     ),
     Step(
         "joker",
         "Joker",
         7,
-        "A hundred times too loud: what falls most?",
-        (*(describe_way(title) for title in ATTACKED), "Nothing"),
+        "A joker, a hundred times too loud: what falls most?",
+        (*(describe_combination(title) for title in ATTACKED), "Nothing"),
+        "Loud vote: the numbers of all networks are added up, so the loudest counts most. "
+        "The others are those of the first question.",
     ),
     Step(
         "forget",
@@ -53,80 +65,127 @@ STEPS = (
         6,
         f"One office leaves. How many of 360 digits does {WAYS['AFL']['name']} lose?",
         ("None", "1 to 5", "6 to 20", "More"),
+        "AFL adds up the sums of all. To forget an office, its sums are taken off again.",
     ),
     Step(
         "rounds",
         "Rounds",
-        7,
+        6,
         f"50 tiny rounds teach {WAYS['FENS']['name']} whom to believe. "
-        f"Beside the {WAYS['Ensemble']['name'].lower()} it is …",
-        ("Worse", "The same, ± 3 points", "Better"),
+        f"Compared with the {WAYS['Ensemble']['name'].lower()} it reads …",
+        ("Less", "The same, ± 3 points", "More"),
+        "FENS: every network answers, with a weight for each digit. The phones that stay find the "
+        "weights. The networks are those of the equal vote.",
     ),
-    Step("digit", "Mine", 5),
+    Step("digit", "Mine", 6),
 )
 BY_NAME = {step.name: step for step in STEPS}
+
+
+class MessageLoss(TypedDict):
+    """Right answers of the 360 test digits with and without one message. way: title of a method"""
+
+    way: str
+    with_it: int
+    without_it: int
+    images: int
+
+
+class QuestionDescription(TypedDict):
+    """A step's question. counts: guesses for each option; own: index of a seat's own guess"""
+
+    text: str
+    options: list[str]
+    counts: list[int]
+    own: int | None
+
+
+class StepDescription(TypedDict, total=False):
+    """What a screen shows of a step.
+
+    step, title, minutes: its name, its title, and the minutes that it should take
+    seconds, total:       since the step and since the class began
+    is_shown:             whether the step's result is shown
+    shown:                names of all steps whose result is shown
+    question:             only if the step has one
+    """
+
+    step: str
+    title: str
+    minutes: int
+    seconds: int
+    total: int
+    is_shown: bool
+    shown: list[str]
+    question: QuestionDescription
 
 
 @dataclass
 class Conductor:
     """begun: when the class began, in seconds of the same clock as every `now`."""
 
-    begun: float
+    begun: Seconds
     step: Step = STEPS[0]
-    since: float = 0.0
+    since: Seconds = 0.0
     shown: set[str] = field(default_factory=set)
     guesses: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.since = self.begun
 
-    def go(self, name: str, now: float) -> None:
-        """Begin a step. UsageError for one that there is not."""
-        if name not in BY_NAME:
-            raise UsageError(f"There is no step {name!r}; there are {', '.join(BY_NAME)}.")
-        if name != self.step.name:
+    def begin_step(self, step_name: str, now: Seconds) -> None:
+        """Begin a step at `now` (seconds). UsageError for an unknown name."""
+        if step_name not in BY_NAME:
+            raise UsageError(f"There is no step {step_name!r}; there are {', '.join(BY_NAME)}.")
+        if step_name != self.step.name:
             self.since = now
-        self.step = BY_NAME[name]
+        self.step = BY_NAME[step_name]
 
-    def show(self, name: str | None = None) -> None:
-        """Show the result of a step, by default of the present one."""
-        self.shown.add(name or self.step.name)
+    def show_result(self, step_name: StepName | None = None) -> None:
+        """Show the result of a step, by default the present one."""
+        self.shown.add(step_name or self.step.name)
 
-    def cover(self, name: str | None = None) -> None:
-        """Cover it again, and let the class guess once more."""
-        name = name or self.step.name
-        self.shown.discard(name)
-        self.guesses.pop(name, None)
+    def hide_result_and_discard_guesses(self, step_name: StepName | None = None) -> None:
+        """Hide the result of a step, by default the present one, and discard the guesses on it."""
+        step_name = step_name or self.step.name
+        self.shown.discard(step_name)
+        self.guesses.pop(step_name, None)
 
-    def is_shown(self, name: str) -> bool:
-        return name in self.shown
+    def is_result_shown(self, step_name: StepName) -> bool:
+        return step_name in self.shown
 
-    def guess(self, seat: int, name: str, choice: int) -> None:
-        """A seat's guess; the last one counts. UsageError where it is too late, or no guess."""
+    def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
+        """Store a seat's guess on a step, in place of an earlier one.
+
+        option_index: index of an option
+        Raises UsageError if it is too late, or if there is no such option.
+        """
         step = self.step
-        if name != step.name:
+        if step_name != step.name:
             raise UsageError("It is too late to guess: the class has gone on.")
         if not step.options:
             raise UsageError("There is nothing to guess at this step.")
-        if self.is_shown(name):
+        if self.is_result_shown(step_name):
             raise UsageError("It is too late to guess: the result is shown.")
-        if not (isinstance(choice, int) and 0 <= choice < len(step.options)):
+        if not (isinstance(option_index, int) and 0 <= option_index < len(step.options)):
             raise UsageError(f"A guess is a number from 0 to {len(step.options) - 1}.")
-        guesses = self.guesses.setdefault(name, {})
-        if seat in guesses or len(guesses) < MOST_GUESSES:
-            guesses[seat] = choice
+        guesses = self.guesses.setdefault(step_name, {})
+        if seat in guesses or len(guesses) < MAX_GUESSES:
+            guesses[seat] = option_index
 
-    def describe(self, now: float, seat: int | None = None) -> dict[str, Any]:
-        """For a screen: the step, its clock (seconds), and its question with the guesses; `seat`:
-        and that one's."""
+    def describe_step(self, now: Seconds, seat: int | None = None) -> StepDescription:
+        """Describe the step for a screen: its clock (seconds), its question and all guesses.
+
+        seat: whose own guess is included
+        """
         step = self.step
-        description: dict[str, Any] = {
+        description: StepDescription = {
             "step": step.name,
             "title": step.title,
             "minutes": step.minutes,
             "seconds": round(now - self.since),
             "total": round(now - self.begun),
-            "is_shown": self.is_shown(step.name),
+            "is_shown": self.is_result_shown(step.name),
             "shown": sorted(self.shown),
         }
         if step.options:
@@ -134,6 +193,7 @@ class Conductor:
             counts = Counter(guesses.values())
             description["question"] = {
                 "text": step.question,
+                "explanation": step.explanation,
                 "options": list(step.options),
                 "counts": [counts[i] for i in range(len(step.options))],
                 "own": None if seat is None else guesses.get(seat),
@@ -141,30 +201,32 @@ class Conductor:
         return description
 
 
-def find_answer(
-    step: str,
-    accuracies: dict[str, float],
-    before: dict[str, float],
-    effect: dict[str, Any] | None,
+def find_right_option_index(
+    step_name: StepName,
+    accuracies: AccuracyByTitle,
+    accuracies_before_joker: AccuracyByTitle,
+    removal_effect: MessageLoss | None,
 ) -> int | None:
-    """Which option of a step's question the run has shown to be right; None where it has not.
+    """Find the index of the option that the run has shown to be right; None if it has not yet.
 
-    accuracies, before: {title: share of the 360 test digits that is right, 0-1}, now and before the
-    joker came; effect: right answers `with_it` and `without_it` of the message that was taken out
-    last, or None.
+    accuracies: {title: accuracy 0–1 on the 360 test digits} now
+    accuracies_before_joker:     the same before the joker came
+    removal_effect:     right answers `with_it` and `without_it` the message that was removed last
     """
-    if step == "reveal" and accuracies:
+    if step_name == "reveal" and accuracies:
         return max(range(len(REVEALED)), key=lambda i: accuracies.get(REVEALED[i], 0))
-    if step == "joker" and before:
-        losses = [before.get(title, 0) - accuracies.get(title, 0) for title in ATTACKED]
+    if step_name == "joker" and accuracies_before_joker:
+        losses = [
+            accuracies_before_joker.get(title, 0) - accuracies.get(title, 0) for title in ATTACKED
+        ]
         largest = max(range(len(ATTACKED)), key=lambda i: losses[i])
         if losses[largest] < FALL:
             return len(ATTACKED)
         return largest
-    if step == "forget" and effect:
-        lost = effect["with_it"] - effect["without_it"]
-        return count_passed(lost, (0, 5, 20))
-    if step == "rounds" and "FENS" in accuracies and "Ensemble" in accuracies:
+    if step_name == "forget" and removal_effect:
+        lost = removal_effect["with_it"] - removal_effect["without_it"]
+        return count_limits_below_value(lost, (0, 5, 20))
+    if step_name == "rounds" and "FENS" in accuracies and "Ensemble" in accuracies:
         points = 100 * (accuracies["FENS"] - accuracies["Ensemble"])
         if points < -3:
             return 0
@@ -172,6 +234,6 @@ def find_answer(
     return None
 
 
-def count_passed(value: float, limits: tuple[float, ...]) -> int:
-    """How many of the limits a value is above."""
-    return sum(value > limit for limit in limits)
+def count_limits_below_value(value: float, ascending_limits: tuple[float, ...]) -> int:
+    """Count the limits that are below a value."""
+    return sum(value > limit for limit in ascending_limits)

@@ -1,9 +1,8 @@
-"""The file of `--keep`: one line about the class, then a line for each thing that happened, in
-order.
+"""The file of `--keep`: one line about the class, then one line for each event, in order.
 
-A line is appended before a phone is told that its message has arrived, so a class that is killed
-has lost nothing that it has acknowledged. The file is written anew only where something has to
-leave it, or a class goes on from it.
+A line is appended before the phone's message is acknowledged, so a class that is killed loses nothing
+that it has acknowledged. The file is rewritten only when something must be removed from it, or when a
+class continues from it.
 """
 
 import errno
@@ -11,10 +10,10 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ...errors import UsageError
 from ...files import open_replacement
+from .messages import JsonObject
 
 
 class Journal:
@@ -26,24 +25,25 @@ class Journal:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def read(self) -> list[dict[str, Any]]:
-        """The objects of all lines. ValueError where a line is none; but a last line without its
-        end is left out: the class was killed while it wrote it, and so has acknowledged nothing of
-        it."""
+    def read_json_objects(self) -> list[JsonObject]:
+        """Read the objects of all lines. ValueError if a line is not a JSON object.
+
+        An incomplete last line is skipped: the class was killed while writing it, and so has not
+        acknowledged it.
+        """
         lines = self.path.read_text("utf-8").split("\n")
         last = lines.pop()
-        objects = [parse_line(line) for line in lines]
+        objects = [parse_json_object_line(line) for line in lines]
         if last:
             try:
-                objects.append(parse_line(last))
+                objects.append(parse_json_object_line(last))
             except ValueError:
                 if not objects:
                     raise
         return objects
 
     def rewrite(self, lines: Iterable[str]) -> None:
-        """These lines in place of all. OSError where they cannot be written: then the old ones are
-        still there."""
+        """Replace all lines by these. OSError if they cannot be written; the old lines are kept then."""
         with open_replacement(self.path, force=True) as part:
             part.touch(mode=0o600)
             with part.open("w", encoding="utf-8", newline="\n") as file:
@@ -52,7 +52,7 @@ class Journal:
                 os.fsync(file.fileno())
 
     def append(self, line: str) -> None:
-        """One more line. UsageError where it cannot be written: then nothing of it is there."""
+        """Append a line. UsageError if it cannot be written; no part of it is kept then."""
         data = f"{line}\n".encode()
         try:
             # Unbuffered: what could not be written must not be tried again when the file is closed.
@@ -71,7 +71,7 @@ class Journal:
                 "Tell the teacher, then send again."
             ) from None
 
-    def sync(self) -> None:
+    def sync_file_to_disk(self) -> None:
         """Wait until all lines are on the disk, also for a computer that loses its power."""
         descriptor = os.open(self.path, os.O_RDWR)
         try:
@@ -80,7 +80,7 @@ class Journal:
             os.close(descriptor)
 
 
-def parse_line(line: str) -> dict[str, Any]:
+def parse_json_object_line(line: str) -> JsonObject:
     given = json.loads(line)
     if not isinstance(given, dict):
         raise ValueError("no object")

@@ -18,18 +18,22 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...data.edits import format_letters
+from ...data.edits import format_client_letters
 from ...errors import UsageError
 from ...methods import afl, gauss
-from ...methods.parts.averages import split_vector
+from ...methods.parts.averages import split_vector_into_tensors
 from ...models import Network, build, load_state, model_state
 from ...rng import generator
+
+JsonObject = dict[str, Any]  # a JSON object that has not been checked
+Seconds = float  # of a clock that never goes back
+Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
 
 CLASSES, SIDE = 10, 8
 PIXELS = SIDE * SIDE
@@ -37,15 +41,53 @@ TRIANGLE = PIXELS * (PIXELS + 1) // 2
 ROW = PIXELS + TRIANGLE  # numbers of a class's sums
 FULL = 16  # a pixel of a drawing for the test set, from 0 to FULL
 PARAMETERS = 6570  # of the classroom's network, 64-64-32-10
-LARGEST = 1000.0  # a number of a network
+MAX_PARAMETER = 1000.0  # of a network
 LIMIT = (
     200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
 )
-MOST_DRAWINGS, MOST_SEATS = 60, 100_000
+MAX_DRAWINGS, MAX_SEATS = 60, 100_000
 NAME = 24  # characters of a name
-MOST_MARKS = 3  # accents over or under one letter; Thai and Devanagari need two
+MAX_MARKS = 3  # accents over or under one letter; Thai and Devanagari need two
 JOINER = "\u200d"  # joins emoji to one
 FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
+
+
+class ClassMean(NamedTuple):
+    """The mean `[64]` of a student's drawings of one class, and their number."""
+
+    label: int
+    drawing_count: int
+    mean: list[float]
+
+
+class LabelledDrawings(NamedTuple):
+    """Drawings as `images [N, 64]`, 0–1, and their `labels [N]`."""
+
+    images: Tensor
+    labels: Tensor
+
+
+class MessageDescription(TypedDict):
+    """What the projector shows of a message.
+
+    bytes:    size of the message
+    drawings: number of drawings that it was made from
+    counts:   the same by class
+    given:    number of drawings that are given for testing
+    network:  whether it has a network
+    means:    what the sums show of each class (`recover.js` computes the drawings from them)
+    test:     the drawings given for testing, as label and pixels in sixteenths
+    """
+
+    seat: int
+    name: str
+    bytes: int
+    drawings: int
+    counts: list[int]
+    given: int
+    network: bool
+    means: list[ClassMean]
+    test: list[list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,29 +109,27 @@ class Message:
 
     @property
     def office(self) -> str:
-        """The letters of the seat, such as "K": everybody has others."""
-        return format_letters(self.seat)
+        """The letters of the seat, such as "K"; they are unique."""
+        return format_client_letters(self.seat)
 
     @property
     def name(self) -> str:
-        """For tables and files: the office's letters first, so that no two are alike."""
+        """The name in tables and files; the office's letters come first, so it is unique."""
         return f"{self.office} {self.nickname}".strip()
 
-    def means(self) -> list[tuple[int, int, list[float]]]:
-        """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
+    def list_class_means(self) -> list[ClassMean]:
+        """List the mean of the drawings of each class in the sums."""
         if self.sums is None:
             return []
-        found = []
+        class_means = []
         for c in self.sums.counts.nonzero()[:, 0].tolist():
             mean = [round(value, 3) for value in self.sums.means[c].tolist()]
-            found.append((c, self.counts[c], mean))
-        return found
+            class_means.append(ClassMean(c, self.counts[c], mean))
+        return class_means
 
     @cached_property
-    def description(self) -> dict[str, Any]:
-        """What the projector shows of it. `means`: what the sums show of each class; who computes
-        gets each drawing out of them (`recover.js`). `test`: the drawings that were given, as label
-        and pixels in sixteenths."""
+    def description(self) -> MessageDescription:
+        """What the projector shows of the message."""
         pixels = (FULL * self.x).round().int().tolist()
         return {
             "seat": self.seat,
@@ -99,164 +139,177 @@ class Message:
             "counts": list(self.counts),
             "given": len(self.y),
             "network": self.network is not None,
-            "means": self.means(),
+            "means": self.list_class_means(),
             "test": [[c, row] for c, row in zip(self.y.tolist(), pixels, strict=True)],
         }
 
 
-def clean_name(name: str) -> str:
-    """A name that can be shown beside others: one line, `NAME` characters at most, nothing that is
+def clean_nickname(typed_name: str) -> str:
+    """Write a name that can be shown beside others: one line, `NAME` characters at most, nothing that is
     invisible or turns the direction of other people's text, no towers of accents. Any script and
     emoji stay."""
     kept: list[str] = []
     marks = 0  # accents in a row
-    for character in unicodedata.normalize("NFC", name[: 20 * NAME]):
+    for character in unicodedata.normalize("NFC", typed_name[: 20 * NAME]):
         category = unicodedata.category(character)
         if category in ("Zs", "Zl", "Zp") or character in "\t\r\n":
             character = " "
         elif category[0] == "C" and character != JOINER:
             continue
         marks = marks + 1 if category in ("Mn", "Me") else 0
-        if marks <= MOST_MARKS:
+        if marks <= MAX_MARKS:
             kept.append(character)
     return " ".join("".join(kept).split())[:NAME].strip(f" {JOINER}")
 
 
 def build_network(seed: int = 0) -> Network:
-    """The network that all phones of a class start from; the package's and `learn.js`'s first one
-    of a run's seed."""
+    """Build the network that all phones of a class start from.
+
+    It is the first network of a run with this seed, in the package and in `learn.js`.
+    """
     return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
 
 
-def read(text: str | bytes) -> Message:
-    """The message in `text`; UsageError, in one sentence, where anything in it is not as it must
-    be."""
-    require(len(text) <= LIMIT, "its length")
-    given = parse_object(text)
-    require(given.keys() == FIELDS, "its form")
+def parse_message(text: str | bytes) -> Message:
+    """Parse and check a message. UsageError, in one sentence, if any part of it is invalid."""
+    raise_unless_valid(len(text) <= LIMIT, "its length")
+    given = parse_json_object(text)
+    raise_unless_valid(given.keys() == FIELDS, "its form")
     seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
-    require(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
-    require(isinstance(name, str), "name")
-    require(isinstance(keep, bool), "keep")
-    require(isinstance(counts, list) and len(counts) == CLASSES, "counts")
-    require(all(type(count) is int for count in counts), "counts")
-    require(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
-    sums = read_sums(given, counts)
-    model = read_network(given)
-    require(sums is not None or model is not None, "its size")
-    x, y = read_test(given)
-    nickname = clean_name(name)
+    raise_unless_valid(type(seat) is int and 0 <= seat < MAX_SEATS, "seat")
+    raise_unless_valid(isinstance(name, str), "name")
+    raise_unless_valid(isinstance(keep, bool), "keep")
+    raise_unless_valid(isinstance(counts, list) and len(counts) == CLASSES, "counts")
+    raise_unless_valid(all(type(count) is int for count in counts), "counts")
+    raise_unless_valid(min(counts) >= 0 and 0 < sum(counts) <= MAX_DRAWINGS, "counts")
+    sums = parse_class_sums(given, counts)
+    model = parse_network_of_message(given)
+    raise_unless_valid(sums is not None or model is not None, "its size")
+    x, y = parse_test_drawings(given)
+    nickname = clean_nickname(name)
     line = json.dumps(given | {"name": nickname}, separators=(",", ":"))
     size = len(text.encode(errors="replace")) if isinstance(text, str) else len(text)
     return Message(seat, nickname, tuple(counts), sums, model, x, y, keep, line, size)
 
 
-def read_sums(given: dict[str, Any], counts: list[int]) -> gauss.ClassSums | None:
-    """The class sums of a message whose classes have `counts` drawings; None where it has none."""
-    held = np.array([count for count in counts if count])
-    values = decode_array(given, "sums", "<f4", 0, max(held))
+def parse_class_sums(
+    message_fields: JsonObject, drawings_by_class: list[int]
+) -> gauss.ClassSums | None:
+    """Parse the class sums of a message; None if it has none.
+
+    drawings_by_class: number of drawings of each class
+    """
+    positive_counts = np.array([count for count in drawings_by_class if count])
+    values = decode_base64_array(message_fields, "sums", "<f4", 0, max(positive_counts))
     if not len(values):
         return None
-    require(len(values) == len(held) * ROW, "its size")
-    rows = values.reshape(len(held), ROW).astype(np.float64)
-    require((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
+    raise_unless_valid(len(values) == len(positive_counts) * ROW, "its size")
+    rows = values.reshape(len(positive_counts), ROW).astype(np.float64)
+    raise_unless_valid((rows <= positive_counts[:, None]).all(), "sums")  # a pixel is 1 at most
     sums, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
-    parts = {"counts": torch.tensor(counts), "sums": sums, "second": second}
-    return gauss.read_message(parts, "full")
+    parts = {"counts": torch.tensor(drawings_by_class), "sums": sums, "second": second}
+    return gauss.unpack_class_sums(parts, "full")
 
 
-def read_network(given: dict[str, Any]) -> Network | None:
-    """The network of a message; None where it has none."""
-    values = decode_array(given, "network", "<f4", -LARGEST, LARGEST)
+def parse_network_of_message(message_fields: JsonObject) -> Network | None:
+    """Parse the network of a message; None if it has none."""
+    values = decode_base64_array(message_fields, "network", "<f4", -MAX_PARAMETER, MAX_PARAMETER)
     if not len(values):
         return None
-    require(len(values) == PARAMETERS, "its size")
+    raise_unless_valid(len(values) == PARAMETERS, "its size")
     model = build_network().eval()
     state = model_state(model)
     vector = torch.from_numpy(values.astype(np.float32))
-    load_state(model, split_vector(vector, state, list(state)))
+    load_state(model, split_vector_into_tensors(vector, state, list(state)))
     return model
 
 
-def read_test(given: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The drawings of a message for the test set: x `[n, 64]` in 0-1 and y `[n]`."""
-    values = decode_array(given, "test", "u1", 0, FULL)
+def parse_test_drawings(message_fields: JsonObject) -> LabelledDrawings:
+    """Parse the drawings that a message gives for testing: images `[n, 64]` in 0–1, labels `[n]`."""
+    values = decode_base64_array(message_fields, "test", "u1", 0, FULL)
     width = PIXELS + 1
-    require(len(values) % width == 0 and len(values) <= MOST_DRAWINGS * width, "test")
+    raise_unless_valid(len(values) % width == 0 and len(values) <= MAX_DRAWINGS * width, "test")
     rows = torch.from_numpy(values.reshape(-1, width).astype(np.int64))
     x, y = rows.split([PIXELS, 1], 1)
-    require((y < CLASSES).all(), "test")
-    return x.float() / FULL, y[:, 0]
+    raise_unless_valid((y < CLASSES).all(), "test")
+    return LabelledDrawings(x.float() / FULL, y[:, 0])
 
 
-def parse_object(text: str | bytes) -> dict[str, Any]:
-    """The JSON object in `text`."""
+def parse_json_object(text: str | bytes) -> JsonObject:
+    """Parse a JSON object. UsageError if `text` is not one."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
-    require(isinstance(given, dict), "its form")
+    raise_unless_valid(isinstance(given, dict), "its form")
     return given
 
 
-def require(holds: object, part: str) -> None:
-    """UsageError where a part of a message is not as it must be."""
-    if not holds:
+def raise_unless_valid(is_valid: object, field_name: str) -> None:
+    """Raise UsageError for this part of a message unless `is_valid`."""
+    if not is_valid:
         raise UsageError(
-            f"Message rejected: {part} is not as it must be. Reload the page and send again."
+            f"Message rejected: {field_name} is not as it must be. Reload the page and send again."
         )
 
 
-def decode_array(given: dict, part: str, kind: str, low: float, high: float) -> np.ndarray:
-    """The array in base64, with every number finite and in bounds."""
+def decode_base64_array(
+    message_fields: JsonObject, field_name: str, dtype: str, minimum: float, maximum: float
+) -> np.ndarray:
+    """Decode the base64 array `given[part]`. UsageError unless every number is within low–high."""
     try:
-        values = np.frombuffer(base64.b64decode(given[part], validate=True), kind)
+        values = np.frombuffer(base64.b64decode(message_fields[field_name], validate=True), dtype)
     except (ValueError, TypeError):
         values = np.array([np.nan])
     with np.errstate(invalid="ignore"):  # a NaN of any kind is in no range
-        is_within = (values >= low) & (values <= high)
-    require(is_within.all(), part)
+        is_within = (values >= minimum) & (values <= maximum)
+    raise_unless_valid(is_within.all(), field_name)
     return values
 
 
-def write(
+def encode_message(
     seat: int,
-    name: str,
-    x: Tensor,
-    y: Tensor,
-    test: Sequence[int] = (),
-    model: Network | None = None,
+    nickname: str,
+    images: Tensor,
+    labels: Tensor,
+    test_indices: Sequence[int] = (),
+    network: Network | None = None,
 ) -> str:
-    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at
-    the places `test` for the test set and all others in the sums. `model`: trained on those others,
-    or None. It may be saved."""
-    is_given = torch.zeros(len(y), dtype=torch.bool)
-    is_given[list(test)] = True
-    sums = gauss.measure_class_sums(x[~is_given], y[~is_given], CLASSES, "full")
-    sent = gauss.make_message(sums, torch.float32)
+    """Encode a message as a phone does, as JSON; its sender allows that it is saved.
+
+    images, labels:  drawings `[n, 64]` in 0–1 and their labels `[n]`
+    test_indices:  indices of the drawings that are given for testing; the sums are of all others
+    network: the network trained on those others, or None
+    """
+    is_given = torch.zeros(len(labels), dtype=torch.bool)
+    is_given[list(test_indices)] = True
+    sums = gauss.measure_class_sums(images[~is_given], labels[~is_given], CLASSES, "full")
+    sent = gauss.pack_class_sums(sums, torch.float32)
     parameters = torch.empty(0)
-    if model is not None:
-        parameters = torch.cat([part.flatten() for part in model_state(model).values()])
+    if network is not None:
+        parameters = torch.cat([part.flatten() for part in model_state(network).values()])
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
         "network": parameters,
-        "test": torch.cat([(x[is_given] * FULL).round(), y[is_given, None]], 1).byte(),
+        "test": torch.cat([(images[is_given] * FULL).round(), labels[is_given, None]], 1).byte(),
     }
-    message = {"seat": seat, "name": name, "counts": sums.counts.int().tolist(), "keep": True}
+    message = {"seat": seat, "name": nickname, "counts": sums.counts.int().tolist(), "keep": True}
     for part, values in arrays.items():
-        message[part] = encode_array(values)
+        message[part] = encode_array_in_base64(values)
     return json.dumps(message, separators=(",", ":"))
 
 
-def encode_array(values: Tensor) -> str:
-    """An array as base64, for JSON."""
-    return base64.b64encode(values.numpy().tobytes()).decode()
+def encode_array_in_base64(array: Tensor) -> str:
+    """Encode an array's bytes in base64, for JSON."""
+    return base64.b64encode(array.numpy().tobytes()).decode()
 
 
-def derive_afl_sums(sums: gauss.ClassSums) -> afl.Sums:
-    """AFL's sums of the same samples with a 1 after their pixels, from class sums: Σ x xᵀ over all
-    classes is that of each class added up, and the column of the 1 is Σ x."""
-    by_class = torch.cat([sums.sums.T, sums.counts[None]])
+def convert_class_sums_to_ridge_sums(class_sums: gauss.ClassSums) -> afl.RidgeSums:
+    """Derive AFL's sums, of the same samples with a 1 appended to their pixels, from class sums.
+
+    Σ x xᵀ is the sum over all classes; the column of the appended 1 is Σ x.
+    """
+    by_class = torch.cat([class_sums.sums.T, class_sums.counts[None]])
     total = by_class.sum(1, keepdim=True)
-    moments = torch.cat([sums.second.sum(0), total[:-1].T])
-    return afl.Sums(torch.cat([moments, total], 1), by_class)
+    moments = torch.cat([class_sums.second.sum(0), total[:-1].T])
+    return afl.RidgeSums(torch.cat([moments, total], 1), by_class)

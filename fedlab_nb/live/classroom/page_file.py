@@ -3,9 +3,9 @@ carried by hand."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from ..page import joined
+from ..page import join_javascript_modules
 from .room import MOST, Room
 
 HERE = Path(__file__).parent
@@ -24,24 +24,35 @@ MODULES = (
 )
 
 
-def read_page(room: Room) -> str:
-    """The page with style, modules and the seats of a class `room` in it. It asks for a number in
-    place of a seat."""
-    seats = json.dumps([describe_seat(room, seat) for seat in range(MOST)])
+class SeatOfPageFile(TypedDict):
+    """What the page needs of a seat: the class's seed, a notice on how messages are kept, and the
+    digits to draw."""
+
+    seed: int
+    kept: str
+    labels: list[int]
+
+
+def build_student_page(room: Room) -> str:
+    """Build the students' page as one file, with style, modules and the seats of a class in it.
+
+    The page asks the student for a number instead of getting a seat from the server.
+    """
+    seats = json.dumps([describe_seat_for_page_file(room, seat) for seat in range(MOST)])
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
     code = (
         f'<script id="seats" type="application/json">{seats}</script>\n'
-        f'<script type="module">\n{joined(*MODULES)}</script>'
+        f'<script type="module">\n{join_javascript_modules(*MODULES)}</script>'
     )
     page = (HERE / "student.html").read_text("utf-8")
     page = page.replace('<link rel="stylesheet" href="class.css">', style)
     return page.replace('<script type="module" src="student.js"></script>', code)
 
 
-def describe_seat(room: Room, seat: int) -> dict[str, Any]:
-    """What a seat of the file is told; its number is made of the one that the student types."""
+def describe_seat_for_page_file(room: Room, seat: int) -> SeatOfPageFile:
+    """Describe a seat for the page; the page derives the seat from the number that is typed in."""
     return {
         "seed": room.about["seed"],
         "kept": room.storage_notice,
-        "labels": room.choose_labels(seat),
+        "labels": room.choose_labels_to_draw(seat),
     }

@@ -7,40 +7,108 @@ first, so that no phone waits for a table.
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
 
 from ...data import load
-from ...training.evaluate import cache_passes
-from .conductor import find_answer
-from .messages import FULL, Message
-from .rounds import Rounds, explain_result
+from ...training.evaluate import cache_forward_passes
+from .conductor import AccuracyByTitle, MessageLoss, StepName, find_right_option_index
+from .messages import FULL, Message, Pixels
+from .rounds import Rounds, explain_fens_result
 from .worth import (
-    SHOWN,
+    MAX_SHOWN_IMAGES,
     WAYS,
-    collect_given_drawings,
-    measure_loudness,
-    measure_share,
-    predict_by_all_ways,
-    project_means,
+    ClassMeanMap,
+    LogitSizeBySeat,
+    Prediction,
+    PredictionByTitle,
+    collect_test_drawings,
+    measure_message_contribution,
+    measure_relative_logit_sizes,
+    predict_by_all_combinations,
+    project_class_means,
 )
 
-Prediction = tuple[int, Tensor]  # of how many students, and the classes
+
+class CombinationAccuracy(TypedDict):
+    """What one way of combining the messages reaches.
+
+    title:  the method's title in the package
+    name:   what every screen calls it
+    phrase: what it does, in a few words
+    of:     number of students whose messages are combined
+    own:    accuracy on the class's drawings, 0–1, None if there are none
+    digits: accuracy on the package's test digits, 0–1
+    """
+
+    title: str
+    name: str
+    phrase: str
+    of: int
+    own: float | None
+    digits: float
+
+
+class TestDigitCounts(TypedDict):
+    """Right answers with and without one message, among so many images."""
+
+    with_it: int
+    without_it: int
+    images: int
+
+
+class ShownContribution(MessageLoss):
+    """What a seat's message adds to all others, as its phone shows it.
+
+    helped:   number of images that are right only with the message
+    harmed:   number of images that are right only without it
+    classes:  {class of the sender: [images, right with it, right without it]}
+    drawings: the same counts for the drawings that other students gave for testing
+    shown:    [label, 64 sixteenths] of the first few images that only it made right
+    """
+
+    helped: int
+    harmed: int
+    classes: dict[int, list[int]]
+    drawings: TestDigitCounts
+    shown: list[list[Any]]
+
+
+class DigitVotes(TypedDict):
+    """The class that everybody predicts for one digit. seats: by seat; ways: by a method's title"""
+
+    seats: dict[int, int]
+    ways: dict[str, int]
+
+
+class TestSet(NamedTuple):
+    """The class's drawings, followed by the package's test digits.
+
+    images `[N, 64]`, labels `[N]`; drawings: number of images that are the class's
+    """
+
+    images: Tensor
+    labels: Tensor
+    drawings: int
 
 
 class Results:
-    """messages: in the order in which they came;   rounds: the tiny rounds, or None;   before:
-    accuracies by way (0-1) before the joker came or somebody was forgotten;   effect: of the message
-    that was taken out last, or None."""
+    """The results of the messages of one moment.
+
+    messages: in the order in which they came
+    rounds:   the tiny rounds, or None
+    before:   {title: accuracy 0–1} before the joker came or somebody was forgotten
+    effect:   of the message that was removed last, or None
+    """
 
     def __init__(
         self,
         messages: Iterable[Message],
         rounds: Rounds | None = None,
-        before: dict[str, float] | None = None,
-        effect: dict[str, Any] | None = None,
+        before: AccuracyByTitle | None = None,
+        effect: MessageLoss | None = None,
     ) -> None:
         self.messages = tuple(messages)
         self.rounds = rounds
@@ -50,8 +118,7 @@ class Results:
         self._lock = threading.RLock()
 
     def _compute_once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """What `compute()` returned the first time. Two threads that ask at once compute it
-        once."""
+        """Return what `compute()` returned the first time; threads that ask at once share it."""
         if key in self._computed:  # also while another thread computes something else
             return self._computed[key]
         with self._lock:
@@ -63,18 +130,16 @@ class Results:
         return next((message for message in self.messages if message.seat == seat), None)
 
     # ------------------------------------------------------------------------------------ every way
-    def measure_ways(self) -> list[dict[str, Any]]:
-        """What the class is worth so far: of each way its title, how many students it is of, and
-        its accuracy on the class's drawings (None: there are none) and on the package's test
-        digits, 0-1."""
+    def measure_combination_accuracies(self) -> list[CombinationAccuracy]:
+        """Measure the accuracy of every way of combining the messages that came so far."""
         known = self.rounds.round if self.rounds else None
-        return self._compute_once(("ways", known), self._measure_ways)
+        return self._compute_once(("ways", known), self._compute_combination_accuracies)
 
-    def _measure_ways(self) -> list[dict[str, Any]]:
-        images, truth, drawings = self._load_test()
-        predictions = dict(self._predict_test())
+    def _compute_combination_accuracies(self) -> list[CombinationAccuracy]:
+        images, truth, drawings = self._load_test_set()
+        predictions = dict(self._predict_test_set())
         if self.rounds:
-            predictions["FENS"] = self._predict_by_rounds("test", images)
+            predictions["FENS"] = self._predict_by_fens("test", images)
         rows = []
         for title in WAYS:
             if title not in predictions:
@@ -86,126 +151,147 @@ class Results:
             rows.append({"title": title, **WAYS[title], "of": count, "own": own, "digits": digits})
         return rows
 
-    def read_accuracies(self) -> dict[str, float]:
-        """The accuracies of all ways on the 360 test digits, 0-1, by title."""
-        return {row["title"]: row["digits"] for row in self.measure_ways()}
+    def get_test_accuracies(self) -> AccuracyByTitle:
+        """Return the accuracies of all ways on the 360 test digits, 0-1, by title."""
+        return {row["title"]: row["digits"] for row in self.measure_combination_accuracies()}
 
-    def find_answer(self, step: str) -> int | None:
-        """Which option of a step's question is right, as far as the run has shown: `find_answer` of
-        conductor.py."""
-        return find_answer(step, self.read_accuracies(), self.before, self.effect)
+    def find_right_option_index(self, step_name: StepName) -> int | None:
+        """Find which option of a step's question is right; None as long as that is not known."""
+        return find_right_option_index(
+            step_name, self.get_test_accuracies(), self.before, self.effect
+        )
 
-    def _load_test(self) -> tuple[Tensor, Tensor, int]:
-        """Images `[N, 64]` and classes `[N]` of the class's drawings and, after them, the package's
-        test digits; and how many are the class's."""
+    def _load_test_set(self) -> TestSet:
+        """Load the class's test drawings and the package's test digits."""
 
-        def collect() -> tuple[Tensor, Tensor, int]:
-            x, y = collect_given_drawings(self.messages)
+        def collect() -> TestSet:
+            x, y = collect_test_drawings(self.messages)
             digits = load("digits")
             images = torch.cat([x, digits.x_test.flatten(1)])
-            return images, torch.cat([y, digits.y_test]), len(y)
+            return TestSet(images, torch.cat([y, digits.y_test]), drawings=len(y))
 
         return self._compute_once("test", collect)
 
-    def _predict_test(self) -> dict[str, Prediction]:
-        """By title, without the tiny rounds."""
+    def _predict_test_set(self) -> PredictionByTitle:
+        """Predict the test set in every way but the tiny rounds, by title."""
 
-        def predict() -> dict[str, Prediction]:
-            images, _, _ = self._load_test()
-            with cache_passes():
-                return predict_by_all_ways(self.messages, images)
+        def predict() -> PredictionByTitle:
+            images, _, _ = self._load_test_set()
+            with cache_forward_passes():
+                return predict_by_all_combinations(self.messages, images)
 
         return self._compute_once("predictions", predict)
 
-    def _predict_by_rounds(self, name: Hashable, images: Tensor) -> Prediction:
-        """The classes that FENS gives to `images [N, 64]` after the last round that has ended."""
+    def _predict_by_fens(self, cache_key: Hashable, images: Tensor) -> Prediction:
+        """Predict `images [N, 64]` by FENS after the last round that has ended.
+
+        cache_key: of the images, under which the prediction is cached
+        """
         rounds = self.rounds
         assert rounds is not None
-        key = ("rounds", name, rounds.round)
-        return self._compute_once(key, lambda: (len(rounds.table), rounds.answers(images)))
+        key = ("rounds", cache_key, rounds.round)
+        return self._compute_once(
+            key, lambda: Prediction(len(rounds.table), rounds.predict_classes(images))
+        )
 
     # ---------------------------------------------------------------------------------- one student
-    def measure_share(self, seat: int) -> dict[str, Any]:
-        """What a seat's message has brought to the class: `measure_share` on the class's drawings
-        and the 360 test digits, and the first few images that only it made right: `shown [[label,
-        64 sixteenths], …]`."""
-        return self._compute_once(("share", seat), lambda: self._measure_share(seat))
+    def measure_contribution(self, seat: int) -> ShownContribution:
+        """Measure what a seat's message adds, on the 360 test digits and on others' drawings."""
+        return self._compute_once(("share", seat), lambda: self._compute_contribution(seat))
 
-    def has_share(self, seat: int) -> bool:
-        """Whether `measure_share` of this seat has been computed."""
+    def has_measured_contribution(self, seat: int) -> bool:
+        """Whether `measure_contribution` of this seat has been computed."""
         return ("share", seat) in self._computed
 
-    def _measure_share(self, seat: int) -> dict[str, Any]:
+    def _compute_contribution(self, seat: int) -> ShownContribution:
         others = [message for message in self.messages if message.seat != seat]
-        x_class, y_class = collect_given_drawings(others)
+        x_class, y_class = collect_test_drawings(others)
         digits = load("digits")
-        x = torch.cat([x_class, digits.x_test.flatten(1)])
-        y = torch.cat([y_class, digits.y_test])
-        share = measure_share(self.messages, seat, x, y)
-        helped = share.pop("helped")
-        pixels = (FULL * x[helped[:SHOWN]]).round().int().tolist()
-        labels = y[helped[:SHOWN]].tolist()
-        share["helped"] = len(helped)
-        share["shown"] = [list(pair) for pair in zip(labels, pixels, strict=True)]
-        share["of_class"] = len(y_class)
-        return share
+        x_test = digits.x_test.flatten(1)
+        of_class = measure_message_contribution(self.messages, seat, x_class, y_class)
+        share = measure_message_contribution(self.messages, seat, x_test, digits.y_test)
+        x = torch.cat([x_class[of_class["helped"]], x_test[share["helped"]]])
+        y = torch.cat([y_class[of_class["helped"]], digits.y_test[share["helped"]]])
+        pixels = (FULL * x[:MAX_SHOWN_IMAGES]).round().int().tolist()
+        labels = y[:MAX_SHOWN_IMAGES].tolist()
+        return {
+            "way": share["way"],
+            "with_it": share["with_it"],
+            "without_it": share["without_it"],
+            "images": share["images"],
+            "helped": len(y),
+            "harmed": share["harmed"] + of_class["harmed"],
+            "classes": share["classes"],
+            "drawings": {
+                "with_it": of_class["with_it"],
+                "without_it": of_class["without_it"],
+                "images": of_class["images"],
+            },
+            "shown": [[label, row] for label, row in zip(labels, pixels, strict=True)],
+        }
 
-    def measure_loss(self, seat: int) -> dict[str, Any]:
-        """What the class loses on the 360 test digits without this seat: `way`, right answers
-        `with_it` and `without_it`, and `images`."""
+    def measure_loss_without_message(self, seat: int) -> MessageLoss:
+        """Measure what the class loses on the 360 test digits without the message of this seat."""
 
-        def measure() -> dict[str, Any]:
+        def measure() -> MessageLoss:
             digits = load("digits")
-            share = measure_share(self.messages, seat, digits.x_test.flatten(1), digits.y_test)
-            return {name: share[name] for name in ("way", "with_it", "without_it", "images")}
+            share = measure_message_contribution(
+                self.messages, seat, digits.x_test.flatten(1), digits.y_test
+            )
+            return {
+                "way": share["way"],
+                "with_it": share["with_it"],
+                "without_it": share["without_it"],
+                "images": share["images"],
+            }
 
         return self._compute_once(("loss", seat), measure)
 
     # -------------------------------------------------------------------------- the teacher's digit
-    def collect_votes(self, image: tuple[float, ...]) -> dict[str, Any]:
-        """What everybody says of a digit, 64 numbers 0-1: `seats` {seat: class} and `ways` {title:
-        class}."""
+    def collect_votes_on_image(self, image: Pixels) -> DigitVotes:
+        """Predict the class of a digit, 64 numbers 0–1, by every network and in every way."""
         x = torch.tensor([image])
 
-        def predict() -> dict[str, Prediction]:
-            with cache_passes():
-                return predict_by_all_ways(self.messages, x)
+        def predict() -> PredictionByTitle:
+            with cache_forward_passes():
+                return predict_by_all_combinations(self.messages, x)
 
         predictions = dict(self._compute_once(("digit", image), predict))
         if self.rounds:
-            predictions["FENS"] = self._predict_by_rounds(image, x)
-        nobody = (0, torch.empty(0, 1))
-        alone = predictions.pop("Local only", nobody)[1][:, 0].tolist()
+            predictions["FENS"] = self._predict_by_fens(image, x)
+        nobody = Prediction(0, torch.empty(0, 1))
+        alone = predictions.pop("Local only", nobody).classes[:, 0].tolist()
         senders = [message.seat for message in self.messages if message.network is not None]
         ways = {title: int(classes[0]) for title, (_, classes) in predictions.items()}
         return {"seats": dict(zip(senders, alone, strict=True)), "ways": ways}
 
-    def has_votes(self, image: tuple[float, ...]) -> bool:
-        """Whether `collect_votes` of this digit has been computed."""
+    def has_votes_on_image(self, image: Pixels) -> bool:
+        """Whether `collect_votes_on_image` of this digit has been computed."""
         return ("digit", image) in self._computed
 
     # ----------------------------------------------------------------------------------- all others
-    def measure_loudness(self) -> dict[int, float]:
-        """{seat: how many times as large as the middle network's the logits of this seat's network
-        are}."""
+    def measure_relative_logit_sizes(self) -> LogitSizeBySeat:
+        """Measure {seat: size of its network's logits, relative to the median network's}."""
 
-        def measure() -> dict[int, float]:
+        def measure() -> LogitSizeBySeat:
             networks = [message for message in self.messages if message.network is not None]
-            return measure_loudness(networks, load("digits").x_test.flatten(1))
+            return measure_relative_logit_sizes(networks, load("digits").x_test.flatten(1))
 
         return self._compute_once("loudness", measure)
 
-    def project_means(self) -> dict[str, Any]:
-        """All mean digits on a plane: `project_means` of worth.py."""
-        return self._compute_once("plane", lambda: project_means(self.messages))
+    def project_class_means(self) -> ClassMeanMap:
+        """Project all mean digits into a plane: `project_class_means` of worth.py."""
+        return self._compute_once("plane", lambda: project_class_means(self.messages))
 
-    def explain_rounds(self) -> str:
-        """One sentence on the result of the tiny rounds; "" before their end."""
+    def explain_result_of_fens_rounds(self) -> str:
+        """Explain the result of the tiny rounds in a sentence; "" before their end."""
         rounds = self.rounds
         if rounds is None or not rounds.is_over:
             return ""
-        accuracies = self.read_accuracies()
+        accuracies = self.get_test_accuracies()
         counts = [message.counts for message in self.messages if message.network is not None]
-        loudness = self.measure_loudness()
+        loudness = self.measure_relative_logit_sizes()
         heard = {seat: times for seat, times in loudness.items() if seat in rounds.known}
-        return explain_result(rounds, accuracies["FENS"], accuracies["Ensemble"], counts, heard)
+        return explain_fens_result(
+            rounds, accuracies["FENS"], accuracies["Ensemble"], counts, heard
+        )

@@ -4,7 +4,7 @@ kept.
 A seat is a number, and its office has the seat's letters. Its student draws digits of two or three
 classes; how evenly, says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class
 (seat mod 10) has the largest share, so that ten phones have all classes. Where α is extreme there
-are fewer classes, or more (`Room.choose_labels`). A seat's key is a MAC of its number: of a phone
+are fewer classes, or more (`Room.choose_labels_to_draw`). A seat's key is a MAC of its number: of a phone
 that has not sent nothing is remembered but when it was last seen.
 """
 
@@ -16,28 +16,44 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ...data import load
-from ...data.edits import format_letters
-from ...data.partition import draw_dirichlet
+from ...data.edits import format_client_letters
+from ...data.partition import draw_symmetric_dirichlet
 from ...errors import UsageError, check_number, check_whole_number
-from ...rng import numpy_rng
-from .conductor import BY_NAME, Conductor
+from ...rng import make_numpy_generator
+from .conductor import BY_NAME, AccuracyByTitle, Conductor, MessageLoss, StepDescription
 from .journal import Journal
-from .messages import CLASSES, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
-from .results import Results
-from .rounds import HERE, Rounds, describe_need
-from .worth import collect_given_drawings, make_rows
+from .messages import (
+    CLASSES,
+    MAX_DRAWINGS,
+    MAX_SEATS,
+    SIDE,
+    JsonObject,
+    Message,
+    MessageDescription,
+    Seconds,
+    parse_message,
+)
+from .results import DigitVotes, Results, ShownContribution
+from .rounds import (
+    STAYING_SECONDS,
+    RoundReply,
+    Rounds,
+    RoundsNeed,
+    describe_phones_needed_for_rounds,
+)
+from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
 
 MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
 ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
 GONE = 120.0  # and after these it has no desk, where it has not sent
 GIVE = 4  # every so many-th drawing may be given to the test set
-MOST_KEPT_GUESSES = 5000  # lines in the class's own file; later ones are kept with the next step
+MAX_KEPT_GUESSES = 5000  # lines in the class's own file; later ones are kept with the next step
 ONE_CLASS = 0.02  # below this α a seat may have one class
 MANY_CLASSES = 1.0  # and from this one on more than three
 # Of the first line of a file that messages are kept in.
@@ -53,26 +69,96 @@ class Presence:
     drawn: int = 0
 
 
-class Room:
-    """alpha: of the mixes;   drawings: how many each phone makes;   file: where messages are kept, or
-    None: nowhere. A class whose file is there goes on as it was begun.   clock: seconds that never
-    go back.
+class AssignedSeat(TypedDict):
+    """What a phone that joins the class is told.
 
-    UsageError for a value out of range, and for a file of something else; OSError where it cannot
-    be written.
+    seed:   of the class
+    kept:   a sentence on how messages are kept
+    keeps:  whether the class keeps messages in a file
+    seat:   number of the seat
+    office: its letters
+    key:    proves that a later request comes from this phone
+    labels: the digits to draw, in order
+    """
+
+    seed: int
+    kept: str
+    keeps: bool
+    seat: int
+    office: str
+    key: str
+    labels: list[int]
+
+
+class RemovalEffect(MessageLoss):
+    """What the removal of a message has changed. office: the letters of its seat"""
+
+    office: str
+
+
+class SeatDescription(TypedDict):
+    """What the projector shows of a seat: its letters, digits drawn so far, asleep or staying."""
+
+    seat: int
+    office: str
+    drawn: int
+    sleeps: bool
+    stays: bool
+
+
+class TeacherDigit(TypedDict):
+    """The digit that the teacher has drawn: 64 numbers 0–1, and which digit it is, or None."""
+
+    image: list[float]
+    label: int | None
+
+
+class TeacherDigitVotes(DigitVotes, TeacherDigit):
+    """The teacher's digit with everybody's votes on it."""
+
+
+class PhoneDescription(StepDescription, total=False):
+    """What a phone shows: the step, and what is shown of its seat's message.
+
+    sent:     whether the seat has sent its message
+    messages: number of messages in the class
+    share:    what its message adds to all others
+    digit:    the teacher's `image` and `label`, and the vote `own` of its network
+    rounds:   the tiny rounds that have ended, `of` how many
+    pause:    seconds until the phone shall ask again
+    """
+
+    sent: bool
+    messages: int
+    share: ShownContribution
+    digit: dict[str, Any]
+    rounds: dict[str, int]
+    pause: float
+
+
+class Room:
+    """The state of one class: its seats, messages, results and tiny rounds.
+
+    alpha:    skew of the digits that each phone is asked to draw
+    drawings: how many digits each phone draws
+    file:     where messages are kept, None if nowhere; the class of an existing file is continued
+    clock:    returns seconds that never go back
+
+    Raises UsageError for a value out of range and for a file that is not a class's, OSError if the
+    file cannot be written.
     """
 
     def __init__(
         self,
-        alpha: Any,
-        drawings: Any,
-        seed: Any,
+        alpha: float | str,
+        drawings: int | str,
+        seed: int | str,
         file: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.about = {
             "alpha": check_number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
-            "drawings": check_whole_number("drawings", drawings, 5, MOST_DRAWINGS),
+            "drawings": check_whole_number("drawings", drawings, 5, MAX_DRAWINGS),
             "seed": check_whole_number("seed", seed),
             "token": secrets.token_hex(4),
             "secret": secrets.token_hex(16),
@@ -89,30 +175,32 @@ class Room:
         # know.
         self.serial = secrets.randbelow(1_000_000)
         self.joker: int | None = None  # the seat of the teacher's joker
+        # Which guess on the joker was right. Known here once a removal has changed `before`.
+        self.joker_answer: int | None = None
         self.simulated: set[int] = set()  # seats of no real student
         self.conductor = Conductor(clock())
         # The accuracies before the joker came or somebody was forgotten.
-        self.before: dict[str, float] = {}
-        self.effect: dict[str, Any] | None = None  # of the message that was taken out last
+        self.before: AccuracyByTitle = {}
+        self.effect: RemovalEffect | None = None  # of the message that was taken out last
         # The teacher's digit: `image`, 64 numbers, and `label`, or None.
-        self.drawing: dict[str, Any] | None = None
+        self.drawing: TeacherDigit | None = None
         self._kept_guesses = 0
         self._is_file_behind = False  # somebody has been forgotten whose message is still in it
         if self.journal and self.journal.exists():
-            self._go_on(self.journal)
-        self._note_change()
-        self.write_file()
+            self._restore_class_from_journal(self.journal)
+        self._start_new_results()
+        self.rewrite_class_file()
 
     # ---------------------------------------------------------------------- what is kept, and where
-    def _go_on(self, journal: Journal) -> None:
-        """Go on with the class in this file."""
+    def _restore_class_from_journal(self, journal: Journal) -> None:
+        """Continue the class that this file holds."""
         try:
-            head, *lines = journal.read()
+            head, *lines = journal.read_json_objects()
             if head.keys() - LATER != HEAD:
                 raise ValueError("the file of something else")
-            self._apply_progress(head.pop("progress", {}))
+            self._restore_progress(head.pop("progress", {}))
             for line in lines:
-                self._apply_line(line)
+                self._restore_from_journal_object(line)
             if self.joker not in self.messages:
                 self.joker = None
         except (ValueError, AttributeError, TypeError, KeyError):
@@ -122,25 +210,26 @@ class Room:
         self.about = head
         self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
 
-    def _apply_line(self, line: dict[str, Any]) -> None:
-        """What a line of the file after the first one says: a message, progress, a guess, or a
-        simulated student."""
-        if "progress" in line:
-            self._apply_progress(line["progress"])
-        elif "guess" in line:
-            step, seat, choice = line["guess"]
+    def _restore_from_journal_object(self, stored_object: JsonObject) -> None:
+        """Apply a line of the file after the first: a message, progress, a guess, or a simulated
+        student."""
+        if "progress" in stored_object:
+            self._restore_progress(stored_object["progress"])
+        elif "guess" in stored_object:
+            step, seat, choice = stored_object["guess"]
             self.conductor.guesses.setdefault(step, {})[int(seat)] = int(choice)
-        elif "simulated" in line:
-            self.simulated.add(int(line["simulated"]))
+        elif "simulated" in stored_object:
+            self.simulated.add(int(stored_object["simulated"]))
         else:
-            message = read(json.dumps(line, separators=(",", ":")))
+            message = parse_message(json.dumps(stored_object, separators=(",", ":")))
             self.messages[message.seat] = message
 
-    def _apply_progress(self, progress: dict[str, Any]) -> None:
-        """Be where the class was: `progress` as `_describe_progress` gives it, or {}."""
+    def _restore_progress(self, progress: JsonObject) -> None:
+        """Restore the class's progress from what `_describe_progress` returned, or from {}."""
         if not progress:
             return
         self.joker = progress["joker"]
+        self.joker_answer = progress.get("joker_answer")
         self.simulated = set(progress["simulated"])
         self.before = progress["before"]
         self.effect = progress["effect"]
@@ -150,11 +239,14 @@ class Room:
         for step, guesses in progress["guesses"].items():
             self.conductor.guesses[step] = {int(seat): guess for seat, guess in guesses.items()}
 
-    def _describe_progress(self) -> dict[str, Any]:
-        """What a restarted class needs beside the messages. Tiny rounds and the teacher's digit are
-        not kept: they begin anew."""
+    def _describe_progress(self) -> JsonObject:
+        """Describe what a restarted class needs apart from the messages.
+
+        Tiny rounds and the teacher's digit are not kept; they start afresh.
+        """
         return {
             "joker": self.joker,
+            "joker_answer": self.joker_answer,
             "simulated": sorted(self.simulated),
             "before": self.before,
             "effect": self.effect,
@@ -163,65 +255,66 @@ class Room:
             "guesses": self.conductor.guesses,
         }
 
-    def _note_change(self) -> None:
-        """Messages, or the tiny rounds, are others: so are all results."""
+    def _start_new_results(self) -> None:
+        """Start new results, because messages or the tiny rounds have changed."""
         self.version += 1
         self.results = Results(self.messages.values(), self.rounds, self.before, self.effect)
 
-    def write_file(self) -> None:
-        """Write the class's own file anew, where it has one: without what is no longer in the
-        class."""
+    def rewrite_class_file(self) -> None:
+        """Rewrite the class's file, if it has one, without what is no longer in the class."""
         if self.journal is None:
             return
         head = self.about | {"progress": self._describe_progress()}
         texts = [message.text for message in self.messages.values()]
         self.journal.rewrite([json.dumps(head), *texts])
 
-    def _append(self, line: str) -> None:
-        """One more line for the class's own file, where it has one. UsageError where it cannot be
-        written."""
+    def _append_line_to_file(self, line: str) -> None:
+        """Append a line to the class's file, if it has one. UsageError if it cannot be written."""
         if self.journal is None:
             return
         if not self.journal.exists():  # somebody has removed it
-            self.write_file()
+            self.rewrite_class_file()
         self.journal.append(line)
 
-    def note_progress(self) -> None:
-        """Keep which step it is, what is shown, and who is simulated."""
-        self._append(json.dumps({"progress": self._describe_progress()}))
+    def store_progress(self) -> None:
+        """Store in the file which step it is, what is shown, and who is simulated."""
+        self._append_line_to_file(json.dumps({"progress": self._describe_progress()}))
 
-    def note_simulated(self, seat: int) -> None:
-        """The student of this seat is no real one."""
+    def store_that_seat_is_simulated(self, seat: int) -> None:
+        """Store in the file that the student of this seat is simulated."""
         if seat not in self.simulated:
             self.simulated.add(seat)
-            self._append(json.dumps({"simulated": seat}))
+            self._append_line_to_file(json.dumps({"simulated": seat}))
 
-    def sync(self) -> None:
-        """Wait until the class's own file, where it has one, is on the disk."""
+    def sync_file_to_disk(self) -> None:
+        """Wait until the class's file, if it has one, is on the disk."""
         if self.journal:
-            self.journal.sync()
+            self.journal.sync_file_to_disk()
 
-    def set_port(self, port: int) -> None:
-        """Remember where the class listens, so that it is there again after a restart."""
+    def store_port(self, port: int) -> None:
+        """Store the port in the file, so that a restarted class listens there again."""
         if self.about.get("port") != port:
             self.about["port"] = port
-            self.write_file()
+            self.rewrite_class_file()
 
     @property
     def storage_notice(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
         if self.journal:
-            where = f"Messages are kept in {self.journal.path.name} on the teacher's computer"
-        else:
-            where = (
-                "Messages are in the memory of the teacher's computer, and gone when the class ends"
+            return (
+                f"Messages are kept in {self.journal.path.name} on the teacher's computer; "
+                "the teacher can save a copy of those that may be saved."
             )
-        return f"{where}; the teacher can save those that may be saved."
+        return (
+            "Messages are in the memory of the teacher's computer, and gone when the class ends, "
+            "but for those that may be saved: the teacher can write these to a file, and where "
+            "nobody can be asked at the end, the class writes them itself."
+        )
 
     # --------------------------------------------------------------------------- seats and messages
-    def assign_seat(self) -> dict[str, Any]:
-        """The next free seat: its number, its key, and the digits that it is asked to draw."""
-        if self.joined >= MOST_SEATS:
+    def assign_next_seat(self) -> AssignedSeat:
+        """Assign the next free seat: its number, its key, and the digits that it is asked to draw."""
+        if self.joined >= MAX_SEATS:
             raise UsageError("The class has no free seat; ask the teacher to start it anew.")
         while self.joined in self.messages:  # one that was carried by hand
             self.joined += 1
@@ -232,23 +325,25 @@ class Room:
             "kept": self.storage_notice,
             "keeps": self.journal is not None,
             "seat": seat,
-            "office": format_letters(seat),
-            "key": self.make_key(seat),
-            "labels": self.choose_labels(seat),
+            "office": format_client_letters(seat),
+            "key": self.compute_seat_key(seat),
+            "labels": self.choose_labels_to_draw(seat),
         }
 
-    def make_key(self, seat: int) -> str:
+    def compute_seat_key(self, seat: int) -> str:
         secret = self.about["secret"].encode()
         return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
-    def choose_labels(self, seat: int) -> list[int]:
-        """The digits that it is asked to draw, in order: two or three classes with two drawings or
-        more of each. With α < ONE_CLASS or ≥ MANY_CLASSES there are as many classes as the draw
-        says."""
+    def choose_labels_to_draw(self, seat: int) -> list[int]:
+        """Choose the digits that a seat is asked to draw, in order.
+
+        They are of two or three classes, with at least two drawings of each. With α < ONE_CLASS or
+        α ≥ MANY_CLASSES the number of classes is random.
+        """
         alpha, drawings = self.about["alpha"], self.about["drawings"]
-        rng = numpy_rng(self.about["seed"], "seat of a class", seat)
+        rng = make_numpy_generator(self.about["seed"], "seat of a class", seat)
         first = seat % CLASSES
-        shares = np.sort(draw_dirichlet(rng, alpha, CLASSES))[::-1]
+        shares = np.sort(draw_symmetric_dirichlet(rng, alpha, CLASSES))[::-1]
         classes = [first, *rng.permutation(np.delete(np.arange(CLASSES), first))]
         labels = rng.choice(classes, drawings, p=shares)
         if ONE_CLASS <= alpha < MANY_CLASSES:
@@ -257,22 +352,25 @@ class Room:
             counts = 2 + np.floor(spare * shares[:many] / shares[:many].sum()).astype(int)
             counts[0] += drawings - counts.sum()
             labels = rng.permutation(np.repeat(classes[:many], counts))
-        return keep_every_class(labels.tolist())
+        return swap_labels_so_kept_have_every_class(labels.tolist())
 
-    def note_presence(self, seat: int, drawn: int = 0) -> None:
-        """A phone is here, and has drawn so many digits."""
+    def note_phone_presence(self, seat: int, drawn_digit_count: int = 0) -> None:
+        """Note that a phone is present and has drawn `drawn_digit_count` digits."""
         now = self.clock()
         if seat not in self.present and len(self.present) >= MOST:
             oldest = min(self.present, key=lambda other: self.present[other].seen)
             if now - self.present[oldest].seen < GONE:
                 return
             del self.present[oldest]
-        self.present[seat] = Presence(now, drawn)
+        self.present[seat] = Presence(now, drawn_digit_count)
 
-    def accept(self, text: str | bytes, seat: int | None = None) -> Message:
-        """Take a message, that of `seat` where it came by the network; the same one again changes
-        nothing. UsageError where it cannot be taken."""
-        message = read(text)
+    def accept_message(self, message_text: str | bytes, seat: int | None = None) -> Message:
+        """Accept a message; the same message again changes nothing.
+
+        seat: the seat that sent it over the network, None if it was carried by hand
+        Raises UsageError if it cannot be accepted.
+        """
+        message = parse_message(message_text)
         if seat not in (None, message.seat):
             raise UsageError("The message is that of another seat; open the address anew.")
         before = self.messages.get(message.seat)
@@ -282,21 +380,27 @@ class Room:
             raise UsageError(f"Office {message.office} has sent already; one shot is one message.")
         if len(self.messages) >= MOST:
             raise UsageError(f"The class has {MOST} messages, and takes no more.")
-        self._append(message.text)  # first: what cannot be kept has not arrived
+        self._append_line_to_file(message.text)  # first: what cannot be kept has not arrived
         self.messages[message.seat] = message
-        self._note_change()
+        self._start_new_results()
         return message
 
-    def forget(self, seat: int) -> dict[str, Any] | None:
-        """Take a message out, as if it had never been sent; also out of the file. Returns what that
-        has changed: `office`, `way`, and right answers of the 360 test digits `with_it` and
-        `without_it`; None where there was none."""
+    def forget_message(self, seat: int) -> RemovalEffect | None:
+        """Remove a message from the class and from the file, as if it had never been sent.
+
+        Returns what the removal has changed; None if the seat had not sent a message.
+        """
         if seat not in self.messages:
             if self._is_file_behind:
                 self._remove_from_file(seat)
             return None
-        self.effect = {"office": format_letters(seat), **self.results.measure_loss(seat)}
-        self.before = self.results.read_accuracies()
+        self.effect = {
+            "office": format_client_letters(seat),
+            **self.results.measure_loss_without_message(seat),
+        }
+        if self.joker is not None and self.joker_answer is None:
+            self.joker_answer = self.results.find_right_option_index("joker")
+        self.before = self.results.get_test_accuracies()
         del self.messages[seat]
         self.staying.pop(seat, None)
         for guesses in self.conductor.guesses.values():
@@ -306,112 +410,122 @@ class Room:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # what they learnt is of this student, too
-        self._note_change()
+        self._start_new_results()
         self._remove_from_file(seat)
         return self.effect
 
     def _remove_from_file(self, seat: int) -> None:
-        """Write the class's own file without the message of this seat. UsageError where that
-        fails."""
+        """Rewrite the class's file without the message of this seat. UsageError if that fails."""
         self._is_file_behind = True
         try:
-            self.write_file()
+            self.rewrite_class_file()
         except OSError as error:
             raise UsageError(
-                f"Office {format_letters(seat)} is out of every result, but its message is still "
+                f"Office {format_client_letters(seat)} is out of every result, but its message is still "
                 f"in the teacher's file, which cannot be written ({error.strerror}). Make room on "
                 "the disk and try again."
             ) from None
         self._is_file_behind = False
 
-    def take_joker_out(self) -> None:
-        """The teacher's joker has never been there; nobody has been forgotten."""
+    def remove_malicious_message(self) -> None:
+        """Remove the joker's message, as if the joker had never sent it."""
         if self.joker is None:
             return
-        self.forget(self.joker)
+        self.forget_message(self.joker)
         self.effect = None
-        self._note_change()
-        self.note_progress()
+        self._start_new_results()
+        self.store_progress()
 
-    def add_joker(self, text: str, seat: int) -> None:
-        """The teacher's joker sends."""
-        before = self.results.read_accuracies()
-        self.accept(text, seat)
+    def add_malicious_message(self, message_text: str, seat: int) -> None:
+        """Accept the message of the teacher's joker at this seat."""
+        before = self.results.get_test_accuracies()
+        self.accept_message(message_text, seat)
         self.before = before
         self.joker = seat
+        self.joker_answer = None
         self.simulated.add(seat)
-        self._note_change()
-        self.note_progress()
+        self._start_new_results()
+        self.store_progress()
 
-    def guess(self, seat: int, step: Any, choice: Any) -> None:
-        """A seat's guess, as `Conductor.guess` takes it."""
-        self.conductor.guess(seat, step, choice)
-        if self._kept_guesses < MOST_KEPT_GUESSES:
+    def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
+        """Store a seat's guess, in the file as well."""
+        self.conductor.store_guess(seat, step_name, option_index)
+        if self._kept_guesses < MAX_KEPT_GUESSES:
             self._kept_guesses += 1
-            self._append(json.dumps({"guess": [step, seat, choice]}))
+            self._append_line_to_file(json.dumps({"guess": [step_name, seat, option_index]}))
 
     # ---------------------------------------------------------------------------------- tiny rounds
-    def start_rounds(self) -> None:
-        """Begin the tiny rounds, with the networks that are here. UsageError without a network."""
+    def start_fens_rounds(self) -> None:
+        """Start the tiny rounds with the networks that have come. UsageError if there is none."""
         self.serial += 1
-        self.rounds = Rounds(self.messages.values(), self.find_staying(), self.serial)
-        self._note_change()
+        self.rounds = Rounds(
+            self.messages.values(), self.list_seats_of_staying_phones(), self.serial
+        )
+        self._start_new_results()
 
-    def clear_rounds(self) -> None:
-        """Take the tiny rounds' result away, so that others can begin; those who guessed guess once
-        more."""
+    def discard_fens_rounds(self) -> None:
+        """Discard the tiny rounds and the guesses on them, so that new rounds can start."""
         self.rounds = None
-        self.conductor.cover("rounds")
-        self._note_change()
+        self.conductor.hide_result_and_discard_guesses("rounds")
+        self._start_new_results()
 
-    def find_staying(self) -> list[int]:
-        """The seats of the phones that stay, and have been heard of lately."""
+    def list_seats_of_staying_phones(self) -> list[int]:
+        """List the seats of the phones that stay and were heard of lately."""
         now = self.clock()
-        return [seat for seat, seen in self.staying.items() if now - seen < HERE]
+        return [seat for seat, seen in self.staying.items() if now - seen < STAYING_SECONDS]
 
-    def stay(self, seat: int, text: str | bytes, now: float) -> dict[str, Any]:
-        """What a phone that stays is told at `now` (seconds), after its answer `text` to a round;
-        {} before the rounds. UsageError for an answer that is none, and for who has not sent."""
+    def handle_round_request(
+        self, seat: int, request_text: str | bytes, now: Seconds
+    ) -> RoundReply:
+        """Take the answer of a phone that stays, and return what it needs for the next round.
+
+        request_text: the phone's answer, see `Rounds.handle_round_request`
+        now:  seconds
+        Returns {} before the rounds have started. Raises UsageError for an answer that is malformed,
+        or if the seat has not sent a message.
+        """
         if seat not in self.messages:
             raise UsageError("Send your message first; then you may stay.")
         self.staying[seat] = self.clock()
         if not self.rounds:
             return {}
         before = self.rounds.round
-        answer = self.rounds.take(self.messages[seat], text, now)
-        self._note_round(before)
+        answer = self.rounds.handle_round_request(self.messages[seat], request_text, now)
+        self._announce_new_results_if_round_ended(before)
         return answer
 
-    def end_round(self, now: float) -> None:
-        """End the round that goes on, where it has waited long enough."""
+    def end_round_if_due(self, now: Seconds) -> None:
+        """End the present round if it has waited long enough."""
         if self.rounds:
             before = self.rounds.round
-            self.rounds.end_round(now)
-            self._note_round(before)
+            self.rounds.end_round_if_due(now)
+            self._announce_new_results_if_round_ended(before)
 
-    def _note_round(self, before: int) -> None:
-        """Results are others where a round has ended. They cost time that the phones of the next
-        round wait, so that they follow each round only where they are seen."""
-        if self.rounds is None or self.rounds.round == before:
+    def _announce_new_results_if_round_ended(self, previous_round: int) -> None:
+        """Announce new results if a round has ended since `previous_round`.
+
+        Computing them delays the phones of the next round, so this happens after each round only
+        while the results are shown.
+        """
+        if self.rounds is None or self.rounds.round == previous_round:
             return
-        if self.rounds.is_over or self.conductor.is_shown("rounds"):
+        if self.rounds.is_over or self.conductor.is_result_shown("rounds"):
             self.version += 1
 
     @property
-    def has_guests(self) -> bool:
-        """Whether messages are here that no simulated student has sent."""
+    def has_real_messages(self) -> bool:
+        """Whether the class has messages of real students."""
         return not self.messages.keys() <= self.simulated
 
     # ---------------------------------------------------------------------------- for the projector
-    def describe_messages(self) -> list[dict[str, Any]]:
-        """What has come from whom, in the order in which it came: `Message.description`."""
+    def describe_messages(self) -> list[MessageDescription]:
+        """Describe all messages for the projector, in the order in which they came."""
         return [message.description for message in self.messages.values()]
 
-    def describe_seats(self) -> list[dict[str, Any]]:
-        """The offices for the projector, by seat: letters, drawings so far, and whether the phone
-        sleeps or stays."""
+    def describe_seats(self) -> list[SeatDescription]:
+        """Describe all seats for the projector: letters, drawings so far, asleep or staying."""
         now = self.clock()
-        staying = set(self.find_staying())
+        staying = set(self.list_seats_of_staying_phones())
         shown = []
         for seat in sorted({*self.present, *self.messages}):
             presence = self.present.get(seat)
@@ -421,7 +535,7 @@ class Room:
             shown.append(
                 {
                     "seat": seat,
-                    "office": format_letters(seat),
+                    "office": format_client_letters(seat),
                     "drawn": presence.drawn if presence else 0,
                     "sleeps": presence is not None and now - presence.seen > ASLEEP,
                     "stays": seat in staying,
@@ -429,69 +543,93 @@ class Room:
             )
         return shown
 
-    def describe_need(self, loudness: dict[int, float]) -> dict[str, Any]:
-        """Who has to stay for the tiny rounds, see `describe_need` of rounds.py; `loudness`: of
-        each seat's network."""
-        return describe_need(self.messages, self.find_staying(), loudness)
+    def describe_phones_needed_for_rounds(self, logit_size_by_seat: LogitSizeBySeat) -> RoundsNeed:
+        """Describe who has to stay for the tiny rounds. loudness: {seat: loudness of its network}"""
+        return describe_phones_needed_for_rounds(
+            self.messages, self.list_seats_of_staying_phones(), logit_size_by_seat
+        )
 
     # ------------------------------------------------------------------------------ teacher's digit
-    def draw(self, image: list[Any], label: Any = None) -> None:
-        """The teacher's digit, 64 numbers 0-1; `label`: which one it is, where it is told."""
-        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in image]
-        if len(image) != SIDE * SIDE or not all(is_pixel):
+    def set_teacher_digit(self, pixels: list[float], label: int | None = None) -> None:
+        """Set the digit that the teacher has drawn.
+
+        pixels: 64 numbers from 0 to 1
+        label: which digit it is, None as long as the teacher has not told
+        """
+        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in pixels]
+        if len(pixels) != SIDE * SIDE or not all(is_pixel):
             raise UsageError("A drawing is 64 numbers from 0 to 1.")
         if label is not None and label not in range(CLASSES):
             raise UsageError("A digit is one of 0 to 9.")
-        self.drawing = {"image": [float(value) for value in image], "label": label}
+        self.drawing = {"image": [float(value) for value in pixels], "label": label}
         self.version += 1
 
-    def clear_drawing(self) -> None:
-        """No digit of the teacher is there any more."""
+    def clear_teacher_digit(self) -> None:
+        """Remove the teacher's digit."""
         self.drawing = None
-        self.conductor.cover("digit")
+        self.conductor.hide_result_and_discard_guesses("digit")
         self.version += 1
 
-    def collect_votes(self, results: Results) -> dict[str, Any] | None:
-        """What everybody says of the teacher's digit: `seats` {seat: class}, `ways` {title: class},
-        `label`, `image`. None without a digit, and as long as these results have no votes on it."""
+    def collect_votes_on_teacher_digit(self, results: Results) -> TeacherDigitVotes | None:
+        """Collect everybody's votes on the teacher's digit, with its `image` and `label`.
+
+        None if there is no digit, or if these results have no votes on it yet.
+        """
         if self.drawing is None:
             return None
         image = tuple(self.drawing["image"])
-        if not results.has_votes(image):
+        if not results.has_votes_on_image(image):
             return None
-        return {**results.collect_votes(image), **self.drawing}
+        return {**results.collect_votes_on_image(image), **self.drawing}
+
+    def find_right_option_index(self, results: Results) -> int | None:
+        """Find which option of the present step's question is right; None if that is not known.
+
+        What the joker did stays the answer after the joker, or somebody else, has been taken out.
+        """
+        step_name = self.conductor.step.name
+        if step_name == "joker":
+            if self.joker_answer is not None:
+                return self.joker_answer
+            if self.joker is None:
+                return None
+        return results.find_right_option_index(step_name)
 
     # -------------------------------------------------------------------------------- for one phone
-    def describe_for_phone(self, seat: int, results: Results) -> dict[str, Any]:
-        """What the phone of a seat is told: the step and its question, its share and its vote, as
-        far as they are shown and have been computed in these results."""
+    def describe_for_phone(self, seat: int, results: Results) -> PhoneDescription:
+        """Describe the class for the phone of a seat: the step with its question, what the seat's
+        message adds, and its vote, as far as they are shown and have been computed."""
         conductor = self.conductor
-        description = conductor.describe(self.clock(), seat)
+        description: PhoneDescription = {**conductor.describe_step(self.clock(), seat)}
         description["sent"] = seat in self.messages
         description["messages"] = len(self.messages)
         if "question" in description and description["is_shown"] and results is self.results:
-            description["question"]["answer"] = results.find_answer(conductor.step.name)
-        if conductor.is_shown("reveal") and results.has_share(seat):
-            description["share"] = results.measure_share(seat)
+            description["question"]["answer"] = self.find_right_option_index(results)
+        if conductor.is_result_shown("reveal") and results.has_measured_contribution(seat):
+            description["share"] = results.measure_contribution(seat)
         if conductor.step.name == "digit":
-            votes = self.collect_votes(results)
+            votes = self.collect_votes_on_teacher_digit(results)
             if votes:
-                label = votes["label"] if conductor.is_shown("digit") else None
+                label = votes["label"] if conductor.is_result_shown("digit") else None
                 own = votes["seats"].get(seat)
                 description["digit"] = {"image": votes["image"], "own": own, "label": label}
         if self.rounds:
-            description["rounds"] = {"round": self.rounds.round, "of": self.rounds.about()["of"]}
+            description["rounds"] = {
+                "round": self.rounds.round,
+                "of": self.rounds.describe_progress()["of"],
+            }
         return description
 
     # ----------------------------------------------------------------------------------- afterwards
-    def make_arrays(self) -> dict[str, np.ndarray]:
-        """The class as a data set with clients of its own: arrays of an `.npz` that every panel
-        opens. UsageError where there is too little.
+    def make_arrays_of_class_dataset(self) -> dict[str, np.ndarray]:
+        """Make the arrays of an `.npz` data set, with one client per student, that panels can open.
 
-        Drawings stayed on the phones. A student's rows are made from the sums: as many of each
-        class as were drawn, with the very same sums (`make_rows`), but for numbers that are cut off
-        at 0 and 1. Test images are the drawings that were given, or the package's test digits where
-        they are fewer than 10. `messages`: what was sent, by those alone who allowed it.
+        The drawings themselves stayed on the phones. A student's rows are random, with as many rows
+        of each class as were drawn and the same sums (`draw_samples_with_same_sums`), except that numbers
+        are clipped to 0–1. The test images are the drawings that were given for testing, or the
+        package's test digits if fewer than 10 were given. Only students who allowed it are included.
+
+        Raises UsageError if there is too little to save.
         """
         allowed = [m for m in self.results.messages if m.keep and m.sums and m.seat != self.joker]
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
@@ -501,10 +639,13 @@ class Room:
                 "No two classes of those who let them be saved are here; nothing is saved."
             )
         seed = self.about["seed"]
-        rows = [make_rows(m.sums, c, numpy_rng(seed, "rows", m.seat, c)) for m, c in pairs]
+        rows = [
+            draw_samples_with_same_sums(m.sums, c, make_numpy_generator(seed, "rows", m.seat, c))
+            for m, c in pairs
+        ]
         counts = [len(own) for own in rows]
         digits = load("digits")
-        x, y = collect_given_drawings(allowed)
+        x, y = collect_test_drawings(allowed)
         if len(y) < FEWEST:
             x, y = digits.x_test, digits.y_test
         known = np.isin(y.numpy(), classes)
@@ -522,15 +663,17 @@ class Room:
         }
 
 
-def keep_every_class(labels: list[int]) -> list[int]:
-    """The labels in another order where need be: those at every GIVE-th place may be given to the
-    test set, and what is left must have every class."""
-    labels = list(labels)
-    given = range(GIVE - 1, len(labels), GIVE)
-    kept = [i for i in range(len(labels)) if i not in given]
+def swap_labels_so_kept_have_every_class(labels_to_draw: list[int]) -> list[int]:
+    """Reorder labels so that the drawings that are kept have every class.
+
+    The drawings at every GIVE-th position may be given to the test set.
+    """
+    labels_to_draw = list(labels_to_draw)
+    given = range(GIVE - 1, len(labels_to_draw), GIVE)
+    kept = [i for i in range(len(labels_to_draw)) if i not in given]
     for i in given:
-        if labels[i] in [labels[j] for j in kept]:
+        if labels_to_draw[i] in [labels_to_draw[j] for j in kept]:
             continue
-        often = max(kept, key=lambda j: [labels[q] for q in kept].count(labels[j]))
-        labels[i], labels[often] = labels[often], labels[i]
-    return labels
+        often = max(kept, key=lambda j: [labels_to_draw[q] for q in kept].count(labels_to_draw[j]))
+        labels_to_draw[i], labels_to_draw[often] = labels_to_draw[often], labels_to_draw[i]
+    return labels_to_draw

@@ -4,33 +4,103 @@ result is bad."""
 import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
 
 from ...comm.codec import Quantised, dequantise_state, quantise_state
-from ...data.edits import format_letters
+from ...data.edits import format_client_letters
 from ...errors import UsageError
 from ...methods import METHODS
-from ...methods.parts.averages import compute_mean_change, make_initial_moments, take_server_step
-from ...training import ClientModels
-from .messages import CLASSES, SIDE, Message, decode_array, encode_array, parse_object, require
-from .worth import LOUD
-
-# A network as phones get it: of each part its numbers in base64, and the scale of its 8 bits or 0.
-PackedNetwork = list[tuple[str, float]]
-FENS = METHODS["fens"]()  # with the values that the course has
-PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
-PREPARING = 12.0  # the first one: phones get all networks before it, and ask them
-HURRY = 0.5  # the same, when the rounds together have waited MOST_WAITED seconds for late phones
-MOST_WAITED = 15.0
-HERE = 6.0  # seconds after its last word that a phone counts as staying
-STEEPEST = (
-    1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
+from ...methods.parts.averages import (
+    compute_mean_parameter_change,
+    make_zero_optimizer_moments,
+    take_server_optimizer_step,
 )
-AGAIN = 5  # times that a phone gets the networks, which are large
-SUGGESTED = 4  # offices that the projector asks to stay, by name
+from ...training import ClientModels
+from .messages import (
+    CLASSES,
+    SIDE,
+    Message,
+    Seconds,
+    decode_base64_array,
+    encode_array_in_base64,
+    parse_json_object,
+    raise_unless_valid,
+)
+from .worth import SHOUTING_FACTOR, LogitSizeBySeat
+
+
+class PackedTensor(NamedTuple):
+    """Numbers in base64, and the scale of their 8-bit codes, or 0 if they are 32-bit numbers."""
+
+    text: str
+    scale: float
+
+
+PackedNetwork = list[PackedTensor]  # as phones receive it
+FENS = METHODS["fens"]()  # with the values that the course has
+# How long a round waits for phones that are expected, in seconds; later answers are left out.
+PATIENCE = 3.0
+FIRST_PATIENCE = 12.0  # in the first round, before which phones load and apply all networks
+SHORT_PATIENCE = 0.5  # after all rounds together have waited MAX_WAIT_SECONDS for late phones
+MAX_WAIT_SECONDS = 15.0
+STAYING_SECONDS = 6.0  # a phone counts as staying for this long after its last message
+MAX_WEIGHT = 1e12  # of an answer; a joker's network has logits, and so slopes, of millions
+MAX_NETWORK_SENDS = 5  # times that one phone gets the networks, which are large
+MAX_SUGGESTED_OFFICES = 4  # that the projector asks to stay, by name
+
+
+class RoundsNeed(TypedDict):
+    """Who has to stay for the tiny rounds to go well.
+
+    phones:    number of phones that stay
+    missing:   classes that no phone that stays has drawn
+    ask:       letters of the offices that would bring them
+    loud:      letters of the offices whose networks outshout all others
+    is_enough: whether the rounds can start
+    sentence:  all of this in words
+    """
+
+    phones: int
+    missing: list[int]
+    ask: list[str]
+    loud: list[str]
+    is_enough: bool
+    sentence: str
+
+
+class RoundReply(TypedDict, total=False):
+    """What a phone that stays needs for its next round.
+
+    serial:    number of the tiny rounds
+    round, of: number of rounds that have ended, and of all rounds
+    weights:   λ `[M, C]` in base64
+    networks:  all networks, if the phone has asked for them
+    """
+
+    serial: int
+    round: int
+    of: int
+    weights: str
+    networks: list[PackedNetwork]
+
+
+class RoundsProgress(TypedDict):
+    """Where the tiny rounds are.
+
+    round, of: number of rounds that have ended, and of all rounds
+    phones:    number of phones in the last round
+    networks:  bytes of all networks
+    weights:   bytes of λ
+    """
+
+    round: int
+    of: int
+    phones: int
+    networks: int
+    weights: int
 
 
 class Rounds:
@@ -42,7 +112,7 @@ class Rounds:
     change, by the phones' drawings, and makes a step of FedAdam. A round ends when all phones that
     are expected have answered, or after PATIENCE. Whoever is late is left out of that round, and
     expected again as soon as an answer comes; for a phone that is always slow the rounds wait
-    MOST_WAITED in all. `expected`: the phones that stayed when the rounds began, then those of the
+    MAX_WAIT_SECONDS in all. `expected`: the phones that stayed when the rounds began, then those of the
     last round and those that came late. `serial`: which rounds of the class these are; a phone that
     knows others gets the networks anew. Departure: phones hold nothing out, they take the drawings
     that their networks learnt from (`proxy=reused` of the package).
@@ -60,9 +130,11 @@ class Rounds:
         states = [quantise_state(state, FENS.bits) for state in clients.states()]
         self.clients = clients.with_states([dequantise_state(state) for state in states])
         self.known = {m.seat for m in members}  # who is in λ
-        self.networks = [[pack_part(part) for part in state.values()] for state in states]
+        self.networks = [
+            [pack_tensor_for_phones(part) for part in state.values()] for state in states
+        ]
         self.table = torch.full((len(members), CLASSES), 1 / len(members))
-        self.moments = make_initial_moments(self.table)
+        self.moments = make_zero_optimizer_moments(self.table)
         self.serial = serial
         self.round = 0
         self.begun = float("inf")  # when the first answer of this round came
@@ -77,55 +149,61 @@ class Rounds:
     def is_over(self) -> bool:
         return self.round >= FENS.rounds
 
-    def answers(self, x: Tensor) -> Tensor:
-        """The class of each sample `x [N, 64]`, `[N]`."""
-        logits = self.clients.logits(x.view(-1, 1, SIDE, SIDE))
+    def predict_classes(self, samples: Tensor) -> Tensor:
+        """Predict the class of each image `samples [N, 64]`."""
+        logits = self.clients.logits(samples.view(-1, 1, SIDE, SIDE))
         return (logits * self.table[:, None]).sum(0).argmax(1)
 
-    def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
-        """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds
-        are, or {"networks"} for these, too."""
-        given = parse_object(text)
+    def handle_round_request(
+        self, message: Message, request_text: str | bytes, now: Seconds
+    ) -> RoundReply:
+        """Take a phone's answer to a round, and return what the phone needs next.
+
+        message: the message that the phone sent to the class
+        request_text:    a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are, and
+                 {"networks"} asks for the networks as well
+        now:     seconds
+        """
+        given = parse_json_object(request_text)
         known = given.get("round")
         is_late = "weights" in given and isinstance(known, int) and 0 <= known < self.round
         if is_late:
             self.expected.add(message.seat)
         if "weights" in given and known == self.round < FENS.rounds:
-            values = decode_array(given, "weights", "<f4", -STEEPEST, STEEPEST)
-            require(values.size == self.table.numel(), "its size")
+            values = decode_base64_array(given, "weights", "<f4", -MAX_WEIGHT, MAX_WEIGHT)
+            raise_unless_valid(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
             self.begun = min(self.begun, now)
             self.received[message.seat] = sum(message.counts), table
             self.taught[message.seat] = message.counts
-        self.end_round(now)
-        told = {
+        self.end_round_if_due(now)
+        reply: RoundReply = {
             "serial": self.serial,
             "round": self.round,
             "of": FENS.rounds,
-            "weights": encode_array(self.table),
+            "weights": encode_array_in_base64(self.table),
         }
-        if "networks" in given and self.requests[message.seat] < AGAIN:
+        if "networks" in given and self.requests[message.seat] < MAX_NETWORK_SENDS:
             self.requests[message.seat] += 1
-            told["networks"] = self.networks
-        return told
+            reply["networks"] = self.networks
+        return reply
 
-    def end_round(self, now: float) -> None:
-        """Make the server's step where everybody has answered who is expected, or has had
-        PATIENCE."""
+    def end_round_if_due(self, now: Seconds) -> None:
+        """Make the server's step if every expected phone has answered or its time is over."""
         if not self.received:
             return
-        everybody = bool(self.expected) and self.expected <= self.received.keys()
-        if not everybody and now - self.begun <= self.find_patience():
+        is_complete = bool(self.expected) and self.expected <= self.received.keys()
+        if not is_complete and now - self.begun <= self.get_patience_seconds():
             return
-        if not everybody and self.expected and self.round:
+        if not is_complete and self.expected and self.round:
             self.waited += now - self.begun
         used = [min(n, FENS.batch) for n, _ in self.received.values()]
         shares = [n / sum(used) for n in used]
-        change = compute_mean_change(
+        change = compute_mean_parameter_change(
             shares, [table for _, table in self.received.values()], self.table
         )
         rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
-        self.table, self.moments = take_server_step(
+        self.table, self.moments = take_server_optimizer_step(
             FENS.server, self.table, change, self.moments, **rates
         )
         self.expected = {*self.received}
@@ -134,112 +212,135 @@ class Rounds:
         self.begun = float("inf")
         self.received = {}
 
-    def find_patience(self) -> float:
-        """Seconds that this round waits for phones that are expected."""
+    def get_patience_seconds(self) -> Seconds:
+        """Return how many seconds this round waits for phones that are expected."""
         if self.round == 0 and self.expected:
-            return PREPARING
-        return PATIENCE if self.waited < MOST_WAITED else HURRY
+            return FIRST_PATIENCE
+        return PATIENCE if self.waited < MAX_WAIT_SECONDS else SHORT_PATIENCE
 
-    def about(self) -> dict[str, Any]:
-        """Where the rounds are, how many phones were in the last one, and the bytes of the networks
-        and of λ."""
+    def describe_progress(self) -> RoundsProgress:
+        """Describe where the rounds are, and how large what they send is."""
         return {
             "round": self.round,
             "of": FENS.rounds,
             "phones": len(self.expected),
             "networks": self.networks_size,
-            "weights": len(encode_array(self.table)),
+            "weights": len(encode_array_in_base64(self.table)),
         }
 
 
-def pack_part(part: Tensor | Quantised) -> tuple[str, float]:
-    """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a
-    part in 32."""
-    if isinstance(part, Quantised):
-        return encode_array(part.codes), float(part.scale)
-    return encode_array(part), 0.0
+def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
+    """Encode a part of a network for phones: its numbers in base64, and the scale of 8-bit codes, or 0
+    for 32-bit numbers."""
+    if isinstance(tensor, Quantised):
+        return PackedTensor(encode_array_in_base64(tensor.codes), float(tensor.scale))
+    return PackedTensor(encode_array_in_base64(tensor), 0.0)
 
 
-def find_missing(known: Iterable[tuple[int, ...]], held: Iterable[tuple[int, ...]]) -> list[int]:
-    """The classes of the drawings `known` to the networks of which the phones that stay have `held`
-    none."""
-    wanted = [sum(column) for column in zip(*known, strict=True)]
-    here = [sum(column) for column in zip(*held, strict=True)] or [0] * len(wanted)
-    return [c for c, n in enumerate(wanted) if n and not here[c]]
+def list_trained_classes_nobody_staying_drew(
+    drawings_by_class_of_networks: Iterable[tuple[int, ...]],
+    drawings_by_class_of_staying: Iterable[tuple[int, ...]],
+) -> list[int]:
+    """List the classes that networks were trained on and no staying phone has drawings of.
 
-
-def describe_need(
-    messages: dict[int, Message], staying: Iterable[int], loudness: dict[int, float]
-) -> dict[str, Any]:
-    """Who has to stay for the rounds to go well: the phones that stay must have drawn every digit
-    that a network knows.
-
-    Returns `phones` (how many stay), `missing` (classes), `ask` (letters of offices that would
-    bring them), `loud` (letters of networks that outshout all others), `is_enough` and a
-    `sentence`.
+    drawings_by_class_of_networks: drawings by class of each phone with a network
+    drawings_by_class_of_staying: drawings by class of each phone that stays
     """
-    stay = [seat for seat in staying if seat in messages]
+    trained = [sum(column) for column in zip(*drawings_by_class_of_networks, strict=True)]
+    staying = [sum(column) for column in zip(*drawings_by_class_of_staying, strict=True)]
+    if not staying:
+        staying = [0] * len(trained)
+    return [c for c, count in enumerate(trained) if count and not staying[c]]
+
+
+def describe_phones_needed_for_rounds(
+    messages: dict[int, Message], staying_seats: Iterable[int], logit_size_by_seat: LogitSizeBySeat
+) -> RoundsNeed:
+    """Describe who has to stay for the rounds to go well.
+
+    The phones that stay must have drawn every digit that a network knows.
+    """
+    stay = [seat for seat in staying_seats if seat in messages]
     networks = [m for m in messages.values() if m.network is not None]
-    missing = find_missing([m.counts for m in networks], [messages[s].counts for s in stay])
+    missing = list_trained_classes_nobody_staying_drew(
+        [m.counts for m in networks], [messages[s].counts for s in stay]
+    )
     ask: list[int] = []
     lacking = set(missing)
     others = [m for m in messages.values() if m.seat not in stay]
-    while lacking and len(ask) < SUGGESTED:
+    while lacking and len(ask) < MAX_SUGGESTED_OFFICES:
         best = max(others, key=lambda m: len({c for c in lacking if m.counts[c]}), default=None)
         if best is None or not any(best.counts[c] for c in lacking):
             break
         ask.append(best.seat)
         lacking -= {c for c in lacking if best.counts[c]}
         others.remove(best)
-    loud = [seat for seat, times in loudness.items() if times > LOUD]
+    loud = [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
     if not networks:
         sentence = "No network has come yet: the rounds weigh networks."
     elif not stay:
         sentence = "No phone stays yet. Press “Stay” on your phones: every digit needs one."
     elif missing:
-        digits = list_words([str(c) for c in missing])
-        sentence = f"{count_phones(len(stay))}, and none of them has drawn {digits}."
+        digits = join_words_with_and([str(c) for c in missing])
+        sentence = (
+            f"{format_number_of_staying_phones(len(stay))}, and none of them has drawn {digits}."
+        )
         if ask:
-            sentence += f" Needed: {list_words([format_letters(seat) for seat in ask])}."
+            sentence += (
+                f" Needed: {join_words_with_and([format_client_letters(seat) for seat in ask])}."
+            )
     else:
-        sentence = f"{count_phones(len(stay))}: enough, they have drawn every digit."
+        sentence = (
+            f"{format_number_of_staying_phones(len(stay))}: enough, they have drawn every digit."
+        )
     if loud:
-        names = list_words([format_letters(seat) for seat in loud])
-        sentence += f" Office {names} shouts {max(loudness.values()):,.0f} times as loud: take it out first."
+        names = join_words_with_and([format_client_letters(seat) for seat in loud])
+        sentence += f" Office {names} shouts {max(logit_size_by_seat.values()):,.0f} times as loud: take it out first."
     return {
         "phones": len(stay),
         "missing": missing,
-        "ask": [format_letters(seat) for seat in ask],
-        "loud": [format_letters(seat) for seat in loud],
+        "ask": [format_client_letters(seat) for seat in ask],
+        "loud": [format_client_letters(seat) for seat in loud],
         "is_enough": bool(stay) and not missing and not loud,
         "sentence": sentence,
     }
 
 
-def explain_result(
-    rounds: Rounds, fens: float, ensemble: float, known: list[tuple[int, ...]], loudness: dict
+def explain_fens_result(
+    rounds: Rounds,
+    fens_accuracy: float,
+    ensemble_accuracy: float,
+    drawings_by_class: list[tuple[int, ...]],
+    logit_size_by_seat: LogitSizeBySeat,
 ) -> str:
-    """Why FENS came out as it did, `fens` and `ensemble` being shares of right answers, 0-1."""
-    loud = [seat for seat, times in loudness.items() if times > LOUD]
-    missing = find_missing(known, list(rounds.taught.values()))
+    """Explain why FENS came out as it did.
+
+    fens_accuracy, ensemble_accuracy: accuracies, 0–1
+    drawings_by_class:          drawings by class of each phone with a network
+    logit_size_by_seat:       {seat: loudness of its network}
+    """
+    loud = [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
+    missing = list_trained_classes_nobody_staying_drew(
+        drawings_by_class, list(rounds.taught.values())
+    )
     if loud:
-        names = list_words([format_letters(seat) for seat in loud])
+        names = join_words_with_and([format_client_letters(seat) for seat in loud])
         return f"Office {names} shouts: small steps cannot turn it down. Take it out, start again."
     if missing:
-        digits = list_words([str(c) for c in missing])
+        digits = join_words_with_and([str(c) for c in missing])
         return f"No phone that stayed has drawn {digits}: nobody could weigh the networks there."
-    if fens < ensemble:
+    if fens_accuracy < ensemble_accuracy:
         drawings = sum(map(sum, rounds.taught.values()))
         return f"Learnt from {drawings} drawings only: too few to tell who knows what."
     return "The same networks: only who is believed for which digit has changed."
 
 
-def count_phones(count: int) -> str:
+def format_number_of_staying_phones(count: int) -> str:
     return "1 phone stays" if count == 1 else f"{count} phones stay"
 
 
-def list_words(words: list[str]) -> str:
-    """ "3", "3 and 8", "3, 8 and 9"."""
+def join_words_with_and(words: list[str]) -> str:
+    """Join words: "3", "3 and 8", "3, 8 and 9"."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -13,9 +13,9 @@ export function readAccuracies({ rows }) {
   return Object.fromEntries(rows.map(({ title, digits }) => [title, digits]));
 }
 
-/** Whether a way of many networks stays where it was, and above guessing, though one network shouts. */
-export function isCalm(title, before, now) {
-  return ROBUST.includes(title) && Math.abs(before - now) < STEADY && now >= NEAR_GUESSING;
+/** Whether an accuracy stays where it was, and above guessing. */
+export function isSteady(before, now) {
+  return Math.abs(before - now) < STEADY && now >= NEAR_GUESSING;
 }
 
 /** The ways that the class could choose from when it guessed; all where there was no question. */
@@ -43,7 +43,7 @@ const HEADLINES = {
   send({ seats, sent }) {
     if (!sent.length) return "Send once. That is all you will ever say.";
     const total = sent.reduce((sum, { bytes }) => sum + bytes, 0);
-    return `${sent.length} of ${seats.length} letters are here, one from each: ${formatBytes(total)}.`;
+    return `${sent.length} of ${seats.length} messages are here, one from each office: ${formatBytes(total)}.`;
   },
   reveal(state) {
     const { stage, rows } = state;
@@ -61,7 +61,9 @@ const HEADLINES = {
     const fallOf = ({ title, digits }) => (before[title] ?? digits) - digits;
     const most = findAskedWays(state).reduce((one, other) => (fallOf(other) > fallOf(one) ? other : one));
     if (fallOf(most) < FALL) return "The joker shouts, and nobody listens.";
-    const steady = rows.filter(({ title, digits }) => isCalm(title, before[title], digits));
+    const steady = rows.filter(
+      ({ title, digits }) => ROBUST.includes(title) && isSteady(before[title], digits),
+    );
     steady.sort((one, other) => other.digits - one.digits);
     const kept = steady.length ? ` ${steady[0].name} stays at ${percent(steady[0].digits)}.` : "";
     return `The joker throws ${most.name} from ${percent(before[most.title])} to ${percent(most.digits)}.${kept}`;

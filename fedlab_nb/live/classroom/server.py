@@ -1,18 +1,20 @@
-"""What answers on the network, and what does not.
+"""The class's web servers: which requests they answer, and which they refuse.
 
-Two small servers share one `Room`. One listens on 127.0.0.1: the teacher's view, behind a token of
-its own, and the students' page. The other listens on one address of the local network, only where
-the teacher asks for it (`--lan`), and has the students' page alone. Both have tornado's limits for
-the size of a request and for waiting, a limit for the connections and the requests of one address,
-and refuse other names than their own (`Host`), so that no page from elsewhere can speak through a
-browser. What a student says is data: it is shown as text, and never run.
+Two small servers share one `Room`. The first listens on 127.0.0.1. It has the students' page and the
+teacher's view, which is protected by its own token. The second has only the students' page. It
+listens on one address of the local network, and runs only if the teacher asks for it (`--lan`).
 
-Results are computed in a thread of their own. No request waits for them but those that need them: a
-message is acknowledged, and seen on the projector, while the tables are still of the messages
-before it.
+Both servers limit the size and the duration of a request, and the connections and requests of one
+address. They refuse requests under another host name than their own (`Host`), so that a page from
+elsewhere cannot reach them through a browser. What a student sends is data: it is shown as text and
+never run.
+
+Results are computed in a separate thread, and only requests that need them wait. So a message is
+acknowledged, and shown on the projector, while the tables do not include it yet.
 """
 
 import asyncio
+import errno
 import hmac
 import html
 import io
@@ -26,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 import segno
@@ -35,14 +37,17 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import FedlabError, UsageError
-from .conductor import STEPS
-from .messages import LIMIT, parse_object
-from .page_file import read_page
-from .rehearse import make_joker_message
-from .results import Results
-from .room import Room
+from .conductor import STEPS, AccuracyByTitle, MessageLoss, StepDescription
+from .messages import LIMIT, MessageDescription, Pixels, parse_json_object
+from .page_file import build_student_page
+from .rehearse import make_malicious_message
+from .results import CombinationAccuracy, Results
+from .room import PhoneDescription, RemovalEffect, Room, SeatDescription, TeacherDigitVotes
+from .rounds import RoundReply, RoundsNeed, RoundsProgress
+from .worth import ClassMeanMap
 
 T = TypeVar("T")
+SeatAction = Literal["send", "forget", "stay", "look"]
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
@@ -72,6 +77,7 @@ TEACHER_FILES = (
     HERE / "dialogs.js",
     HERE / "sentences.js",
     FRONT / "bars.js",
+    FRONT / "flight_plan.js",
     FRONT / "layout.js",
     *SHARED_FILES,
 )
@@ -88,14 +94,14 @@ SECURITY_HEADERS = {
 # phones, and a phone asks once in PAUSE seconds and more rarely where many are there.
 BURST = 1500
 REQUESTS_A_SECOND = 150
-MOST_ADDRESSES = 1000  # whose requests are counted
+MAX_ADDRESSES = 1000  # whose requests are counted
 PAUSE = 1.5  # seconds between two looks of a phone
 LOOKS_A_SECOND = 40  # of all phones together
-MOST_CONNECTIONS = 1200  # at once
-MOST_CONNECTIONS_EACH = 400  # from one address
+MAX_CONNECTIONS = 1200  # at once
+MAX_CONNECTIONS_EACH = 400  # from one address
 ROUND_WAIT = 2.0  # seconds that a phone in the tiny rounds is kept waiting for the next round
 ROUND_LOOK = 0.05  # seconds between two looks for it
-MOST_PREPARATIONS = 3  # times that results are computed anew because messages have come meanwhile
+MAX_PREPARATIONS = 3  # times that results are computed anew because messages have come meanwhile
 # Of a request: bytes of its body and of its first lines, and seconds for it to arrive.
 REQUEST_LIMITS = {
     "max_body_size": LIMIT,
@@ -104,7 +110,8 @@ REQUEST_LIMITS = {
     "idle_connection_timeout": 20,
 }
 # What a person reads who has come to a wrong address.
-LOST_REASONS = {
+WrongAddressReason = Literal["student", "teacher", "name"]
+WRONG_ADDRESS_REASONS: dict[WrongAddressReason, str] = {
     "student": "This class has another address. Scan the code on the projector, or type the eight "
     "letters and figures at the end of the address that stands under it.",
     "teacher": "This is the teacher's projector. Open the second address that the terminal shows: "
@@ -115,20 +122,82 @@ LOST_REASONS = {
 
 
 class LimitedServer(HTTPServer):
-    """Closes a connection that is one too many."""
+    """Closes connections beyond the limits, in all and from one address."""
 
     def handle_stream(self, stream: Any, address: tuple) -> None:
         same = sum(other.context.address[0] == address[0] for other in self._connections)
-        if same >= MOST_CONNECTIONS_EACH or len(self._connections) >= MOST_CONNECTIONS:
+        if same >= MAX_CONNECTIONS_EACH or len(self._connections) >= MAX_CONNECTIONS:
             stream.close()
             return
         super().handle_stream(stream, address)
 
 
+class ProjectorTables(TypedDict):
+    """The tables that the projector shows.
+
+    rows:        the accuracy of every way of combining the messages
+    before:      accuracies before the joker came or somebody was forgotten, by title
+    effect:      of the message that was removed last, or None
+    explanation: why the tiny rounds came out as they did, "" before their end
+    plane:       the means of all students' digits
+    """
+
+    rows: list[CombinationAccuracy]
+    before: AccuracyByTitle
+    effect: MessageLoss | None
+    explanation: str
+    plane: ClassMeanMap
+
+
+class ProjectorDescription(ProjectorTables, total=False):
+    """What the projector shows; the tables only if they are new to it.
+
+    version: of the tables;   joined: number of seats;   drawings: digits that each phone draws
+    kept:    a notice on how messages are kept;   joker: its seat;   need: who has to stay
+    stage:   the present step;   steps: name, title and minutes of all;   rounds: the tiny rounds
+    votes:   on the teacher's digit;   sent: all messages, only if they are new to the projector
+    """
+
+    version: str
+    joined: int
+    drawings: int
+    kept: str
+    joker: int | None
+    seats: list[SeatDescription]
+    need: RoundsNeed
+    stage: StepDescription
+    steps: list[dict[str, Any]]
+    votes: TeacherDigitVotes | None
+    rounds: RoundsProgress | None
+    sent: list[MessageDescription]
+
+
+class SentMessageReceipt(TypedDict):
+    """The answer to a phone whose message was accepted."""
+
+    bytes: int
+
+
+class CarriedMessageReceipt(TypedDict):
+    """The answer to the teacher who has loaded a message from a file."""
+
+    name: str
+
+
+class ForgottenMessage(TypedDict):
+    """The answer to a phone whose message was removed, and what that changed, if it is shown."""
+
+    forgotten: bool
+    effect: RemovalEffect | None
+
+
 # ----------------------------------------------------------------------------------------- requests
 class Handler(RequestHandler):
-    """What all pages share: their headers, and who is refused. `files`: that it has, the first one
-    under no name. `is_limited`: an address may make so many requests and no more."""
+    """What all pages share: their headers, and which requests are refused.
+
+    files:      the files that it serves; the first one also under an empty name
+    is_limited: whether the number of requests of one address is limited
+    """
 
     is_limited = True
 
@@ -149,13 +218,13 @@ class Handler(RequestHandler):
             raise HTTPError(403, reason="Asked by another name")
         if self.request.headers.get("Origin", origins[0]) not in origins:
             raise HTTPError(403, reason="Asked from another page")
-        if self.is_limited and not self.server.spend_request(self.request.remote_ip):
+        if self.is_limited and not self.server.take_request_from_allowance(self.request.remote_ip):
             raise HTTPError(429)
-        if not self.is_known(*self.path_args):
+        if not self.is_authorised(*self.path_args):
             raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
 
-    def is_known(self, *parts: str) -> bool:
-        """Whether who asks may know that there is something."""
+    def is_authorised(self, *parts: str) -> bool:
+        """Whether the sender of this request may know that there is a page here."""
         return False
 
     def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
@@ -171,23 +240,23 @@ class Handler(RequestHandler):
         wants_page = "text/html" in self.request.headers.get("Accept", "")
         if self.request.method == "GET" and wants_page and status_code in (403, 404):
             self.set_header("Content-Type", "text/html; charset=utf-8")
-            self.finish(make_lost_page(self.find_lost_reason()))
+            self.finish(make_wrong_address_page(self.choose_wrong_address_reason()))
             return
         self.finish({"error": f"{self._reason} ({status_code})."})
 
-    def find_lost_reason(self) -> str:
-        """Which sentence of LOST_REASONS helps."""
+    def choose_wrong_address_reason(self) -> WrongAddressReason:
+        """Choose the key of the sentence in WRONG_ADDRESS_REASONS that helps."""
         if self.request.host not in self.server.hosts:
             return "name"
         if self.request.path.startswith("/teacher"):
             return "teacher"
         return "student"
 
-    def write_page_file(self, name: str) -> None:
-        """One of the files, with address and QR code where their names stand between two @."""
-        if name not in self.files:
+    def write_page_file(self, file_name: str) -> None:
+        """Send one of the files; @address@ and @qr@ in it are replaced by address and QR code."""
+        if file_name not in self.files:
             raise HTTPError(404)
-        path = self.files[name]
+        path = self.files[file_name]
         address = self.server.address.removeprefix("http://").removesuffix("/")
         text = path.read_text("utf-8")
         text = text.replace("@qr@", self.server.qr_code)
@@ -196,18 +265,18 @@ class Handler(RequestHandler):
         self.write(text)
 
 
-def make_lost_page(reason: str) -> str:
-    """The page for a wrong address: it says where the class is, and takes the letters of its
-    address."""
+def make_wrong_address_page(reason: WrongAddressReason) -> str:
+    """Make the page for a wrong address: it says where the class is, and has a field for the letters of
+    the class's address."""
     text = (HERE / "lost.html").read_text("utf-8")
-    return text.replace("@reason@", html.escape(LOST_REASONS[reason]))
+    return text.replace("@reason@", html.escape(WRONG_ADDRESS_REASONS[reason]))
 
 
-class LostHandler(Handler):
-    """Every other address: the first page, the style of the page for who is lost, and the way from
-    letters to the class."""
+class WrongAddressHandler(Handler):
+    """Every other address: the first page, the style of the page for a wrong address, and the way from
+    the class's letters to the class."""
 
-    def is_known(self, *_: str) -> bool:
+    def is_authorised(self, *_: str) -> bool:
         return self.request.path in ("/class.css", "/find")
 
     def get(self) -> None:
@@ -224,10 +293,9 @@ class LostHandler(Handler):
 
 
 class StudentHandler(Handler):
-    """`/TOKEN/…`: the page and its files; joining, sending, looking, staying, and being
-    forgotten."""
+    """`/TOKEN/…`: the students' page, its files, and its actions."""
 
-    def is_known(self, token: str, *_: str) -> bool:
+    def is_authorised(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
@@ -236,61 +304,67 @@ class StudentHandler(Handler):
         else:
             self.redirect(f"/{token}/")  # typed by hand
 
-    async def post(self, _: str, name: str) -> None:
-        if name == "/join":
-            self.write(self.room.assign_seat())
+    async def post(self, _: str, action_path: str) -> None:
+        if action_path == "/join":
+            self.write(self.room.assign_next_seat())
             return
-        action, seat = self.read_seat(name)
+        action, seat = self.read_action_and_seat(action_path)
         actions = {
-            "send": self.send,
-            "forget": self.forget,
+            "send": self.accept_sent_message,
+            "forget": self.forget_message,
             "stay": self.wait_for_round,
-            "look": self.look,
+            "look": self.describe_class_for_phone,
         }
         self.write(await actions[action](seat))
 
-    def read_seat(self, name: str) -> tuple[str, int]:
-        """What is asked for, and for which seat; its key must be right."""
-        parts = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", name)
-        if parts is None or not hmac.compare_digest(parts[3], self.room.make_key(int(parts[2]))):
+    def read_action_and_seat(self, action_path: str) -> tuple[SeatAction, int]:
+        """Read the action and the seat of a request, and check the seat's key."""
+        parts = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", action_path)
+        if parts is None or not hmac.compare_digest(
+            parts[3], self.room.compute_seat_key(int(parts[2]))
+        ):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
-        return parts[1], int(parts[2])
+        return cast(SeatAction, parts[1]), int(parts[2])
 
-    async def send(self, seat: int) -> dict[str, Any]:
-        message = self.room.accept(self.request.body, seat)
-        await asyncio.to_thread(self.room.sync)  # what is acknowledged is never lost
+    async def accept_sent_message(self, seat: int) -> SentMessageReceipt:
+        """Accept a phone's message, and say how many bytes it has; UsageError if it is invalid."""
+        message = self.room.accept_message(self.request.body, seat)
+        await asyncio.to_thread(self.room.sync_file_to_disk)  # what is acknowledged is never lost
         return {"bytes": message.size}
 
-    async def forget(self, seat: int) -> dict[str, Any]:
-        effect = await self.server.forget(seat)
-        if not self.room.conductor.is_shown("reveal"):
+    async def forget_message(self, seat: int) -> ForgottenMessage:
+        effect = await self.server.forget_message(seat)
+        if not self.room.conductor.is_result_shown("reveal"):
             effect = None
         return {"forgotten": True, "effect": effect}
 
-    async def look(self, seat: int) -> dict[str, Any]:
-        """Where the class is; the request says how many digits the phone has drawn, and its
+    async def describe_class_for_phone(self, seat: int) -> PhoneDescription:
+        """Describe where the class is. The request tells how many digits the phone has drawn, and its
         guess."""
-        given = parse_object(self.request.body)
+        given = parse_json_object(self.request.body)
         drawn = given.get("drawn", 0)
         guess = given.get("guess")
         if not isinstance(drawn, int) or isinstance(drawn, bool):
             raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
-        self.room.note_presence(seat, max(0, min(drawn, self.room.about["drawings"])))
+        self.room.note_phone_presence(seat, max(0, min(drawn, self.room.about["drawings"])))
         if isinstance(guess, dict):
             with suppress(UsageError):  # the result has just been shown: the answer says so
-                self.room.guess(seat, guess.get("step"), guess.get("choice"))
-        results = await self.server.prepare_share(seat)
+                self.room.store_guess(seat, guess.get("step"), guess.get("choice"))
+        results = await self.server.get_results_with_contribution_if_shown(seat)
         description = self.room.describe_for_phone(seat, results)
         description["pause"] = max(PAUSE, len(self.room.present) / LOOKS_A_SECOND)
         return description
 
-    async def wait_for_round(self, seat: int) -> dict[str, Any]:
-        """What a phone that stays is told: at once where something is new to it, else when the next
-        round begins, or after ROUND_WAIT."""
+    async def wait_for_round(self, seat: int) -> RoundReply:
+        """Tell a phone that stays what it needs for the next round.
+
+        It is told at once if something is new to it, else when the next round begins, or after
+        ROUND_WAIT seconds.
+        """
         body = self.request.body
         begun = time.monotonic()
-        answer = self.room.stay(seat, body, begun)
-        known = parse_object(body).get("round")
+        answer = self.room.handle_round_request(seat, body, begun)
+        known = parse_json_object(body).get("round")
         while not answer or (answer["round"] == known and "networks" not in answer):
             if time.monotonic() - begun > ROUND_WAIT or seat not in self.room.messages:
                 break
@@ -299,9 +373,9 @@ class StudentHandler(Handler):
             if rounds is None:
                 continue
             if rounds.round != known or not answer:
-                answer = self.room.stay(seat, b"{}", time.monotonic())
+                answer = self.room.handle_round_request(seat, b"{}", time.monotonic())
             else:
-                self.room.end_round(time.monotonic())
+                self.room.end_round_if_due(time.monotonic())
         return answer
 
 
@@ -311,7 +385,7 @@ class TeacherHandler(Handler):
     # Phones may come from this machine's address, too: they must not stop the projector.
     is_limited = False
 
-    def is_known(self, *_: str) -> bool:
+    def is_authorised(self, *_: str) -> bool:
         cookie = f"class-{self.server.port}"
         given = self.get_cookie(cookie) or self.get_query_argument("token", "")
         if not hmac.compare_digest(given.encode(), self.server.secret.encode()):
@@ -325,30 +399,33 @@ class TeacherHandler(Handler):
         elif name == "state":
             self.write(self.server.describe_for_projector(self.get_query_argument("since", "")))
         elif name == "class.npz":
-            content = await self.server.compute(pack_class, self.room)
+            content = await self.server.run_in_results_thread(pack_class_as_npz, self.room)
             self.send_file(f"class-{date.today()}.npz", content)
         elif name == "student.html":
-            self.send_file("student.html", await self.server.compute(read_page, self.room))
+            self.send_file(
+                "student.html",
+                await self.server.run_in_results_thread(build_student_page, self.room),
+            )
         else:
             self.write_page_file(name)
 
-    def send_file(self, name: str, content: str | bytes) -> None:
+    def send_file(self, file_name: str, file_content: str | bytes) -> None:
         self.set_header("Content-Type", "application/octet-stream")
-        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
-        self.write(content)
+        self.set_header("Content-Disposition", f'attachment; filename="{file_name}"')
+        self.write(file_content)
 
     async def post(self, name: str, argument: str | None) -> None:
         actions = {
-            "load": self.load,
+            "load": self.accept_carried_message,
             "step": self.begin_step,
             "show": self.show_result,
-            "cover": self.cover_result,
-            "rounds": self.start_rounds,
-            "again": self.clear_rounds,
-            "joker": self.set_joker,
-            "draw": self.draw_digit,
-            "clear": self.clear_digit,
-            "forget": self.forget,
+            "cover": self.hide_result_and_discard_guesses,
+            "rounds": self.start_fens_rounds,
+            "again": self.discard_fens_rounds,
+            "joker": self.add_or_remove_malicious_message,
+            "draw": self.set_teacher_digit,
+            "clear": self.clear_teacher_digit,
+            "forget": self.forget_message,
         }
         if name not in actions:
             raise HTTPError(404)
@@ -357,104 +434,128 @@ class TeacherHandler(Handler):
         known = str(self.server.version)
         self.write(answer or self.server.describe_for_projector(known))
 
-    async def load(self, _: str) -> dict[str, Any]:
-        message = self.room.accept(self.request.body)
-        await asyncio.to_thread(self.room.sync)
+    async def accept_carried_message(self, _: str) -> CarriedMessageReceipt:
+        """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
+        message = self.room.accept_message(self.request.body)
+        await asyncio.to_thread(self.room.sync_file_to_disk)
         return {"name": message.name}
 
     async def begin_step(self, step: str) -> None:
-        self.room.conductor.go(step, self.room.clock())
-        self.room.note_progress()
+        self.room.conductor.begin_step(step, self.room.clock())
+        self.room.store_progress()
 
     async def show_result(self, _: str) -> None:
         await self.server.wait_for_results()
-        self.room.conductor.show()
-        self.room.note_progress()
+        self.room.conductor.show_result()
+        self.room.store_progress()
 
-    async def cover_result(self, _: str) -> None:
-        self.room.conductor.cover()
-        self.room.note_progress()
+    async def hide_result_and_discard_guesses(self, _: str) -> None:
+        self.room.conductor.hide_result_and_discard_guesses()
+        self.room.store_progress()
 
-    async def start_rounds(self, _: str) -> None:
-        self.room.start_rounds()
+    async def start_fens_rounds(self, _: str) -> None:
+        self.room.start_fens_rounds()
 
-    async def clear_rounds(self, _: str) -> None:
-        self.room.clear_rounds()
-        self.room.note_progress()
+    async def discard_fens_rounds(self, _: str) -> None:
+        self.room.discard_fens_rounds()
+        self.room.store_progress()
 
-    async def set_joker(self, direction: str) -> None:
-        """The joker sends, or what it has sent is taken out again; pressed twice, it is no
-        other."""
+    async def add_or_remove_malicious_message(self, direction: str) -> None:
+        """Let the joker send its message, or remove it with "out"; doing either twice changes nothing."""
         room = self.room
         if direction == "out":
             if room.joker is not None:
-                await self.server.prepare(lambda results: results.measure_loss(room.joker))
-                room.take_joker_out()
+                await self.server.compute_results_ahead_in_thread(
+                    lambda results: results.measure_loss_without_message(room.joker)
+                )
+                room.remove_malicious_message()
         elif room.joker is None:
-            await self.server.prepare(Results.read_accuracies)
-            seat = room.assign_seat()["seat"]
-            text = await self.server.compute(make_joker_message, room.about["seed"], seat)
-            room.add_joker(text, seat)
+            await self.server.compute_results_ahead_in_thread(Results.get_test_accuracies)
+            seat = room.assign_next_seat()["seat"]
+            text = await self.server.run_in_results_thread(
+                make_malicious_message, room.about["seed"], seat
+            )
+            room.add_malicious_message(text, seat)
         await self.server.wait_for_results()
 
-    async def draw_digit(self, _: str) -> None:
-        """The teacher's digit; it is covered until it is told which one it is."""
-        given = parse_object(self.request.body)
+    async def set_teacher_digit(self, _: str) -> None:
+        """Set the teacher's digit; the result is covered until the teacher tells which digit it is."""
+        given = parse_json_object(self.request.body)
         label = given.get("label")
-        self.room.draw(given.get("image") or [], label)
+        self.room.set_teacher_digit(given.get("image") or [], label)
         await self.server.wait_for_results()
         if label is None:
-            self.room.conductor.cover("digit")
+            self.room.conductor.hide_result_and_discard_guesses("digit")
         else:
-            self.room.conductor.show("digit")
+            self.room.conductor.show_result("digit")
 
-    async def clear_digit(self, _: str) -> None:
-        self.room.clear_drawing()
+    async def clear_teacher_digit(self, _: str) -> None:
+        self.room.clear_teacher_digit()
 
-    async def forget(self, seat: str) -> None:
+    async def forget_message(self, seat: str) -> None:
         if seat.isdecimal():
-            await self.server.forget(int(seat))
+            await self.server.forget_message(int(seat))
             await self.server.wait_for_results()
 
 
-def pack_class(room: Room) -> bytes:
-    """The class as the bytes of an `.npz`."""
+def pack_class_as_npz(room: Room) -> bytes:
+    """Pack the class as a data set, as the bytes of an `.npz` file."""
     file = io.BytesIO()
-    np.savez_compressed(file, **room.make_arrays())
+    np.savez_compressed(file, **room.make_arrays_of_class_dataset())
     return file.getvalue()
 
 
 # --------------------------------------------------------------------------------------- the server
-class ClassServer:
-    """A class that can be reached: `address` for students, `teacher` for the projector.
+def bind_to_one_port(addresses: list[str], port: int = 0) -> list[socket.socket]:
+    """Listening sockets at the same port of each of these addresses of this machine.
 
-    lan: an address of this machine, where students can reach it, or None;   port: 0 for any that is
-    free. OSError where it cannot listen.
+    port: 0 for any; a port that is free at the first address may be taken at another, so some are tried
+    Raises OSError if the given port, or each that was tried, is taken at one of the addresses.
+    """
+    attempts = 20 if port == 0 else 1
+    while True:
+        sockets: list[socket.socket] = []
+        attempts -= 1
+        try:
+            for address in addresses:
+                same_port = sockets[0].getsockname()[1] if sockets else port
+                sockets += bind_sockets(same_port, address, family=socket.AF_INET)
+            return sockets
+        except OSError as error:
+            for bound in sockets:
+                bound.close()
+            if error.errno != errno.EADDRINUSE or attempts == 0:
+                raise
+
+
+class ClassServer:
+    """The servers of a class. `address`: URL for students; `teacher`: URL for the projector
+
+    lan:  an address of this machine at which students can reach it, or None
+    port: 0 for any free port
+    Raises OSError if it cannot listen.
     """
 
     def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
+        sockets = bind_to_one_port(["127.0.0.1", lan] if lan else ["127.0.0.1"], port)
+        self.port = sockets[0].getsockname()[1]
         self.room = room
         self.secret = secrets.token_urlsafe(24)
-        self.port = port
         self.teacher_lock = asyncio.Lock()
         self.allowances: dict[str, tuple[float, float]] = {}  # by address: requests, and when
         # The results that have been computed last; those of the room may be newer.
         self.results = Results(())
         self.version = 0  # of the room, that they are of
-        self.tables = compute_tables(self.results, None)
+        self.tables = compute_projector_tables(self.results, None)
         self.thread = ThreadPoolExecutor(1, "results")
         self.update: asyncio.Task | None = None  # of the results
         self.rest_end = 0.0
         for name in ("tornado.access", "tornado.general"):  # bad requests must not flood the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.servers: list[LimitedServer] = []
-        try:
-            self.listen("127.0.0.1", is_teacher=True)
-            if lan:
-                self.listen(lan, is_teacher=False)
-        except OSError:
-            self.stop()
-            raise
+        self.serve(sockets[0], is_teacher=True)
+        if lan:
+            self.serve(sockets[1], is_teacher=False)
         names = ["127.0.0.1", "localhost"]
         if lan:
             names.append(lan)
@@ -464,48 +565,48 @@ class ClassServer:
         code = segno.make(self.address, micro=False)
         self.qr_code = code.svg_inline(omitsize=True, border=2, light="#fff")
 
-    def listen(self, address: str, is_teacher: bool) -> None:
-        """Answer at this address; the teacher's pages are there, too, where `is_teacher`."""
+    def serve(self, listening_socket: socket.socket, is_teacher: bool) -> None:
+        """Answer requests at this socket. is_teacher: whether the teacher's pages are served, too"""
         own = {"server": self}
         routes: list[tuple] = [
             (r"/([0-9a-f]{8})(|/.*)", StudentHandler, own | {"files": STUDENT_FILES}),
-            (r"/(?:class\.css|find)?", LostHandler, own),
+            (r"/(?:class\.css|find)?", WrongAddressHandler, own),
         ]
         if is_teacher:
             pages = own | {"files": TEACHER_FILES}
             routes.insert(0, (r"/teacher/([\w.]*)(?:/(\w{1,12}))?", TeacherHandler, pages))
         application = Application(routes, default_handler_class=Handler, default_handler_args=own)
-        sockets = bind_sockets(self.port, address, family=socket.AF_INET)
         server = LimitedServer(application, **REQUEST_LIMITS)
-        server.add_sockets(sockets)
+        server.add_socket(listening_socket)
         self.servers.append(server)
-        self.port = sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Listen no longer."""
+        """Stop listening, and cancel what has not been computed yet."""
         for server in self.servers:
             server.stop()
         self.thread.shutdown(wait=False, cancel_futures=True)
 
-    def spend_request(self, address: str) -> bool:
-        """Whether this address may make another request: its allowance of BURST fills again by
-        REQUESTS_A_SECOND."""
+    def take_request_from_allowance(self, client_address: str) -> bool:
+        """Spend one request of an address's allowance; returns whether there was one left.
+
+        The allowance is BURST requests, and refills by REQUESTS_A_SECOND.
+        """
         now = time.monotonic()
-        left, before = self.allowances.pop(address, (BURST, now))
-        left = min(BURST, left + (now - before) * REQUESTS_A_SECOND)
-        self.allowances[address] = (max(0, left - 1), now)
-        if len(self.allowances) > MOST_ADDRESSES:
+        allowance, last_time = self.allowances.pop(client_address, (BURST, now))
+        allowance = min(BURST, allowance + (now - last_time) * REQUESTS_A_SECOND)
+        self.allowances[client_address] = (max(0, allowance - 1), now)
+        if len(self.allowances) > MAX_ADDRESSES:
             self.allowances.pop(next(iter(self.allowances)))
-        return left >= 1
+        return allowance >= 1
 
     # -------------------------------------------------------------------------------------- results
-    async def compute(self, work: Callable[..., T], *arguments: Any) -> T:
-        """`work(*arguments)` in the thread for results; others are answered meanwhile."""
+    async def run_in_results_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run `work(*arguments)` in the thread for results; other requests are answered meanwhile."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.thread, work, *arguments)
+        return await loop.run_in_executor(self.thread, function, *arguments)
 
-    def update_results(self) -> asyncio.Task:
-        """Begin to compute the results of the class as it is, unless some are being computed."""
+    def start_updating_results(self) -> asyncio.Task:
+        """Start to compute the results of the present class, unless results are being computed."""
         if self.update is None or self.update.done():
             self.update = asyncio.create_task(self._update_results())
         return self.update
@@ -517,7 +618,7 @@ class ClassServer:
         image = tuple(drawing["image"]) if drawing else None
         begun = time.monotonic()
         try:
-            tables = await self.compute(compute_tables, results, image)
+            tables = await self.run_in_results_thread(compute_projector_tables, results, image)
         finally:
             # As long a rest: on a slow computer, too, there is time for phones.
             self.rest_end = 2 * time.monotonic() - begun
@@ -526,64 +627,68 @@ class ClassServer:
         self.tables = tables
 
     async def wait_for_results(self) -> None:
-        """Until the results are of the class as it is now, or later."""
+        """Wait until the results include everything that the class has now."""
         version = self.room.version
         while self.version < version:
-            await asyncio.shield(self.update_results())
+            await asyncio.shield(self.start_updating_results())
 
-    async def prepare(self, work: Callable[[Results], Any]) -> None:
-        """Let the thread compute `work` of the class's results, so that who asks for it next need
+    async def compute_results_ahead_in_thread(self, measure: Callable[[Results], Any]) -> None:
+        """Compute `measure` of the class's results in the thread, so that the next request for it need
         not wait."""
-        for _ in range(MOST_PREPARATIONS):
+        for _ in range(MAX_PREPARATIONS):
             results = self.room.results
-            await self.compute(work, results)
+            await self.run_in_results_thread(measure, results)
             if results is self.room.results:
                 return
 
-    async def prepare_share(self, seat: int) -> Results:
-        """Results in which the share of this seat has been computed, where it has sent and shares
-        are shown."""
+    async def get_results_with_contribution_if_shown(self, seat: int) -> Results:
+        """Compute what this seat's message adds, if it has sent one and this is shown; returns the
+        results."""
         results = self.results
-        is_shown = self.room.conductor.is_shown("reveal")
-        if is_shown and results.find_message(seat) and not results.has_share(seat):
-            await self.compute(results.measure_share, seat)
+        is_shown = self.room.conductor.is_result_shown("reveal")
+        if is_shown and results.find_message(seat) and not results.has_measured_contribution(seat):
+            await self.run_in_results_thread(results.measure_contribution, seat)
         return results
 
-    async def forget(self, seat: int) -> dict[str, Any] | None:
-        """Take the message of a seat out: see `Room.forget`."""
+    async def forget_message(self, seat: int) -> RemovalEffect | None:
+        """Remove the message of a seat, see `Room.forget_message`."""
 
         def measure(results: Results) -> None:
             if results.find_message(seat):
-                results.measure_loss(seat)
-                results.read_accuracies()
+                results.measure_loss_without_message(seat)
+                results.get_test_accuracies()
 
-        await self.prepare(measure)
-        return self.room.forget(seat)
+        await self.compute_results_ahead_in_thread(measure)
+        return self.room.forget_message(seat)
 
-    def describe_for_projector(self, since: str = "") -> dict[str, Any]:
-        """What the projector shows; without tables where these are those of the version `since`.
-        They are computed where something is new, and after as long a rest."""
+    def describe_for_projector(self, known_version: str = "") -> ProjectorDescription:
+        """Describe what the projector shows.
+
+        known_version: the version that the projector has; the tables are left out if they are of this version
+        New tables are computed if something has changed, after a rest as long as the last computation.
+        """
         room = self.room
         if room.version != self.version and time.monotonic() >= self.rest_end:
-            self.update_results()
-        step = room.conductor.step
-        stage = room.conductor.describe(room.clock())
+            self.start_updating_results()
+        stage = room.conductor.describe_step(room.clock())
         if "question" in stage and stage["is_shown"]:
-            stage["question"]["answer"] = self.results.find_answer(step.name)
-        description: dict[str, Any] = {
+            stage["question"]["answer"] = room.find_right_option_index(self.results)
+        description: ProjectorDescription = {
             "version": str(self.version),
             "joined": room.joined,
             "drawings": room.about["drawings"],
             "kept": room.storage_notice,
             "joker": room.joker,
             "seats": room.describe_seats(),
-            "need": room.describe_need(self.results.measure_loudness()),
+            "need": room.describe_phones_needed_for_rounds(
+                self.results.measure_relative_logit_sizes()
+            ),
             "stage": stage,
             "steps": [{"name": s.name, "title": s.title, "minutes": s.minutes} for s in STEPS],
-            "votes": room.collect_votes(self.results),
-            "rounds": room.rounds.about() if room.rounds else None,
+            "votes": room.collect_votes_on_teacher_digit(self.results),
+            "rounds": room.rounds.describe_progress() if room.rounds else None,
         }
-        is_new = since != str(self.version)
+        is_new = known_version != str(self.version)
         if is_new:
             description |= self.tables
         if is_new or room.version != self.version:  # messages do not wait for tables
@@ -591,29 +696,31 @@ class ClassServer:
         return description
 
 
-def compute_tables(results: Results, image: tuple[float, ...] | None) -> dict[str, Any]:
-    """What the projector has of these results. Loudness and the votes on the teacher's digit
-    `image` are computed, too, so that they are there when they are asked for."""
-    results.measure_loudness()
+def compute_projector_tables(results: Results, image: Pixels | None) -> ProjectorTables:
+    """Compute the tables that the projector shows of these results.
+
+    Loudness and the votes on the teacher's digit `image` are computed and cached as well.
+    """
+    results.measure_relative_logit_sizes()
     if image is not None:
-        results.collect_votes(image)
+        results.collect_votes_on_image(image)
     return {
-        "rows": results.measure_ways(),
+        "rows": results.measure_combination_accuracies(),
         "before": results.before,
         "effect": results.effect,
-        "explanation": results.explain_rounds(),
-        "plane": results.project_means(),
+        "explanation": results.explain_result_of_fens_rounds(),
+        "plane": results.project_class_means(),
     }
 
 
-def find_lan_address(given: str = "") -> str:
-    """The address of this machine in its local network, or the one that is given; UsageError where
-    there is none."""
-    if not given:
+def find_lan_address(given_address: str = "") -> str:
+    """Find the address of this machine in its local network, unless one is given. UsageError if there
+    is none."""
+    if not given_address:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             # This sends nothing: it asks which of its addresses this machine would use.
             probe.connect(("192.0.2.1", 9))
-            given = probe.getsockname()[0]
-    if given in ("", "127.0.0.1"):
+            given_address = probe.getsockname()[0]
+    if given_address in ("", "127.0.0.1"):
         raise UsageError("This machine is in no network; connect it, or leave --lan out.")
-    return given
+    return given_address

@@ -4,7 +4,7 @@ import { html, keyed, setText } from "./dom.js";
 import { createBars } from "./bars.js";
 import { layOutPiles } from "./layout.js";
 import { drawings, hueOf } from "./office.js";
-import { FALL, isCalm, readAccuracies, writeNote } from "./sentences.js";
+import { FALL, isSteady, readAccuracies, writeNote } from "./sentences.js";
 
 const $ = (id) => document.getElementById(id);
 const PANELS = ["gate", "join", "piles", "question", "need", "bars", "digit"];
@@ -82,6 +82,18 @@ export function showNote(state) {
 }
 
 // ----------------------------------------------------------------------------------------------------------------- bars
+/** What the bars and the marks in them mean. before: accuracies that they are compared with, or null. */
+function describeBars(rows, before) {
+  if (!before) return "Right of 360 digits of other people.";
+  if (!isAnyShaken(rows, before)) return "Of 360 digits. Grey mark: before.";
+  return "Of 360. Grey: before. Frame: holds.";
+}
+
+/** Whether an accuracy has fallen that all can see it. */
+function isAnyShaken(rows, before) {
+  return rows.some(({ title, digits }) => before[title] - digits >= FALL);
+}
+
 /** The bars of all ways. What falls trembles, and what stays while others fall is calm. */
 export function createBarsPanel() {
   let titles = null; // of the ways that have a bar
@@ -104,14 +116,14 @@ export function createBarsPanel() {
   /** Move those bars that have changed much. reference: accuracies before. */
   function animate(rows, reference) {
     const fallOf = ({ title, digits }) => reference[title] - digits;
-    const isShaken = rows.some((row) => fallOf(row) >= FALL);
+    const isShaken = isAnyShaken(rows, reference);
     const bars = view.element.querySelectorAll(".bar");
     rows.forEach((row, i) => {
       const { title, digits } = row;
       bars[i].classList.remove("trembles", "calm");
       void bars[i].offsetWidth; // so that the animation begins anew
       if (fallOf(row) >= FALL) bars[i].classList.add("trembles");
-      else if (isShaken && isCalm(title, reference[title], digits)) bars[i].classList.add("calm");
+      else if (isShaken && isSteady(reference[title], digits)) bars[i].classList.add("calm");
     });
   }
 
@@ -125,9 +137,7 @@ export function createBarsPanel() {
         if (!compares || before[title] === undefined) return null;
         return { mean: before[title], half: 0 };
       };
-      const about = compares
-        ? "Of 360 digits; grey mark: before."
-        : "Right of 360 digits of other people.";
+      const about = describeBars(rows, compares ? before : null);
       view.update({ accuracies, isStale: false, stored, about });
       if ($("bars").hidden) return;
       if (rows.every(({ title, digits }) => last[title] === digits)) return;

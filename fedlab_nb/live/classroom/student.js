@@ -160,7 +160,7 @@ function showDrawing() {
   const digits = describeDigits(labels);
   setText(
     $("story"),
-    `You are office ${letter(seat.seat)}. Your letters carry ${digits}, and nothing else.`,
+    `You are post office ${letter(seat.seat)}. Your envelopes carry ${digits}, and nothing else.`,
   );
   setText($("wanted"), String(labels[done]));
   const seen = done ? " This is what your network sees, 8×8 pixels a drawing:" : "";
@@ -208,11 +208,15 @@ function describeReaders() {
   if ($("network").checked) leak += "; whether a network tells them, nobody has tried here";
   if ($("sums").checked) leak = "and could work your drawings out of the sums";
   const wall = seat.give ? "; everybody sees the drawings for the test on the wall" : "";
-  const end = seat.keeps
-    ? "it lies in the teacher's file until the teacher deletes it"
-    : "it is gone when the class ends";
   const readers = `Who sees what: the teacher's computer gets it ${leak}${wall}`;
-  return `${readers}; ${end}, or at once when you press “Forget me”.`;
+  return `${readers}; ${describeDeletion()}, or at once when you press “Forget me”.`;
+}
+
+/** When the message is deleted by itself. */
+function describeDeletion() {
+  if (seat.keeps) return "it lies in the teacher's file until the teacher deletes it";
+  if ($("keep").checked) return "it is gone when the class ends, unless it is saved, as you allow";
+  return "it is gone when the class ends";
 }
 
 /** What a message has in it, in words. */
@@ -371,14 +375,17 @@ function showShare(share) {
     setText($("share-text"), isShown ? "Your share is being worked out." : covered);
     return;
   }
-  const { with_it: withIt, without_it: withoutIt, images, of_class: ofClass, helped } = share;
+  const { with_it: withIt, without_it: withoutIt, images, drawings: ofClass, helped } = share;
   const way = share.way === "AFL" ? "All sums together" : "All networks' votes together";
-  const test = `${images} digits (${images - ofClass} of other people, ${ofClass} of the class)`;
-  const crowd = `${way} read ${withIt} of ${test} with you, ${withoutIt} without you.`;
+  let crowd = `${way} read ${withIt} of the wall's ${images} digits with you, ${withoutIt} without you`;
+  if (ofClass.images) {
+    const own = `${ofClass.with_it} of the class's own ${drawings(ofClass.images)}`;
+    crowd += `, and ${own} (${ofClass.without_it} without)`;
+  }
   const mine = Object.entries(share.classes).map(([c, [count, after, before]]) => {
     return `${after} of ${count} ${DIGITS[c]} (${before} without)`;
   });
-  setText($("share-text"), `${crowd} Of yours: ${listed(mine)}. ${judgeShare(share)}`);
+  setText($("share-text"), `${crowd}. Of your digits on the wall: ${listed(mine)}. ${judgeShare(share)}`);
   const pictures = share.shown.map(([label, pixels]) => {
     const image = pixels.map((value) => value / 16);
     return picture(image, `A ${label} that is right because of you`);
@@ -392,8 +399,10 @@ function judgeShare({ helped, harmed }) {
   return `${plural(helped, "digit")} right only because of you${wrong}${helped ? ":" : "."}`;
 }
 
-function showQuestion({ text, options, counts, own: guess, answer }, { is_shown: isShown, step }) {
+function showQuestion(question, { is_shown: isShown, step }) {
+  const { text, explanation, options, counts, own: guess, answer } = question;
   setText($("question-text"), text);
+  setText($("question-explanation"), explanation);
   const items = options.map((option, i) => ({ option, i }));
   const make = ({ i }) => {
     const onclick = () => askWhereWeAre({ step: classNow.step, choice: i });

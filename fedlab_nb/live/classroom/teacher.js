@@ -183,8 +183,8 @@ function showClock() {
 function showGate() {
   const { sent } = state;
   const bytes = sent.reduce((sum, message) => sum + message.bytes, 0);
-  setText($("letters"), String(sent.length));
-  setText($("total"), `${sent.length === 1 ? "letter" : "letters"}, ${formatBytes(bytes)}`);
+  setText($("count"), String(sent.length));
+  setText($("total"), `${sent.length === 1 ? "message" : "messages"}, ${formatBytes(bytes)}`);
 }
 
 /** Bring the whole page up to date. isNew: the tables are others. */

@@ -1,4 +1,4 @@
-// The wall of offices: a desk for each, with its colour, its letters, its pile of drawings, and what its network says.
+// The wall of offices: a desk for each, with its colour, its name, its pile of drawings, and what its network says.
 // A message that has just come flies from its desk to the gate.
 import { html, keyed, setText } from "./dom.js";
 import { letter } from "./text.js";
@@ -26,7 +26,7 @@ export function chooseColumns(count, width, height) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------- piles
-/** Drawings so far as a small pile: a given one as it is, others as sealed letters. total: as many have room. */
+/** Drawings so far as a small pile: a given one as it is, others as sealed envelopes. total: as many have room. */
 function paintPile(canvas, drawn, test, total) {
   const key = `${drawn} ${test.length} ${total}`;
   if (canvas.dataset.key === key) return;

@@ -1,7 +1,8 @@
-"""What the messages of a class are worth: every way to combine them, each student's share, and what sums give away."""
+"""What a class's messages are worth: every way to combine them, what each message adds, and what
+the sums give away."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -12,11 +13,18 @@ from ...methods.ensemble import RuledEnsemble
 from ...methods.parts.averages import average_states
 from ...models import load_state
 from ...training import ClientModels
-from .messages import PIXELS, SIDE, Message, build_network, derive_afl_sums
+from .messages import (
+    PIXELS,
+    SIDE,
+    LabelledDrawings,
+    Message,
+    build_network,
+    convert_class_sums_to_ridge_sums,
+)
 
 AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
-SHOWN = 8  # images that a phone shows of those that its message made right
-LOUD = 20  # times the middle network's logits: who is louder shouts
+MAX_SHOWN_IMAGES = 8  # a phone shows this many of the images that are right thanks to its message
+SHOUTING_FACTOR = 20  # a network shouts if its logits are this many times the median network's
 # The rules by which networks are averaged, and by which they vote, by title.
 AVERAGES = {"FedAvg": "mean", "FedAvg, median": "median"}
 VOTES = {"Mean of logits": "logits", "Ensemble": "probabilities", "Ensemble, median": "median"}
@@ -24,181 +32,261 @@ VOTES = {"Mean of logits": "logits", "Ensemble": "probabilities", "Ensemble, med
 # What a way is called on every screen, by its title in the package; a question adds the phrase.
 WAYS = {
     "Local only": {"name": "One alone", "phrase": "one office's network"},
-    "FedAvg": {"name": "FedAvg", "phrase": "the average network"},
+    "FedAvg": {"name": "FedAvg", "phrase": "all averaged into one"},
     "FedAvg, median": {"name": "FedAvg median", "phrase": "the median network"},
     "Mean of logits": {"name": "Loud vote", "phrase": "shouting counts"},
     "Ensemble": {"name": "Equal vote", "phrase": "all count the same"},
     "Ensemble, median": {"name": "Median vote", "phrase": "the middle voice counts"},
     "FENS": {"name": "FENS", "phrase": "a vote with learnt weights"},
     "AFL": {"name": "AFL", "phrase": "all sums, added up"},
-    "Gaussian heads": {"name": "Gaussian", "phrase": "all sums, bell curves"},
+    "Gaussian heads": {"name": "Gaussian", "phrase": "all sums, as bell curves"},
 }
 
 
-def describe_way(title: str) -> str:
-    """A way as an answer to choose: "AFL: all sums, added up"."""
-    return f"{WAYS[title]['name']}: {WAYS[title]['phrase']}"
+def describe_combination(method_title: str) -> str:
+    """Describe a way as an answer to choose: "AFL: all sums, added up"."""
+    return f"{WAYS[method_title]['name']}: {WAYS[method_title]['phrase']}"
 
 
-def collect_given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
-    """The test drawings in messages: `x [T, 64]`, `y [T]`."""
+class Prediction(NamedTuple):
+    """What one way of combining messages predicts.
+
+    students: number of students whose messages are combined
+    classes:  predicted classes `[N]`; of local models `[M, N]`
+    """
+
+    students: int
+    classes: Tensor
+
+
+# {title of a method: the predicted class of each image}
+ClassesByTitle = dict[str, Tensor]
+# {title of a method: what it predicts}
+PredictionByTitle = dict[str, Prediction]
+# {seat: size of its network's logits, divided by that of the median network}
+LogitSizeBySeat = dict[int, float]
+
+
+class MessageContribution(TypedDict):
+    """What one message adds to all others.
+
+    way:        title of the method by which this was measured
+    with_it:    number of right answers with the message
+    without_it: number of right answers without it
+    images:     number of images
+    helped:     indices of the images that are right only with the message
+    harmed:     number of images that are right only without it
+    classes:    {class of the sender: [images, right with it, right without it]}
+    """
+
+    way: str
+    with_it: int
+    without_it: int
+    images: int
+    helped: list[int]
+    harmed: int
+    classes: dict[int, list[int]]
+
+
+class ClassMeanMap(TypedDict):
+    """The means of all students' digits in a plane.
+
+    points: (seat, class, x 0–1, y 0–1) of each mean
+    share:  of the variance that the two axes explain, 0–1
+    alike:  number of means whose nearest mean of another student, in all 64 numbers, is of the same
+            digit
+    """
+
+    points: list[tuple[int, int, float, float]]
+    share: float
+    alike: int
+
+
+def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
+    """Collect the drawings that the messages give for testing: images `[T, 64]`, labels `[T]`."""
     images = [torch.empty(0, PIXELS)]
     labels = [torch.empty(0, dtype=torch.long)]
     for message in messages:
         images.append(message.x)
         labels.append(message.y)
-    return torch.cat(images), torch.cat(labels)
+    return LabelledDrawings(torch.cat(images), torch.cat(labels))
 
 
-def predict_by_all_ways(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:
-    """By title: of how many students, and the class of each sample `x [N, 64]`, `[N]`; of local
-    models `[M, N]`."""
-    found: dict[str, tuple[int, Tensor]] = {}
+def predict_by_all_combinations(messages: Sequence[Message], images: Tensor) -> PredictionByTitle:
+    """Predict the class of each image `images [N, 64]` in every way that the messages allow, by title."""
+    predictions: PredictionByTitle = {}
     senders = [m for m in messages if m.network is not None]
     if senders:
-        for title, classes in predict_by_networks(senders, x).items():
-            found[title] = len(senders), classes
+        for title, classes in predict_by_networks(senders, images).items():
+            predictions[title] = Prediction(len(senders), classes)
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
         total = sum(sums[1:], sums[0])
-        found["AFL"] = len(sums), predict_by_sums(total, len(sums), x)
-        heads = gauss.make_scores(total, GAUSS.head, GAUSS.shrinkage)
-        found["Gaussian heads"] = len(sums), heads(x).argmax(1)
-    return found
+        afl_classes = predict_classes_by_afl(total, len(sums), images)
+        predictions["AFL"] = Prediction(len(sums), afl_classes)
+        compute_scores = gauss.make_class_scorer(total, GAUSS.head, GAUSS.shrinkage)
+        predictions["Gaussian heads"] = Prediction(len(sums), compute_scores(images).argmax(1))
+    return predictions
 
 
-def predict_by_networks(senders: Sequence[Message], x: Tensor) -> dict[str, Tensor]:
-    """By title: what the networks of these messages say of each sample, alone, averaged, or voting."""
-    images = x.view(-1, 1, SIDE, SIDE)
+def predict_by_networks(senders: Sequence[Message], images: Tensor) -> ClassesByTitle:
+    """Predict the class of each image `images [N, 64]` by networks alone, averaged, and voting, by title."""
+    images = images.view(-1, 1, SIDE, SIDE)
     clients = ClientModels([m.network for m in senders])
     sizes = [sum(m.counts) for m in senders]
-    found = {"Local only": clients.logits(images).argmax(-1)}
+    predictions = {"Local only": clients.logits(images).argmax(-1)}
     for title, rule in AVERAGES.items():
         average = build_network()
         load_state(average, average_states(clients.states(), sizes, rule, 0))
-        found[title] = ClientModels([average]).logits(images)[0].argmax(1)
+        predictions[title] = ClientModels([average]).logits(images)[0].argmax(1)
     for title, rule in VOTES.items():
         ensemble = RuledEnsemble(clients, rule, cut=(len(senders) - 1) // 2)
-        found[title] = ensemble.logits(images).argmax(1)
-    return found
+        predictions[title] = ensemble.logits(images).argmax(1)
+    return predictions
 
 
-def predict_by_sums(total: gauss.ClassSums, clients: int, x: Tensor) -> Tensor:
-    """AFL's class of each sample `x [N, 64]`, `[N]`, from the added sums of so many clients."""
-    weights = afl.solve_weights(derive_afl_sums(total), clients, 0.0, AFL.rho)
-    return afl.compute_linear_scores(x.double(), weights).argmax(1)
+def predict_classes_by_afl(
+    total_sums: gauss.ClassSums, client_count: int, images: Tensor
+) -> Tensor:
+    """Predict the class of each image `images [N, 64]` by AFL, from the added sums of `client_count` clients."""
+    weights = afl.solve_classifier_weights(
+        convert_class_sums_to_ridge_sums(total_sums), client_count, 0.0, AFL.rho
+    )
+    return afl.compute_linear_scores(images.double(), weights).argmax(1)
 
 
-def measure_loudness(networks: Sequence[Message], x: Tensor) -> dict[int, float]:
-    """{seat: how many times as large as the middle network's the logits of this seat's network are} on `x [N, 64]`."""
-    if not networks:
+def measure_relative_logit_sizes(senders: Sequence[Message], images: Tensor) -> LogitSizeBySeat:
+    """Measure how large each network's logits are on images `images [N, 64]`: {seat: relative size}.
+
+    The relative size is the size of a network's logits divided by that of the median network.
+    """
+    if not senders:
         return {}
-    clients = ClientModels([m.network for m in networks])
-    sizes = clients.logits(x.view(-1, 1, SIDE, SIDE)).abs().amax(-1).median(1).values
-    middle = float(sizes.median().clamp(min=1e-9))
-    return {m.seat: float(size) / middle for m, size in zip(networks, sizes, strict=True)}
+    clients = ClientModels([m.network for m in senders])
+    sizes = clients.logits(images.view(-1, 1, SIDE, SIDE)).abs().amax(-1).median(1).values
+    median_size = float(sizes.median().clamp(min=1e-9))
+    return {m.seat: float(size) / median_size for m, size in zip(senders, sizes, strict=True)}
 
 
-def measure_share(messages: Sequence[Message], seat: int, x: Tensor, y: Tensor) -> dict[str, Any]:
-    """What the message of `seat` brings to all others: right answers on `x [N, 64]` with it and without.
+def measure_message_contribution(
+    messages: Sequence[Message], seat: int, images: Tensor, labels: Tensor
+) -> MessageContribution:
+    """Measure what the message of `seat` adds to all others, on images `images [N, 64]` of classes `labels [N]`.
 
-    From sums this is AFL with the seat's sums taken off again, which is AFL of all others (Σ over k ≠ seat). A message
-    without sums is measured by the ensemble of networks. Returns `way`, `with_it` and `without_it` (right answers),
-    `images`, `helped` (numbers of samples that are right only with it), `harmed` (how many are wrong only with it) and
-    `classes` {class of the sender: [samples, right with it, right without it]}.
+    A message with sums is measured by AFL: once with all sums, once without the seat's own. A
+    message without sums is measured by the ensemble of networks.
     """
     message = next(m for m in messages if m.seat == seat)
     others = [m for m in messages if m.seat != seat]
     if message.sums is not None:
         way = "AFL"
-        everybody = [m.sums for m in messages if m.sums is not None]
-        rest = [m.sums for m in others if m.sums is not None]
-        with_it = predict_by_sums(sum(everybody[1:], everybody[0]), len(everybody), x)
+        all_sums = [m.sums for m in messages if m.sums is not None]
+        other_sums = [m.sums for m in others if m.sums is not None]
+        with_it = predict_classes_by_afl(sum(all_sums[1:], all_sums[0]), len(all_sums), images)
         without_it = None
-        if rest:
-            without_it = predict_by_sums(sum(rest[1:], rest[0]), len(rest), x)
+        if other_sums:
+            total = sum(other_sums[1:], other_sums[0])
+            without_it = predict_classes_by_afl(total, len(other_sums), images)
     else:
         way = "Ensemble"
-        with_it = predict_by_ensemble(messages, x)
-        without_it = predict_by_ensemble(others, x)
-    right = with_it == y
-    before = torch.zeros_like(right) if without_it is None else without_it == y
+        with_it = predict_classes_by_ensemble_if_any_network(messages, images)
+        without_it = predict_classes_by_ensemble_if_any_network(others, images)
+    is_right_with = with_it == labels
+    if without_it is None:
+        is_right_without = torch.zeros_like(is_right_with)
+    else:
+        is_right_without = without_it == labels
     classes = {}
     for c in np.flatnonzero(message.counts).tolist():
-        of_class = y == c
-        counts = [of_class.sum(), (right & of_class).sum(), (before & of_class).sum()]
+        is_of_class = labels == c
+        counts = [
+            is_of_class.sum(),
+            (is_right_with & is_of_class).sum(),
+            (is_right_without & is_of_class).sum(),
+        ]
         classes[c] = [int(count) for count in counts]
     return {
         "way": way,
-        "with_it": int(right.sum()),
-        "without_it": int(before.sum()),
-        "images": len(y),
-        "helped": (right & ~before).nonzero()[:, 0].tolist(),
-        "harmed": int((before & ~right).sum()),
+        "with_it": int(is_right_with.sum()),
+        "without_it": int(is_right_without.sum()),
+        "images": len(labels),
+        "helped": (is_right_with & ~is_right_without).nonzero()[:, 0].tolist(),
+        "harmed": int((is_right_without & ~is_right_with).sum()),
         "classes": classes,
     }
 
 
-def predict_by_ensemble(messages: Sequence[Message], x: Tensor) -> Tensor | None:
-    """The ensemble's class of each sample, `[N]`; None without a network."""
+def predict_classes_by_ensemble_if_any_network(
+    messages: Sequence[Message], images: Tensor
+) -> Tensor | None:
+    """Predict the class of each image `images [N, 64]` by the ensemble; None if no message has a network."""
     senders = [m for m in messages if m.network is not None]
     if not senders:
         return None
     ensemble = RuledEnsemble(ClientModels([m.network for m in senders]), "probabilities", cut=0)
-    return ensemble.logits(x.view(-1, 1, SIDE, SIDE)).argmax(1)
+    return ensemble.logits(images.view(-1, 1, SIDE, SIDE)).argmax(1)
 
 
-def project_means(messages: Iterable[Message]) -> dict[str, Any]:
-    """The means of each student's digits on the two axes along which all their drawings vary most.
+def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
+    """Project the means of each student's digits on the first two principal axes of all drawings.
 
-    The axes are the first principal ones of all drawings, which the added sums give as one place would.
-    `points`: seat, class and two coordinates of each mean, 0–1;   `share`: of the variance that the axes hold, 0–1;
-    `alike`: how many means have, in all 64 numbers, a mean of the same digit nearest among those of other students.
+    The added sums give the same axes as all drawings in one place would.
     """
     senders = [m for m in messages if m.sums is not None]
     if not senders:
         return {"points": [], "share": 0, "alike": 0}
     total = sum((m.sums for m in senders[1:]), senders[0].sums)
-    moments = derive_afl_sums(total).moments
+    moments = convert_class_sums_to_ridge_sums(total).moments
     moments = moments / moments[-1, -1]
-    middle = moments[-1, :-1]
-    values, axes = torch.linalg.eigh(moments[:-1, :-1] - torch.outer(middle, middle))
+    overall_mean = moments[-1, :-1]
+    covariance = moments[:-1, :-1] - torch.outer(overall_mean, overall_mean)
+    variances, axes = torch.linalg.eigh(covariance)
     axes = axes[:, [-1, -2]]
     largest = axes.abs().argmax(0, keepdim=True)
-    axes = axes * axes.gather(0, largest).sign()  # an axis has no side of its own
+    axes = axes * axes.gather(0, largest).sign()  # an eigenvector's sign is arbitrary
     seats: list[int] = []
     classes: list[int] = []
     for message in senders:
-        held = message.sums.counts.nonzero()[:, 0].tolist()
-        seats += [message.seat] * len(held)
-        classes += held
-    rows = torch.cat([m.sums.means[m.sums.counts > 0] for m in senders])
+        sender_classes = message.sums.counts.nonzero()[:, 0].tolist()
+        seats += [message.seat] * len(sender_classes)
+        classes += sender_classes
+    means = torch.cat([m.sums.means[m.sums.counts > 0] for m in senders])
     seat = torch.tensor(seats)
     label = torch.tensor(classes)
-    distances = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
+    distances = torch.cdist(means, means).masked_fill(seat == seat[:, None], torch.inf)
     is_alike = (label[distances.argmin(1)] == label) & distances.isfinite().any(1)
-    places = (rows - middle) @ axes
-    spread = (places.amax(0) - places.amin(0)).clamp(min=1e-12)
-    places = (places - places.amin(0)) / spread
-    share = float(values[-2:].sum() / values.sum().clamp(min=1e-12))
+    points = (means - overall_mean) @ axes
+    extent = (points.amax(0) - points.amin(0)).clamp(min=1e-12)
+    points = (points - points.amin(0)) / extent
+    share = float(variances[-2:].sum() / variances.sum().clamp(min=1e-12))
     return {
-        "points": [*zip(seats, classes, *places.T.tolist(), strict=True)],
+        "points": [*zip(seats, classes, *points.T.tolist(), strict=True)],
         "share": share,
         "alike": int(is_alike.sum()),
     }
 
 
-def make_rows(sums: gauss.ClassSums, c: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows `[n, d]` whose sum and Σ x xᵀ are those of class c, which has n samples.
+def draw_samples_with_same_sums(
+    class_sums: gauss.ClassSums, class_index: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw random rows `[n, d]` with the same sum and the same Σ x xᵀ as the n samples of a class.
 
-    X = 1 μᵀ + U diag(√λ) Vᵀ, where V diag(λ) Vᵀ = Σ x xᵀ - n μ μᵀ has rank n - 1 at most, and the columns of U are
-    orthonormal and orthogonal to 1. Any such U will do; this one is drawn. So sums tell samples of any numbers but for
-    a rotation of n - 1 dimensions. That hides no drawings: their pixels are whole sixteenths, and hardly a rotation
-    leaves them so. Fifteen drawings of a digit are worked out in a moment, to the pixel (`recover.js` does).
+    X = 1 μᵀ + U diag(√λ) Vᵀ. Here V diag(λ) Vᵀ = Σ x xᵀ − n μ μᵀ, whose rank is at most n − 1, and
+    the columns of U are orthonormal and orthogonal to 1. Any such U will do; this one is random.
+
+    So sums determine samples up to a rotation in n − 1 dimensions. This does not hide drawings: their
+    pixels are whole sixteenths, and almost no rotation keeps them so. `recover.js` recovers fifteen
+    drawings of a digit in a moment, exact to the pixel.
     """
-    n, mean = int(sums.counts[c]), sums.means[c].numpy()
-    values, axes = np.linalg.eigh(sums.second[c].numpy() - n * np.outer(mean, mean))
+    n = int(class_sums.counts[class_index])
+    mean = class_sums.means[class_index].numpy()
+    scatter = class_sums.second[class_index].numpy() - n * np.outer(mean, mean)
+    values, axes = np.linalg.eigh(scatter)
     rank = min(n - 1, len(mean))
-    spread = axes[:, -rank:] * np.sqrt(values[-rank:].clip(0)) if rank else np.zeros((len(mean), 0))
-    basis = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, rank))]))[0][:, 1:]
-    return mean + basis @ spread.T
+    if rank:
+        scaled_axes = axes[:, -rank:] * np.sqrt(values[-rank:].clip(0))
+    else:
+        scaled_axes = np.zeros((len(mean), 0))
+    columns = np.column_stack([np.ones(n), rng.standard_normal((n, rank))])
+    basis = np.linalg.qr(columns)[0][:, 1:]
+    return mean + basis @ scaled_axes.T

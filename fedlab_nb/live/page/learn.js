@@ -9,7 +9,7 @@ const fraction = (value) => ((value % 1) * 2 ** 32) >>> 0;
 const ROUNDS = primes.map((p) => fraction(Math.cbrt(p)));
 const FIRST_HASH = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
 const turnRight = (word, by) => (word >>> by) | (word << (32 - by));
-/** The 63-bit seed of the stream `names` of a run's `seed`, as [low 32 bits, the others]: `rng.seed_for` of the package,
+/** The 63-bit seed of the stream `names` of a run's `seed`, as [low 32 bits, the others]: `rng.derive_stream_seed` of the package,
     which takes the first 8 bytes of SHA-256 (FIPS 180-4; one block: at most 55 letters). */
 export function seedFor(seed, ...names) {
   const text = [seed, ...names].join("/");

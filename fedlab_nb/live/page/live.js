@@ -23,6 +23,7 @@ const stageData = {
   classes,
   methods: LIVE.rows,
   flights: LIVE.flights,
+  sums: LIVE.sums,
   people: DATA.people,
   alphas: ALPHAS,
   clientCounts: COUNTS,
@@ -34,7 +35,7 @@ const stageData = {
   storedSetting,
   stored: (name, { a, m }) => (METHOD.has(name) ? result(name, a, m) : null),
 };
-const engine = { deal, split, answers, softmax, epochs: RECIPE.epochs, startWorker: () => new Worker(ENGINE) };
+const engine = { deal, split, answers, explainSum, softmax, epochs: RECIPE.epochs, startWorker: () => new Worker(ENGINE) };
 const host = {
   changed: follow,
   dataset(name) { location.hash = address(name); }, // another data set is another page: it is loaded anew (`hashchange`)

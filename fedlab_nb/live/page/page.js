@@ -102,18 +102,25 @@ function address(data) {
 /** What the address says, to the page and to the stage. */
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
-  const number = (name, low, high, usual) => {
-    const value = Number(words.get(name) ?? NaN);
-    return value >= low && value <= high && (name === "alpha" || value % 1 === 0) ? value : usual;
-  };
-  const said = { alpha: number("alpha", 0.001, 1000, state.alpha), seed: number("seed", 0, 2 ** 31, state.seed) };
+  const outOfRange = [];
+  function number(name, low, high, usual) {
+    if (!words.has(name)) return usual;
+    const value = Number(words.get(name));
+    if (value >= low && value <= high && (name === "alpha" || value % 1 === 0)) return value;
+    outOfRange.push(`“${name}=${words.get(name)}” (${low} to ${high})`);
+    return usual;
+  }
+  const said = { alpha: number("alpha", 0.001, 1000, state.alpha), seed: number("seed", 0, MOST_SEED, state.seed) };
   said.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
   said.client = number("client", 0, said.clients - 1, null);
   const { moves, leftOut } = readMoves(words.get("moves") ?? "", { clients: said.clients, classes: classes.length, seed: said.seed });
   said.moves = moves;
+  const problems = [];
+  if (outOfRange.length > 0) problems.push(`Out of range in the link, so the usual value is shown: ${listed(outOfRange)}.`);
   const parts = leftOut.map((part) => `“${part}”`);
-  $("left-out").hidden = leftOut.length === 0;
-  $("left-out").textContent = `This page cannot show ${listed(parts)} of its link: what you see is without. fl.playground(link="…") in a notebook shows it whole.`;
+  if (parts.length > 0) problems.push(`This page cannot show ${listed(parts)} of its link: what you see is without. fl.playground(link="…") in a notebook shows it whole.`);
+  $("left-out").hidden = problems.length === 0;
+  $("left-out").textContent = problems.join(" ");
   if (isImage(words.get("image") ?? "")) said.image = words.get("image");
   if (words.has("methods")) state.chosen = words.get("methods").split(",").filter((name) => METHOD.has(name)).slice(0, MOST);
   Object.assign(state, said);
@@ -235,6 +242,8 @@ for (const [title, names] of Object.entries(groups)) {
   $("groups").append(html("fieldset", {}, html("legend", {}, title), ...names.map((name) => choice(METHOD.get(name)))));
 }
 $("stored").textContent = DATA.words;
+$("down").textContent = `↓ ${methods.length} methods, stored results`;
+$("down").addEventListener("click", () => $("stored-results-title").scrollIntoView());
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));

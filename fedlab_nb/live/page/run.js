@@ -34,6 +34,23 @@ function answers({ networks, average, small, table, weights, head }, x, classes)
   if (table) scores.fens = combined(small.map((own) => logits(own, x)), table, classes);
   return scores;
 }
+/** How a method comes to its answer to one sample x, as Σ_k weights[k][c] values[k][c] of each class c:
+    {values [M][C], weights [M][C], total [C]}; null where it is no sum over clients, or was not trained. */
+function explainSum(name, models, x, classes) {
+  const { networks, small, table } = models;
+  let values = null;
+  let weights = null;
+  if (name === "fens" && table) {
+    values = small.map((one) => Array.from(logits(one, x)));
+    weights = values.map((_, k) => Array.from(table.subarray(k * classes, (k + 1) * classes)));
+  } else if (networks && (name === "logits" || name === "ensemble")) {
+    const read = (one) => (name === "logits" ? logits(one, x) : softmax(logits(one, x), classes));
+    values = networks.map((one) => Array.from(read(one)));
+    weights = values.map((row) => row.map(() => 1 / networks.length));
+  }
+  if (values === null) return null;
+  return { values, weights, total: Array.from(answers(models, x, classes)[name]) };
+}
 /** FENS' ensemble goes down in 8 bits: each layer's weights, not its biases, rounded to 127 steps on either side of 0. */
 function rounded(parameters, classes) {
   const result = Float32Array.from(parameters);

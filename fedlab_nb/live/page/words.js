@@ -46,8 +46,9 @@ function accuracyWords(names, a, m) {
   const free = methods.map((x) => x.name).filter((name) => !BOUNDS.includes(name));
   const top = free.reduce((x, y) => (result(y, a, m).mean > result(x, a, m).mean ? y : x));
   const rivals = names.filter((name) => !BOUNDS.includes(name));
-  const more = rivals.length && !names.includes(top) ? ` Of all stored methods ${METHOD.get(top).short} is best: ${percent(result(top, a, m).mean)}.` : "";
-  return `At α = ${alphas[a]} with ${plural(clients[m], "client")}, ${verdict(names, a, m)}${more}`;
+  const more = rivals.length && !names.includes(top) ? ` Of all ${free.length} stored methods ${METHOD.get(top).short} is best: ${percent(result(top, a, m).mean)}.` : "";
+  const among = rivals.length > 1 ? `among the ${rivals.length} methods in colour, ` : "";
+  return `At α = ${alphas[a]} with ${plural(clients[m], "client")}, ${among}${verdict(names, a, m)}${more}`;
 }
 /** Over the lines: which of `names` changes most, and which least, from the largest α to the smallest. */
 function fallWords(names, m) {
@@ -68,20 +69,20 @@ function costWords(names, a, m) {
   const [cheap, dear] = [rows[0], rows.at(-1)];
   const equal = rows.filter((r) => total(r) === total(cheap)).map((r) => r.title);
   const who = equal.length > 4 ? `${equal.length} methods` : listed(equal);
-  const costs = `${who} ${equal.length > 1 ? "cost" : "costs"} ${equal.length < rows.length ? "least, " : ""}${dataSize(total(cheap))} up and down for all clients`;
+  const among = rows.length > 1 ? `Among the ${rows.length} methods in colour, ` : "";
+  const costs = `${among}${who} ${equal.length > 1 ? "cost" : "costs"} ${equal.length < rows.length ? "least, " : ""}${dataSize(total(cheap))} up and down for all clients`;
   if (total(cheap) === total(dear)) return `${costs}; ${cheap.title} reaches ${percent(cheap.mean)}.`;
   const times = (total(dear) / total(cheap)).toFixed(1);
   const points = Number(fixed(100 * (dear.mean - cheap.mean)));
   const better = points ? `${plural(Math.abs(points), "point")} ${points > 0 ? "better" : "worse"}` : "no better";
-  return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
+  return endSentence(`${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}`);
 }
 /** Over the partition `counts` [M, C]: how skewed it is (partition.py, `measure_skew`). */
 function holdingWords(counts) {
   const entropy = (row) => -sum(row.map((n) => n && (n / sum(row)) * Math.log(n / sum(row))));
   const [pooled, sizes] = [entropy(classes.map((_, c) => sum(counts.map((row) => row[c])))), counts.map(sum)];
   const skew = (pooled - sum(counts.map((row, k) => sizes[k] * entropy(row))) / sum(sizes)) / pooled;
-  const effective = sum(counts.map((row) => Math.exp(entropy(row)))) / counts.length;
   const many = [...new Set([Math.min(...sizes), Math.max(...sizes)])].join(" to ");
-  return `A client effectively sees ${fixed(effective, 1)} of ${classes.length} classes (skew ${fixed(Math.max(0, skew), 2)} between 0 and 1). It has ${many} samples.`;
+  return `A client effectively sees ${fixed(countEffectiveClasses(counts), 1)} of ${classes.length} classes (skew ${fixed(Math.max(0, skew), 2)} between 0 and 1). It has ${many} samples.`;
 }
 const sum = (row) => row.reduce((s, x) => s + x, 0);

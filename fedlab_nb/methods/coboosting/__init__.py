@@ -30,17 +30,21 @@ References: ee_data=real learns w by the same rule on the clients' training imag
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ...errors import UsageError
+from ...methods.run_outputs import SentenceOnPrivacy
 from ...models import Network
 from ...models.state import copy_model
+from ...tensor_types import ClientLogits, ClientWeights, Images, Labels, Logits, Samples, ScalarLoss
 from ...training import ClientModels
+from ...training.loop import LabelledSamples
 from ..base import (
+    ClientWeighting,
     Context,
     EnsembleModel,
     GlobalModel,
@@ -50,9 +54,21 @@ from ..base import (
     knob,
     register,
 )
-from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_logits, make_client_weights
-from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, SynthesisReport, clip_knob
-from ..traffic import Sizes, Traffic
+from ..parts.frozen_ensemble import (
+    WEIGHTS,
+    FrozenEnsemble,
+    combine_client_logits,
+    make_client_weights,
+)
+from ..parts.synthesis import (
+    ClipChoice,
+    DistillationServer,
+    GeneratorKnobs,
+    GeneratorServer,
+    SynthesisReport,
+    make_clip_knob,
+)
+from ..traffic import FederationSizes, TrafficBytes
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -80,7 +96,7 @@ class CoBoostingReport(SynthesisReport):
 class WeightedEnsemble(EnsembleModel):
     """f̄_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
 
-    The weights are EE's, set by hand, or learnt by `boosting.improve_weights` on real images. Features are the
+    The weights are EE's, set by hand, or learnt by `boosting.iterate_client_weights` on real images. Features are the
     concatenated logits `[N, M*C]`, client after client.
     """
 
@@ -108,18 +124,20 @@ class WeightedEnsemble(EnsembleModel):
         self.weights = w
         self.normalise = normalise
 
-    def logits(self, x: Tensor) -> Tensor:
-        return combine_logits(self.client_logits(x), self.weights, normalise=self.normalise)
+    def logits(self, samples: Samples) -> Logits:
+        return combine_client_logits(
+            self.client_logits(samples), self.weights, normalise=self.normalise
+        )
 
-    def measured(self, x: Tensor, y: Tensor) -> CoBoostingReport:
+    def measured(self, samples: Samples, labels: Labels) -> CoBoostingReport:
         """With `ensemble_curve`, where a run has kept the weights of its epochs."""
         if self.report.weights is None:
             return self.report
-        logits = self.client_logits(x)
+        logits = self.client_logits(samples)
         curve = []
         for w in torch.from_numpy(self.report.weights).to(logits):
-            predictions = combine_logits(logits, w, normalise=self.normalise).argmax(1)
-            curve.append(float((predictions == y).double().mean()))
+            predictions = combine_client_logits(logits, w, normalise=self.normalise).argmax(1)
+            curve.append(float((predictions == labels).double().mean()))
         return replace(self.report, ensemble_curve=curve)
 
 
@@ -130,11 +148,18 @@ class BoostedModel(NetworkModel):
         super().__init__(module, ensemble.report)
         self.ensemble = ensemble
 
-    def measured(self, x: Tensor, y: Tensor) -> CoBoostingReport:
-        return self.ensemble.measured(x, y)
+    def measured(self, samples: Samples, labels: Labels) -> CoBoostingReport:
+        return self.ensemble.measured(samples, labels)
 
 
 MU_DECAY = 0.99  # of EE's step, an epoch
+
+
+class LogitsAndLabels(NamedTuple):
+    """Client logits `[M, N, C]` and labels `[N]` of the same samples."""
+
+    logits: Tensor
+    labels: Tensor
 
 
 @register(
@@ -157,55 +182,63 @@ class CoBoosting(GeneratorKnobs):
     beta: float = knob(1.0, "Adversarial", symbol="λ_A", low=0, high=100)
     adversarial_temperature: float = knob(3.0, "Temperature in L_A", low=0.1, high=100)
     epsilon: float = knob(32.0, "Perturbation", symbol="255 ε", low=0, high=255)
-    perturbation: str = knob("sign", "Perturb by", options=boosting.PERTURBATIONS)
+    perturbation: boosting.Perturbation = knob("sign", "Perturb by", options=boosting.PERTURBATIONS)
     perturbation_temperature: float = knob(4.0, "Temperature in DHS", low=0.1, high=100, log=True)
     mu: float = knob(0.03, "Weight step", symbol="η_w M", low=0, high=10)
     updates: str = knob("batches", "Weight updates", options=("batches", "once", "new"))
     weighted: str = knob("mean", "Ensemble", options=("mean", "sum"))
-    start: str = knob("uniform", "First weights", symbol="w⁰", options=WEIGHTS)
+    start: ClientWeighting = knob("uniform", "First weights", symbol="w⁰", options=WEIGHTS)
     ee_data: str = knob("synthetic", "Weights from", options=("synthetic", "real"))
-    clip: str = clip_knob()
+    clip: ClipChoice = make_clip_knob()
     reset: bool = knob(True, "Fresh generator")
     answer: str = knob("server", "Predict with", options=("server", "ensemble"))
 
     report = CoBoostingReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         if self.ee_data == "real":
             return "each client's model and its training samples"
         return "each client's model"
 
-    def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor:
-        return make_client_weights(self.start, ctx.sizes, like)
+    def make_initial_client_weights(
+        self, ctx: Context, dtype_device_template: Tensor
+    ) -> ClientWeights:
+        return make_client_weights(self.start, ctx.sizes, dtype_device_template)
 
-    def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
+    def combine_teacher_logits(
+        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+    ) -> Logits:
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
-        return combine_logits(client_logits, weights, normalise=self.weighted == "mean")
+        return combine_client_logits(
+            client_logits, client_weights, normalise=self.weighted == "mean"
+        )
 
-    def generator_loss(
+    def compute_generator_loss(
         self,
-        images: Tensor,
-        labels: Tensor,
+        images: Images,
+        labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
-        weights: Tensor,
-    ) -> Tensor:
+        client_weights: ClientWeights,
+    ) -> ScalarLoss:
         """L_H + λ_A L_A of `images [b, ...]` with intended `labels [b]` (Eq. 8)."""
-        teacher = self.combine_teacher_logits(ensemble.logits(images), weights)
-        hard = boosting.hard_sample_loss(teacher, labels, exponent=1 if self.ghs else 0)
+        teacher = self.combine_teacher_logits(ensemble.logits(images), client_weights)
+        hard = boosting.compute_hard_sample_loss(teacher, labels, exponent=1 if self.ghs else 0)
         if not self.beta:
             return hard
         temperature = self.adversarial_temperature
-        return hard + self.beta * boosting.adversarial_loss(teacher, student(images), temperature)
+        return hard + self.beta * boosting.compute_adversarial_loss(
+            teacher, student(images), temperature
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
-        real = self.collect_real_samples(ctx) if self.ee_data == "real" else None
+        real = self.gather_all_private_samples(ctx) if self.ee_data == "real" else None
         # Server.
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
@@ -217,87 +250,97 @@ class CoBoosting(GeneratorKnobs):
                 real_answers = (server.ensemble.logits_in_chunks(x), y)
             perturb = None
             if self.dhs and self.epsilon:
-                perturb = partial(self.perturb_batch, server=server, stream=directions)
+                perturb = partial(
+                    self.perturb_images_to_be_harder, server=server, stream=directions
+                )
             for t in range(self.epochs):
                 # (a) GHS: hard images.
-                x, y = yield from server.make_images(t, self.generator_loss)
+                x, y = yield from server.make_images(t, self.compute_generator_loss)
                 # (b) EE: new weights. Then the images join the pool.
                 if self.ee:
-                    answers = real_answers or self.choose_weighting_answers(server, x, y)
+                    answers = real_answers or self.choose_samples_for_client_weights_if_any(
+                        server, x, y
+                    )
                     if answers:
                         logits, labels = answers
-                        server.weights = yield from self.enhance_weights(
+                        server.weights = yield from self.train_client_weights(
                             server.weights, logits, labels, t, order
                         )
                 server.trace.add_value("weights", server.weights)
-                server.add(t, x, y)
+                server.add_batch_to_pool(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
-                yield from server.distil_student(t, perturb)
+                yield from server.distil_student_network(t, perturb)
             return self.make_global_model(server)
 
-    def choose_weighting_answers(
-        self, server: Server, images: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor] | None:
-        """What EE reads: client logits `[M, N, C]` and labels `[N]`, of the pool so far or of the new batch alone.
+    def choose_samples_for_client_weights_if_any(
+        self, server: DistillationServer, images: Images, labels: Labels
+    ) -> LogitsAndLabels | None:
+        """The input of EE: client logits `[M, N, C]` and labels `[N]`, of the pool so far or of the new batch alone.
 
         None while the pool is empty.
         """
         if self.updates == "new":
-            return server.ensemble.logits_in_chunks(images), labels
+            return LogitsAndLabels(server.ensemble.logits_in_chunks(images), labels)
         if len(server.pool) == 0:
             return None
-        return server.pool.logits, server.pool.labels
+        return LogitsAndLabels(server.pool.logits, server.pool.labels)
 
-    def enhance_weights(
-        self, weights: Tensor, logits: Tensor, labels: Tensor, epoch: int, stream: torch.Generator
-    ) -> Steps[Tensor]:
+    def train_client_weights(
+        self,
+        client_weights: ClientWeights,
+        client_logits: ClientLogits,
+        labels: Labels,
+        epoch: int,
+        stream: torch.Generator,
+    ) -> Steps[ClientWeights]:
         """(b): w `[M]` after the steps of `epoch` on samples with client logits `[M, N, C]` and `labels [N]`."""
-        mu = self.mu / len(weights) * MU_DECAY**epoch
+        mu = self.mu / len(client_weights) * MU_DECAY**epoch
         normalise = self.weighted == "mean"
         if self.updates == "batches":
             batch, steps = self.batch, self.passes or None
         else:
             batch, steps = len(labels), 1
-        for new_w in boosting.improve_weights(
-            weights,
-            logits,
+        for new_w in boosting.iterate_client_weights(
+            client_weights,
+            client_logits,
             labels,
             mu,
-            batch=batch,
+            batch_size=batch,
             steps=steps,
             stream=stream,
             normalise=normalise,
         ):
-            weights = new_w
+            client_weights = new_w
             yield Progress("ensemble weights", epoch, self.epochs)
-        return weights
+        return client_weights
 
-    def perturb_batch(self, images: Tensor, server: Server, stream: torch.Generator) -> Tensor:
+    def perturb_images_to_be_harder(
+        self, images: Images, server: DistillationServer, stream: torch.Generator
+    ) -> Images:
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
-        u = boosting.draw_directions(len(images), server.ctx.classes, stream, images)
+        u = boosting.draw_random_directions(len(images), server.ctx.classes, stream, images)
         return boosting.perturb_images(
             images,
             server.compute_teacher_logits,
             u,
             self.epsilon / 255,
-            kind=self.perturbation,
+            perturbation=self.perturbation,
             temperature=self.perturbation_temperature,
         )
 
-    def collect_real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
+    def gather_all_private_samples(self, ctx: Context) -> LabelledSamples:
         """For the reference alone: all clients' training samples, which no federated method may have."""
         received = []
         for k in range(ctx.clients_count):
             received.append(ctx.link.up(k, ctx.private.train(k), phase="raw samples"))
         x = torch.cat([x for x, _ in received])
         y = torch.cat([y for _, y in received])
-        return x, y
+        return LabelledSamples(x, y)
 
-    def make_global_model(self, server: Server) -> GlobalModel:
+    def make_global_model(self, server: DistillationServer) -> GlobalModel:
         w = server.weights
-        report = CoBoostingReport(
-            **server.trace.make_arrays(), ensemble_weights=(w / w.sum()).tolist()
-        )
+        arrays: dict[str, Any] = server.trace.make_arrays()
+        report = CoBoostingReport(**arrays, ensemble_weights=(w / w.sum()).tolist())
         normalise = self.weighted == "mean"
         ensemble = WeightedEnsemble(server.uploaded, w, normalise=normalise, report=report)
         if self.answer == "ensemble":

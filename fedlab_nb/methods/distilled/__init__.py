@@ -7,7 +7,7 @@ kernel inducing points, `kip` (Nguyen et al., ICLR 2021, FedD3's method), images
 
     ½ mean ‖K(X, X_s) (K(X_s, X_s) + λ_damp tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
 
-small, K the tangent kernel of a ReLU perceptron; or `crops`, FedSD2C as far as it goes without its autoencoder.
+small, K the tangent kernel of a ReLU perceptron; or `crops`, FedSD2C as far as possible without its autoencoder.
 Link: the images and their labels go up, 4 (p + 1) bytes each with p pixels. Nothing comes down, except that clients
 that train a network for `crops` get the initial model first, as in the other methods.
 Server: trains a network on the union of the images, or solves one kernel regression on it.
@@ -23,13 +23,17 @@ classes does not keep what distinguishes them from the other seven.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ...errors import UsageError
+from ...methods.run_outputs import SentenceOnPrivacy
+from ...tensor_types import Features, Logits, Samples, ScalarLoss
 from ...training import ClientModels, Recipe, run_in_chunks, train_clients
+from ...training.loop import LabelledSamples
 from ..base import (
     GlobalModel,
     Method,
@@ -37,14 +41,15 @@ from ..base import (
     Progress,
     Steps,
     knob,
+    make_server_model_knob,
     register,
     report_progress,
-    server_model_knob,
 )
 from ..context import Context, check_finite
 from ..run_outputs import Report
-from ..traffic import Sizes, Traffic
+from ..traffic import FederationSizes, TrafficBytes
 from . import images as making
+from .images import KernelMatrix
 
 # ---------------------------------------------------------------------------------------------------------------- model
 # What a run of `distilled` returns: kernel regression as a global model, and a report with the images.
@@ -56,8 +61,9 @@ SHOWN = 600  # images in a report, over all clients
 class DistilledReport(Report):
     """The images that the server received.
 
-    images [S, ...], labels [S], client [S]: the first of each client, at most SHOWN in all;   counts [M, C]: of all of
-    them;   loss [T]: of each step that made them, the clients' mean
+    images [S, ...], labels [S], client [S]: the first of each client, at most SHOWN in all
+    counts [M, C]: of all of them
+    loss [T]: of each step that made them, the clients' mean
     """
 
     images: np.ndarray | None = None
@@ -86,19 +92,27 @@ class KernelModel(GlobalModel):
         self.report = report
         self.parameters = x.numel() + self.coefficients.numel()
 
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, samples: Samples) -> Logits:
         return run_in_chunks(
-            lambda chunk: (self._compute_kernel(chunk) @ self.coefficients).to(x), x
+            lambda chunk: (self._compute_kernel(chunk) @ self.coefficients).to(samples), samples
         )
 
-    def features(self, x: Tensor) -> Tensor:
-        return run_in_chunks(lambda chunk: self._compute_kernel(chunk).to(x), x)
+    def features(self, samples: Samples) -> Features:
+        return run_in_chunks(lambda chunk: self._compute_kernel(chunk).to(samples), samples)
 
-    def _compute_kernel(self, x: Tensor) -> Tensor:
-        return making.compute_tangent_kernel(x, self.x, self.depth)
+    def _compute_kernel(self, samples: Samples) -> KernelMatrix:
+        return making.compute_tangent_kernel(samples, self.x, self.depth)
 
 
-WAYS = ("random", "kmeans", "kip", "crops")
+ImageChoice = Literal["random", "kmeans", "kip", "crops"]
+WAYS: tuple[ImageChoice, ...] = get_args(ImageChoice)
+
+
+class ImageMessage(TypedDict):
+    """A client's upload: images `[S, ...]`, and their labels `[S]`, int32."""
+
+    images: Tensor
+    labels: Tensor
 
 
 @register(
@@ -117,7 +131,7 @@ class Distilled(Method):
     trains_locally = False  # except with `crops`
     sends_models = False
 
-    images: str = knob("kmeans", "Images", options=WAYS)
+    images: ImageChoice = knob("kmeans", "Images", options=WAYS)
     per_class: int = knob(3, "Per class", symbol="m_c", low=1, high=1000)
     server: str = knob("kernel", "Server", options=("network", "kernel"))
     depth: int = knob(4, "Kernel depth", low=0, high=10)
@@ -127,34 +141,32 @@ class Distilled(Method):
     mix: float = knob(0.9, "Amplitude mix", symbol="λ_mix", low=0, high=1)
     server_epochs: int = knob(100, "Server epochs", low=1, high=5000, log=True)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
-    server_model: str = server_model_knob()
+    server_model: str = make_server_model_knob()
 
     report = DistilledReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         classes_held = 0.4 * sizes.classes  # a guess: it depends on the skew
         images = self.per_class * classes_held
-        return Traffic(sizes.count_bytes_of_all((sizes.numbers + 1) * images), is_exact=False)
+        return TrafficBytes(
+            sizes.count_bytes_from_all_clients((sizes.numbers + 1) * images), is_exact=False
+        )
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         if self.images == "random":
             return "some of each client's own images, as they are, with their labels"
         if self.images == "kmeans":
-            return (
-                "means of each client's images of a class; of a class with at most m images, the"
-                " images"
-            )
+            return "means of each client's images of a class; of a class with at most m images, the images"
         return "images made from each client's own, with their labels"
 
     def refuse(self, ctx: Context) -> None:
         if self.images == "crops" and not ctx.has("images"):
             raise UsageError(
-                f"images=crops needs images, but the samples are {ctx.kind};"
-                " choose random, kmeans or kip."
+                f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip."
             )
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         if self.images == "kip":
             return float(self.steps)  # each reads the client's samples
         if self.images == "crops":
@@ -166,11 +178,11 @@ class Distilled(Method):
         networks = None
         if self.images == "crops":
             networks = yield from ctx.local_training()
-        received: list[dict] = []
+        received: list[ImageMessage] = []
         losses: list[list[Tensor]] = [[] for _ in range(ctx.clients_count)]
         for k in range(ctx.clients_count):
-            images, labels = yield from self.make_images(ctx, k, networks, losses[k])
-            message = {"images": images, "labels": labels.int()}
+            images, labels = yield from self.distil_client_images(ctx, k, networks, losses[k])
+            message = ImageMessage(images=images, labels=labels.int())
             received.append(ctx.link.up(k, message, phase="images"))
         # Server: learn from the union.
         with ctx.server():
@@ -191,35 +203,46 @@ class Distilled(Method):
             check_finite(student.parameters(), "The server's training", rate)
             return NetworkModel(student, report)
 
-    def make_images(
-        self, ctx: Context, client: int, networks: ClientModels | None, losses: list[Tensor]
-    ) -> Steps[tuple[Tensor, Tensor]]:
-        """Client k's images `[S, ...]` and their labels `[S]`; `losses` gets one value for each step."""
+    def distil_client_images(
+        self,
+        ctx: Context,
+        client: int,
+        networks: ClientModels | None,
+        losses_to_append: list[ScalarLoss],
+    ) -> Steps[LabelledSamples]:
+        """Client k's images `[S, ...]` and their labels `[S]`; `losses_to_append` gets one value
+        for each step."""
         x, y = ctx.private.train(client)
-        class_rows = making.group_rows_by_class(y, ctx.classes)
+        class_rows = making.group_sample_indices_by_class(y, ctx.classes)
         stream = ctx.generator("distilled", self.images, client)
         steps: Iterable[tuple[Tensor, Tensor]] = ()
         if networks is not None:  # crops
             network = networks.module(client)
-            crops, crop_losses = making.choose_best_crops(network, x, y, stream)
-            rows = making.choose_least_lossy(class_rows, crop_losses, self.per_class).to(x.device)
+            crops, crop_losses = making.select_best_crop_of_each_image(network, x, y, stream)
+            rows = making.choose_sample_indices_of_least_loss(
+                class_rows, crop_losses, self.per_class
+            ).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
-            images = making.mix_amplitudes(crops[rows], others, self.mix)
-            steps = making.match_features(
+            images = making.mix_fourier_amplitudes(crops[rows], others, self.mix)
+            steps = making.move_images_to_match_features(
                 network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr
             )
         elif self.images == "kmeans":
             centres = []
             for rows in class_rows:
-                centres.append(making.find_k_means(x[rows.to(x.device)], self.per_class, stream))
+                centres.append(
+                    making.compute_k_means_centres(x[rows.to(x.device)], self.per_class, stream)
+                )
             images = torch.cat(centres)
             # As many rows of each class as it has centres: their labels are read.
             rows = torch.cat([rows[: self.per_class] for rows in class_rows]).to(x.device)
         else:
-            rows = making.draw_rows(class_rows, self.per_class, stream).to(x.device)
+            rows = making.draw_sample_indices_of_each_class(class_rows, self.per_class, stream).to(
+                x.device
+            )
             images = x[rows]
         if self.images == "kip":
-            steps = making.move_inducing_points(
+            steps = making.optimise_inducing_points(
                 images,
                 y[rows],
                 x,
@@ -229,34 +252,41 @@ class Distilled(Method):
                 ridge=self.ridge,
                 steps=self.steps,
                 lr=self.image_lr,
-                clip=ctx.has("images"),
+                clip_to_unit=ctx.has("images"),
                 stream=stream,
             )
         for new_images, loss in steps:
             images = new_images
-            losses.append(loss)
+            losses_to_append.append(loss)
             yield Progress(
-                "images", client * self.steps + len(losses), ctx.clients_count * self.steps
+                "images",
+                client * self.steps + len(losses_to_append),
+                ctx.clients_count * self.steps,
             )
-        if not losses:
+        if not losses_to_append:
             yield Progress("images", client + 1, ctx.clients_count)
-        return images, y[rows]
+        return LabelledSamples(images, y[rows])
 
     def make_report(
-        self, received: list[dict], losses: list[list[Tensor]], classes: int
+        self,
+        received_images: list[ImageMessage],
+        losses_of_clients: list[list[ScalarLoss]],
+        classes: int,
     ) -> DistilledReport:
-        """What the server received, for pictures."""
-        most = max(1, SHOWN // len(received))
-        images = torch.cat([message["images"][:most] for message in received])
-        labels = torch.cat([message["labels"][:most] for message in received])
+        """The images that the server received, for pictures."""
+        images_per_client = max(1, SHOWN // len(received_images))
+        images = torch.cat([message["images"][:images_per_client] for message in received_images])
+        labels = torch.cat([message["labels"][:images_per_client] for message in received_images])
         client: list[int] = []
         counts = []
-        for k, message in enumerate(received):
-            client += [k] * len(message["labels"][:most])
+        for k, message in enumerate(received_images):
+            client += [k] * len(message["labels"][:images_per_client])
             counts.append(torch.bincount(message["labels"].long(), minlength=classes))
         loss = None
-        if losses[0]:
-            by_client = torch.stack([torch.stack(client_losses) for client_losses in losses])
+        if losses_of_clients[0]:
+            by_client = torch.stack(
+                [torch.stack(client_losses) for client_losses in losses_of_clients]
+            )
             loss = by_client.mean(0).cpu().numpy()
         return DistilledReport(
             images.cpu().numpy(),

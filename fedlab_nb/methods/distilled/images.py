@@ -7,14 +7,30 @@ Each way is a function of one client's samples.
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ...models import Network
+from ...tensor_types import (
+    Images,
+    Labels,
+    LossPerSample,
+    SampleIndices,
+    Samples,
+    ScalarLoss,
+    ValuePerSample,
+)
 from ...training import run_in_chunks
 from ...training.optim import Adam
+
+SquareDistances = Tensor  # [R, N, points], of each of N samples to each point of R sets
+
+KernelMatrix = Tensor  # [N, S], the kernel of each of N samples with each of S samples
+CentredTargets = Tensor  # [N, C]: one-hot labels less 1/C
+KernelCoefficients = Tensor  # [S, C]
 
 # --------------------------------------------------------------------------------------------------------------- kernel
 # Kernel regression with the neural tangent kernel of a ReLU perceptron: what an infinitely wide network would learn.
@@ -33,7 +49,9 @@ BIAS_VARIANCE = 0.01  # σ_b²
 SAME = 1e-12  # two samples count as the same one where 1 - cos φ is below this: φ = 0, and the slope is finite
 
 
-def compute_tangent_kernel(first_samples: Tensor, second_samples: Tensor, depth: int) -> Tensor:
+def compute_tangent_kernel(
+    first_samples: Samples, second_samples: Samples, network_depth: int
+) -> KernelMatrix:
     """Θ_depth of samples `first_samples [N, ...]` and `second_samples [S, ...]`: `[N, S]`, float64,
     differentiable with respect to both."""
     first_samples = first_samples.flatten(1).double()
@@ -44,43 +62,47 @@ def compute_tangent_kernel(first_samples: Tensor, second_samples: Tensor, depth:
     x_variance = WEIGHT_VARIANCE * first_samples.square().mean(1)[:, None] + BIAS_VARIANCE
     z_variance = WEIGHT_VARIANCE * second_samples.square().mean(1) + BIAS_VARIANCE
     tangent = covariance
-    for layer in range(depth):
+    for layer in range(network_depth):
         bias = layer * BIAS_VARIANCE
         s = ((x_variance + bias) * (z_variance + bias)).sqrt()
         cosine = covariance / s
         angle = cosine.clamp(-1 + SAME, 1 - SAME).acos()
         angle = torch.where(cosine > 1 - SAME, torch.zeros_like(angle), angle)
-        rest = (math.pi - angle) / (2 * math.pi)
-        arc_cosine = angle.sin() / (2 * math.pi) + rest * cosine
+        arc_factor = (math.pi - angle) / (2 * math.pi)
+        arc_cosine = angle.sin() / (2 * math.pi) + arc_factor * cosine
         covariance = WEIGHT_VARIANCE * s * arc_cosine + BIAS_VARIANCE
-        tangent = covariance + WEIGHT_VARIANCE * tangent * rest
+        tangent = covariance + WEIGHT_VARIANCE * tangent * arc_factor
     return tangent
 
 
-def make_centred_targets(labels: Tensor, classes: int) -> Tensor:
+def make_centred_targets(labels: Labels, classes: int) -> CentredTargets:
     """Targets `[N, C]` of labels `[N]`: one-hot less 1/C, float64."""
     return F.one_hot(labels, classes).double() - 1 / classes
 
 
-def solve_coefficients(samples: Tensor, targets: Tensor, depth: int, ridge: float) -> Tensor:
+def solve_coefficients(
+    samples: Samples, targets: CentredTargets, depth: int, ridge: float
+) -> KernelCoefficients:
     """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of `samples [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
-    return solve_regression(compute_tangent_kernel(samples, samples, depth), targets, ridge)
+    return solve_kernel_regression(compute_tangent_kernel(samples, samples, depth), targets, ridge)
 
 
-def solve_regression(kernel: Tensor, targets: Tensor, ridge: float) -> Tensor:
+def solve_kernel_regression(
+    kernel: KernelMatrix, targets: CentredTargets, ridge: float
+) -> KernelCoefficients:
     """`solve_coefficients` from K itself, `[S, S]`."""
     damping = ridge * kernel.diagonal().mean().expand(len(kernel)).diag()
     return torch.linalg.solve(kernel + damping, targets)
 
 
-def inducing_loss(
-    support: Tensor,
-    support_targets: Tensor,
-    samples: Tensor,
-    targets: Tensor,
+def compute_inducing_loss(
+    support: Samples,
+    support_targets: CentredTargets,
+    samples: Samples,
+    targets: CentredTargets,
     depth: int,
     ridge: float,
-) -> Tensor:
+) -> ScalarLoss:
     """½ mean ‖K(x, s) (K(s, s) + λ_damp tr/S I)⁻¹ Y_s - Y‖², the mean over the `samples [N, ...]`.
 
     KIP's loss (Nguyen et al., ICLR 2021): the error on `samples` of regression on the `support [S, ...]`.
@@ -88,7 +110,7 @@ def inducing_loss(
     """
     # One kernel for both: half as many operations.
     kernel = compute_tangent_kernel(torch.cat([samples, support]), support, depth)
-    support_coefficients = solve_regression(kernel[len(samples) :], support_targets, ridge)
+    support_coefficients = solve_kernel_regression(kernel[len(samples) :], support_targets, ridge)
     predictions = kernel[: len(samples)] @ support_coefficients
     return (predictions - targets).square().sum(1).mean() / 2
 
@@ -98,38 +120,44 @@ LLOYD_STEPS = 20
 MOST_TARGETS = 1000  # KIP reads no more of a client's samples than this
 
 
-def group_rows_by_class(labels: Tensor, classes: int) -> list[Tensor]:
+def group_sample_indices_by_class(labels: Labels, classes: int) -> list[SampleIndices]:
     """For each class that occurs in `labels [n]`, its rows, on the CPU."""
     labels = labels.cpu()
     by_class = [(labels == c).nonzero()[:, 0] for c in range(classes)]
     return [rows for rows in by_class if len(rows)]
 
 
-def draw_rows(class_rows: Sequence[Tensor], count: int, stream: torch.Generator) -> Tensor:
-    """`count` rows of each class (all of a smaller one), drawn without replacement and in ascending order."""
+def draw_sample_indices_of_each_class(
+    indices_by_class: Sequence[SampleIndices], samples_per_class: int, stream: torch.Generator
+) -> SampleIndices:
+    """`samples_per_class` rows of each class (all of a smaller one), drawn without replacement and
+    in ascending order."""
     chosen = []
-    for rows in class_rows:
+    for rows in indices_by_class:
         order = torch.randperm(len(rows), generator=stream)
-        chosen.append(rows[order[:count].sort().values])
+        chosen.append(rows[order[:samples_per_class].sort().values])
     return torch.cat(chosen)
 
 
-def find_k_means(samples: Tensor, count: int, stream: torch.Generator) -> Tensor:
-    """`count` centres of the `samples [n, ...]` by k-means, `[m, ...]`; the samples themselves if there are no more.
+def compute_k_means_centres(
+    samples: Samples, centre_count: int, stream: torch.Generator
+) -> Samples:
+    """`centre_count` centres of the `samples [n, ...]` by k-means, `[m, ...]`; the samples
+    themselves if there are no more.
 
     The best of STARTS seedings by k-means++ (Arthur and Vassilvitskii, 2007), LLOYD_STEPS each. A centre to which no
     sample is nearest stays where it is.
     """
-    if len(samples) <= count:
+    if len(samples) <= centre_count:
         return samples.clone()
     flat = samples.flatten(1)
-    draws = torch.rand(count, STARTS, 1, generator=stream).to(flat)
+    draws = torch.rand(centre_count, STARTS, 1, generator=stream).to(flat)
     centres = flat[(draws[0, :, 0] * len(samples)).long()][:, None]  # [STARTS, 1, p]
     for draw in draws[1:]:
         cumulated = compute_square_distances(flat, centres).amin(2).cumsum(1)  # [STARTS, n]
         rows = torch.searchsorted(cumulated, draw * cumulated[:, -1:]).clamp(max=len(samples) - 1)
         centres = torch.cat([centres, flat[rows]], 1)
-    numbers = torch.arange(count, device=samples.device)
+    numbers = torch.arange(centre_count, device=samples.device)
     for _ in range(LLOYD_STEPS):
         nearest = compute_square_distances(flat, centres).argmin(2)
         members = (nearest[:, :, None] == numbers).to(flat)  # [STARTS, n, m]
@@ -141,31 +169,38 @@ def find_k_means(samples: Tensor, count: int, stream: torch.Generator) -> Tensor
     return best.unflatten(1, samples.shape[1:])
 
 
-def compute_square_distances(samples: Tensor, points: Tensor) -> Tensor:
-    """‖x_i - z_j‖² of `samples [n, p]` and `points [R, m, p]`: `[R, n, m]`."""
-    products = samples @ points.mT
-    squares = samples.square().sum(1)[:, None] - 2 * products + points.square().sum(2)[:, None]
+def compute_square_distances(samples: Samples, point_sets: Tensor) -> SquareDistances:
+    """‖x_i - z_j‖² of `samples [n, p]` and `point_sets [R, m, p]`: `[R, n, m]`."""
+    products = samples @ point_sets.mT
+    squares = samples.square().sum(1)[:, None] - 2 * products + point_sets.square().sum(2)[:, None]
     return squares.clamp(min=0)
 
 
-def move_inducing_points(
-    start: Tensor,
-    start_labels: Tensor,
-    samples: Tensor,
-    labels: Tensor,
+class ImagesAndLoss(NamedTuple):
+    """Images `[S, ...]` after a step, and the loss `[]` before it."""
+
+    images: Tensor
+    loss: Tensor
+
+
+def optimise_inducing_points(
+    start_images: Images,
+    start_labels: Labels,
+    samples: Samples,
+    labels: Labels,
     *,
     classes: int,
     depth: int,
     ridge: float,
     steps: int,
     lr: float,
-    clip: bool,
+    clip_to_unit: bool,
     stream: torch.Generator,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """KIP on one client: `start [S, ...]` moved by `steps` steps of Adam towards less `inducing_loss` on
+) -> Iterator[ImagesAndLoss]:
+    """KIP on one client: `start_images [S, ...]` moved by `steps` steps of Adam towards less `compute_inducing_loss` on
     `samples`, `labels`.
 
-    Yields the images as they are after each step, and the loss before it. Labels stay; `clip`: pixels stay in
+    Yields the images as they are after each step, and the loss before it. Labels stay; `clip_to_unit`: pixels stay in
     [0, 1]. Of more than MOST_TARGETS samples, so many are drawn once.
     """
     order = torch.randperm(len(samples), generator=stream)
@@ -173,14 +208,14 @@ def move_inducing_points(
     samples = samples[rows].double()
     targets = make_centred_targets(labels[rows], classes)
     image_targets = make_centred_targets(start_labels, classes)
-    images = start.double().clone().requires_grad_()
+    images = start_images.double().clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):
-        loss = inducing_loss(images, image_targets, samples, targets, depth, ridge)
+        loss = compute_inducing_loss(images, image_targets, samples, targets, depth, ridge)
         optimizer.step(torch.autograd.grad(loss, [images]))
-        if clip:
+        if clip_to_unit:
             images.detach().clamp_(0, 1)
-        yield images.detach().clone().to(start), loss.detach()
+        yield ImagesAndLoss(images.detach().clone().to(start_images), loss.detach())
 
 
 # ---------------------------------------------------------------------------------------------------------------- crops
@@ -201,63 +236,80 @@ SMALLEST = 0.7  # a crop's side, as a share of the image's
 ENTROPY_WEIGHT = 0.01  # of the cross-entropy, relative to the features
 
 
+class CropsAndLosses(NamedTuple):
+    """Crops `[n, C, H, W]` and the loss of each, `[n]`."""
+
+    crops: Tensor
+    losses: Tensor
+
+
 @torch.no_grad()
-def choose_best_crops(
-    network: Network, images: Tensor, labels: Tensor, stream: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def select_best_crop_of_each_image(
+    network: Network, images: Images, labels: Labels, stream: torch.Generator
+) -> CropsAndLosses:
     """Of each image of `images [n, C, H, W]` the crop with the least loss of `network`, and that loss `[n]`."""
     best = images
     best_losses = torch.full((len(images),), torch.inf, device=images.device, dtype=images.dtype)
     for draw in torch.rand(CROPS, 3, len(images), generator=stream).to(images):
-        crops = crop_images(images, *draw)
+        crops = crop_and_resize_squares(images, *draw)
         losses = F.cross_entropy(run_in_chunks(network, crops), labels, reduction="none")
         is_better = losses < best_losses
         best = torch.where(is_better[:, None, None, None], crops, best)
         best_losses = torch.where(is_better, losses, best_losses)
-    return best, best_losses
+    return CropsAndLosses(best, best_losses)
 
 
-def crop_images(images: Tensor, size: Tensor, left: Tensor, top: Tensor) -> Tensor:
+def crop_and_resize_squares(
+    images: Images,
+    relative_sizes: ValuePerSample,
+    relative_left: ValuePerSample,
+    relative_top: ValuePerSample,
+) -> Images:
     """A square part of each image of `images [n, C, H, W]`, brought back to H x W; the draws `[n]` are uniform
     in [0, 1]."""
-    side = SMALLEST + (1 - SMALLEST) * size
+    side = SMALLEST + (1 - SMALLEST) * relative_sizes
     margin = 1 - side
     zero = torch.zeros_like(side)
-    rows = torch.stack([side, zero, margin * (2 * left - 1)], 1)
-    columns = torch.stack([zero, side, margin * (2 * top - 1)], 1)
+    rows = torch.stack([side, zero, margin * (2 * relative_left - 1)], 1)
+    columns = torch.stack([zero, side, margin * (2 * relative_top - 1)], 1)
     grid = F.affine_grid(torch.stack([rows, columns], 1), list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def choose_least_lossy(class_rows: Sequence[Tensor], losses: Tensor, count: int) -> Tensor:
-    """The rows of the `count` least `losses [n]` of each class (all of a smaller one), in ascending order."""
+def choose_sample_indices_of_least_loss(
+    indices_by_class: Sequence[SampleIndices], losses: LossPerSample, samples_per_class: int
+) -> SampleIndices:
+    """The rows of the `samples_per_class` least `losses [n]` of each class (all of a smaller one),
+    in ascending order."""
     losses = losses.cpu()
     chosen = []
-    for rows in class_rows:
+    for rows in indices_by_class:
         order = losses[rows].argsort(stable=True)
-        chosen.append(rows[order[:count]].sort().values)
+        chosen.append(rows[order[:samples_per_class]].sort().values)
     return torch.cat(chosen)
 
 
-def mix_amplitudes(images: Tensor, others: Tensor, share: float) -> Tensor:
-    """Images `images [S, C, H, W]` with `share` of their Fourier amplitudes from `others`, and their own phases."""
+def mix_fourier_amplitudes(images: Images, other_images: Images, other_share: float) -> Images:
+    """Images `images [S, C, H, W]` with `other_share` of their Fourier amplitudes from
+    `other_images`, and their own phases."""
     spectrum = torch.fft.fft2(images)
-    other_spectrum = torch.fft.fft2(others)
-    amplitude = (1 - share) * spectrum.abs() + share * other_spectrum.abs()
+    other_spectrum = torch.fft.fft2(other_images)
+    amplitude = (1 - other_share) * spectrum.abs() + other_share * other_spectrum.abs()
     mixed = torch.polar(amplitude, spectrum.angle())
     return torch.fft.ifft2(mixed).real.clamp(0, 1)
 
 
-def match_features(
-    network: Network, start: Tensor, crops: Tensor, labels: Tensor, *, steps: int, lr: float
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """`start [S, C, H, W]` moved by `steps` steps of Adam until `network` computes the features of `crops` from it.
+def move_images_to_match_features(
+    network: Network, start_images: Images, crops: Images, labels: Labels, *, steps: int, lr: float
+) -> Iterator[ImagesAndLoss]:
+    """`start_images [S, C, H, W]` moved by `steps` steps of Adam until `network` computes the
+    features of `crops` from it.
 
     Yields the images as they are after each step, and the loss before it. Pixels stay in [0, 1].
     """
     with torch.no_grad():
         crop_features = network.features(crops)
-    images = start.clone().requires_grad_()
+    images = start_images.clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):
         features = network.features(images)
@@ -265,4 +317,4 @@ def match_features(
         loss = loss + ENTROPY_WEIGHT * F.cross_entropy(network.classifier(features), labels)
         optimizer.step(torch.autograd.grad(loss, [images]))
         images.detach().clamp_(0, 1)
-        yield images.detach().clone(), loss.detach()
+        yield ImagesAndLoss(images.detach().clone(), loss.detach())

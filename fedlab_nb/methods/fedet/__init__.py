@@ -21,60 +21,75 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from ...models import MODELS, Network, load_state, model_state, parameter_count
+from ...models import MODELS, Network, count_parameters, load_state, model_state
 from ...models.build import choose_default_width
 from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
-from ...training import ClientModels, Recipe, Tick, train_clients
-from ...training.distill import Learner
+from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
+from ...training import ClientModels, EpochProgress, Recipe, train_clients
+from ...training.distill import StudentTrainer
+from ...training.loop import LabelledSamples
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
-from ..parts.images import SOURCES, check_source, choose_half_of_classes, choose_public_samples
-from ..run_outputs import has_curve_point
-from ..traffic import Sizes, Traffic
+from ..parts.images import (
+    SOURCES,
+    check_image_source,
+    choose_public_samples,
+    find_sample_indices_of_lower_half_of_classes,
+)
+from ..run_outputs import should_record_curve_point
+from ..traffic import FederationSizes, TrafficBytes
 from . import consensus
 from .consensus import Consensus, State
-from .model import FedETReport, LargeModel, PastRound, Student, append_if_room
+from .model import FedETReport, LargeModel, PastRound, Student, append_past_round_if_memory_allows
 
 # -------------------------------------------------------------------------------------------------------- participation
 # Which client has which architecture, how large the server's network is, which clients take part in a round.
 
 
-def choose_clients(sizes: Sequence[int], count: int, stream: torch.Generator) -> list[int]:
-    """`count` of the clients in ascending order, drawn without replacement in proportion to their `sizes`.
+def draw_clients_by_size(
+    client_sample_counts: Sequence[int], client_count: int, stream: torch.Generator
+) -> list[int]:
+    """`client_count` of the clients in ascending order, drawn without replacement in proportion to
+    their `client_sample_counts`.
 
-    All of them, without a draw, for a `count` of 0, or of at least as many as there are.
+    All of them, without a draw, for a `client_count` of 0, or of at least as many as there are.
     """
-    if count == 0 or count >= len(sizes):
-        return list(range(len(sizes)))
-    weights = torch.tensor(sizes, dtype=torch.float64)
-    return sorted(torch.multinomial(weights, count, generator=stream).tolist())
+    if client_count == 0 or client_count >= len(client_sample_counts):
+        return list(range(len(client_sample_counts)))
+    weights = torch.tensor(client_sample_counts, dtype=torch.float64)
+    return sorted(torch.multinomial(weights, client_count, generator=stream).tolist())
 
 
-def cycle_samples(
-    samples: Tensor, labels: Tensor, count: int, stream: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """`count` samples of a shard `(samples [n, ...], labels [n])`, in as many shuffled passes over it as that takes.
+def repeat_shuffled_samples(
+    samples: Samples, labels: Labels, sample_count: int, stream: torch.Generator
+) -> LabelledSamples:
+    """`sample_count` samples of a shard `(samples [n, ...], labels [n])`, in as many shuffled
+    passes over it as that takes.
 
-    With count = J b, one epoch in batches of b is J steps, however few samples a client has.
+    With sample_count = J b, one epoch in batches of b is J steps, however few samples a client has.
     """
     passes = []
-    for _ in range(math.ceil(count / len(labels))):
+    for _ in range(math.ceil(sample_count / len(labels))):
         passes.append(torch.randperm(len(labels), generator=stream))
-    rows = torch.cat(passes)[:count].to(labels.device)
-    return samples[rows], labels[rows]
+    rows = torch.cat(passes)[:sample_count].to(labels.device)
+    return LabelledSamples(samples[rows], labels[rows])
 
 
 def train_chosen_clients(
-    ctx: Context, round_index: int, chosen: Sequence[int], models: Sequence[Network], steps: int
-) -> Iterator[Tick]:
-    """Round t at the `chosen` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
+    ctx: Context,
+    round_index: int,
+    chosen_clients: Sequence[int],
+    models: Sequence[Network],
+    steps: int,
+) -> Iterator[EpochProgress]:
+    """Round t at the `chosen_clients` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
 
     RunError if the training of one diverges.
     """
@@ -82,60 +97,70 @@ def train_chosen_clients(
     if steps:
         recipe = replace(recipe, epochs=1)
     shards = []
-    for k in chosen:
+    for k in chosen_clients:
         x, y = ctx.private.train(k)
         if steps:
             stream = ctx.generator("fedet", "local", round_index, k)
-            x, y = cycle_samples(x, y, steps * recipe.batch_size, stream)
+            x, y = repeat_shuffled_samples(x, y, steps * recipe.batch_size, stream)
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
     yield from train_clients(
-        models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=batches
+        models,
+        shards,
+        recipe,
+        seed=ctx.seed,
+        backend=ctx.backend,
+        ids=chosen_clients,
+        stream=batches,
     )
-    for k, model in zip(chosen, models, strict=True):
+    for k, model in zip(chosen_clients, models, strict=True):
         check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
 
 
-POOLS = ("dealt", "drawn")
+ModelPool = Literal["dealt", "drawn"]
+POOLS: tuple[ModelPool, ...] = get_args(ModelPool)
 
 
-def choose_client_architectures(ctx: Context, pool: str) -> list[Architecture]:
+def choose_client_architectures(ctx: Context, model_pool: ModelPool) -> list[Architecture]:
     """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
     Shards are drawn at random, too, so dealing in turn is as random as drawing, except that the numbers are even.
     """
-    if pool == "dealt":
+    if model_pool == "dealt":
         return list(ctx.architectures)
     kinds = list(dict.fromkeys(ctx.architectures))
-    stream = ctx.generator("pool", pool)
+    stream = ctx.generator("pool", model_pool)
     indices = torch.randint(len(kinds), (ctx.clients_count,), generator=stream)
     return [kinds[i] for i in indices.tolist()]
 
 
 def choose_larger_architecture(
-    ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0
+    ctx: Context, client_architectures: list[Architecture], model_name: str = "auto", width: int = 0
 ) -> Architecture:
-    """The server's architecture: `name` with `width`, or what "auto" and 0 stand for.
+    """The server's architecture: `model_name` with `width`, or what "auto" and 0 stand for.
 
-    "auto": the kind of the clients' largest model. Width 0: the one in `name` ("cnn:12"), or else twice that model's
-    (of another kind: twice the default), four times for the perceptron of small inputs.
+    "auto": the kind of the clients' largest model. Width 0: the one in `model_name` ("cnn:12"),
+    or else twice that model's (of another kind: twice the default), four times for the perceptron of small inputs.
     """
-    kinds = list(dict.fromkeys(kinds))
-    sizes = [parameter_count(ctx.build(kind, ctx.generator("pool", "sizes"))) for kind in kinds]
-    largest_name, _, _, largest_width = kinds[sizes.index(max(sizes))]
-    if name == "auto":
-        name = largest_name
-    name, _, width_text = name.partition(":")
+    client_architectures = list(dict.fromkeys(client_architectures))
+    sizes = [
+        count_parameters(ctx.build(kind, ctx.generator("pool", "sizes")))
+        for kind in client_architectures
+    ]
+    largest_name, _, _, largest_width = client_architectures[sizes.index(max(sizes))]
+    if model_name == "auto":
+        model_name = largest_name
+    model_name, _, width_text = model_name.partition(":")
     if not width and width_text:
         width = int(width_text)
     if not width:
-        usual_width = choose_default_width(name, ctx.input_shape)
-        if name == largest_name and largest_width:
+        usual_width = choose_default_width(model_name, ctx.input_shape)
+        if model_name == largest_name and largest_width:
             usual_width = largest_width
-        is_small_mlp = name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT
+        is_small_mlp = model_name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT
         factor = 4 if is_small_mlp else 2
-        width = min(MODELS[name].widths[1], factor * usual_width)
-    return name, tuple(ctx.input_shape), ctx.classes, width
+        width = min(MODELS[model_name].widths[1], factor * usual_width)
+    return model_name, tuple(ctx.input_shape), ctx.classes, width
 
 
 def format_architecture(architecture: Architecture) -> str:
@@ -147,12 +172,21 @@ def format_architecture(architecture: Architecture) -> str:
 
 
 VOTE_CHUNK = 256  # public samples that the teachers label before Stop can act
-TRANSFERS = {
+
+
+class HeadTransfer(NamedTuple):
+    """Two switches: heads go up to the large model, and come down from it."""
+
+    up: bool
+    down: bool
+
+
+TRANSFERS: dict[str, HeadTransfer | None] = {
     "auto": None,
-    "both": (True, True),
-    "up": (True, False),
-    "down": (False, True),
-    "none": (False, False),
+    "both": HeadTransfer(True, True),
+    "up": HeadTransfer(True, False),
+    "down": HeadTransfer(False, True),
+    "none": HeadTransfer(False, False),
 }
 
 
@@ -174,13 +208,17 @@ class FedET(Method):
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
     local_steps: int = knob(60, "Local steps", symbol="J", low=1, high=10_000)
     diversity: float = knob(0.05, "Diversity", symbol="λ_div", low=0, high=10)
-    weighting: str = knob("softmax", "Weights", symbol="ω_k", options=consensus.WEIGHTINGS)
+    weighting: consensus.Weighting = knob(
+        "softmax", "Weights", symbol="ω_k", options=consensus.WEIGHTINGS
+    )
     temperature: float = knob(3.0, "Temperature", low=0.01, high=1000, log=True)
-    normalise: str = knob("all", "Dissent over", options=consensus.NORMALISERS)
+    normalise: consensus.DissentNormaliser = knob(
+        "all", "Dissent over", options=consensus.NORMALISERS
+    )
     transfer: str = knob("auto", "Heads", options=TRANSFERS)
-    head: str = knob("mlp", "Common head", options=consensus.HEADS)
+    head: consensus.HeadKind = knob("mlp", "Common head", options=consensus.HEADS)
     width: int = knob(32, "Head's width", symbol="r", low=1, high=4096)
-    pool: str = knob("dealt", "Small models", options=POOLS)
+    pool: ModelPool = knob("dealt", "Small models", options=POOLS)
     server: str = knob("auto", "Server's model", model=True)
     server_width: int = knob(0, "Server's width", low=0, high=4096)
     server_steps: int = knob(60, "Server steps", symbol="J_s", low=1, high=10**5)
@@ -194,32 +232,34 @@ class FedET(Method):
 
     report = FedETReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         if self.rounds == 1:
-            return sizes.one_shot
-        return Traffic(2 * self.rounds * sizes.models_up, is_exact=False)
+            return sizes.one_shot_bytes
+        return TrafficBytes(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
-        check_source(ctx, self.public, self.transform, self.info.title)
+        check_image_source(ctx, self.public, self.transform, self.info.title)
 
     @property
-    def transfers(self) -> tuple[bool, bool]:
-        """Whether heads go up to the large model, and down from it."""
+    def transfer_directions(self) -> HeadTransfer:
+        """The directions in which heads are transferred."""
         transfers = TRANSFERS[self.transfer]
         if transfers is None:
             has_rounds = self.rounds > 1
-            return has_rounds, has_rounds
+            return HeadTransfer(has_rounds, has_rounds)
         return transfers
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         if self.rounds == 1:
             return float(recipe.epochs)
-        chosen = min(self.per_round or len(sizes), len(sizes))
-        return self.rounds * chosen * self.local_steps * recipe.batch_size / sum(sizes)
+        chosen = min(self.per_round or len(client_sample_counts), len(client_sample_counts))
+        return (
+            self.rounds * chosen * self.local_steps * recipe.batch_size / sum(client_sample_counts)
+        )
 
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)
-        heads_up, heads_down = self.transfers
+        heads_up, heads_down = self.transfer_directions
         kinds = choose_client_architectures(ctx, self.pool)
         large = choose_larger_architecture(ctx, kinds, self.server, self.server_width)
         server = self._make_network(ctx, large, "server")
@@ -236,10 +276,10 @@ class FedET(Method):
         past: list[PastRound] = []
         per_round = self.per_round if self.rounds > 1 else 0
         for t in range(self.rounds):
-            has_point = has_curve_point(t + 1, self.rounds)
+            has_point = should_record_curve_point(t + 1, self.rounds)
             # Clients: train, send the small model.
-            chosen = choose_clients(ctx.sizes, per_round, ctx.generator("fedet", "chosen", t))
-            clients = yield from self._train_clients(ctx, t, chosen, kinds, table)
+            chosen = draw_clients_by_size(ctx.sizes, per_round, ctx.generator("fedet", "chosen", t))
+            clients = yield from self._train_chosen_clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
@@ -251,43 +291,61 @@ class FedET(Method):
                 # Step 2: the ensemble loss on the public samples.
                 logits = yield from self._compute_teacher_logits(ctx, t, clients, x)
                 if self.public == "other-mix" and t == 0:
-                    rows = choose_half_of_classes(self.vote(logits).labels)
+                    rows = find_sample_indices_of_lower_half_of_classes(self.vote(logits).labels)
                     x = x[rows]
                     logits = logits[:, rows]
                 votes = self.vote(logits)
-                report = report.with_votes(
-                    chosen, clients, votes, logits, x, ways=self._count_transfers(ctx, kinds)
+                report = report.copy_with_votes_of_round(
+                    chosen,
+                    clients,
+                    votes,
+                    logits,
+                    x,
+                    views_per_sample=self._count_models_sent_per_client_and_round(ctx, kinds),
                 )
                 losses.append((yield from self._distil_server(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
-                means = consensus.average_groups(table, states, [kinds[k] for k in chosen])
+                means = consensus.average_by_architecture(table, states, [kinds[k] for k in chosen])
                 head = consensus.extract_head(model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if has_point:
-                before = small.with_states(list(means.values()))
-                after = small.with_states(list(table.values()))
-                last = PastRound(t + 1, clients, before, after)
-                past = append_if_room(past, last)
+                models_before = small.with_states(list(means.values()))
+                models_after = small.with_states(list(table.values()))
+                last = PastRound(t + 1, clients, models_before, models_after)
+                past = append_past_round_if_memory_allows(past, last)
         report = replace(report, loss=torch.stack(losses).cpu().numpy())
         return LargeModel(server, report, last, past, self.vote)
 
-    def vote(self, logits: Tensor) -> Consensus:
-        """The server's consensus of the clients' `logits [m, B, C]`."""
-        return consensus.compute_consensus(logits, self.weighting, self.temperature, self.normalise)
+    def vote(self, client_logits: ClientLogits) -> Consensus:
+        """The server's consensus of the clients' `client_logits [m, B, C]`."""
+        return consensus.compute_consensus(
+            client_logits, self.weighting, self.temperature, self.normalise
+        )
 
-    def _is_shared(self, ctx: Context, kinds: list[Architecture]) -> bool:
-        """Whether the local training is the one that all one-shot methods share."""
-        return self.rounds == 1 and not any(self.transfers) and kinds == ctx.architectures
+    def _can_use_shared_local_training(
+        self, ctx: Context, client_architectures: list[Architecture]
+    ) -> bool:
+        """True if the local training is the one that all one-shot methods share."""
+        return (
+            self.rounds == 1
+            and not any(self.transfer_directions)
+            and client_architectures == ctx.architectures
+        )
 
-    def _count_transfers(self, ctx: Context, kinds: list[Architecture]) -> int:
-        """How often a chosen client's model crosses the link in a round: up, or down and up."""
-        if self._is_shared(ctx, kinds) and ctx.init == "different":
+    def _count_models_sent_per_client_and_round(
+        self, ctx: Context, client_architectures: list[Architecture]
+    ) -> int:
+        """The times that a chosen client's model crosses the link in a round: 1 (up) or 2 (down and up)."""
+        if (
+            self._can_use_shared_local_training(ctx, client_architectures)
+            and ctx.init == "different"
+        ):
             return 1
         return 2
 
     def _compute_teacher_logits(
-        self, ctx: Context, round_index: int, clients: ClientModels, samples: Tensor
-    ) -> Steps[Tensor]:
+        self, ctx: Context, round_index: int, clients: ClientModels, samples: Samples
+    ) -> Steps[ClientLogits]:
         """The clients' logits `[m, P, C]` of the public samples."""
         teachers = FrozenEnsemble(clients, backend=ctx.backend)
         logits = []
@@ -296,30 +354,35 @@ class FedET(Method):
             yield self._make_progress(round_index, self.local_steps)
         return torch.cat(logits, 1)
 
-    def _train_clients(
+    def _train_chosen_clients(
         self,
         ctx: Context,
         round_index: int,
-        chosen: list[int],
-        kinds: list[Architecture],
-        table: dict[Architecture, State],
+        chosen_clients: list[int],
+        client_architectures: list[Architecture],
+        state_by_architecture: dict[Architecture, State],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
-        if self._is_shared(ctx, kinds):
+        if self._can_use_shared_local_training(ctx, client_architectures):
             return (yield from ctx.one_upload())
-        models = [self._make_network(ctx, kinds[k], "small") for k in chosen]
-        for k, model in zip(chosen, models, strict=True):
-            load_state(model, ctx.link.down(k, table[kinds[k]], phase="small models"))
+        models = [self._make_network(ctx, client_architectures[k], "small") for k in chosen_clients]
+        for k, model in zip(chosen_clients, models, strict=True):
+            load_state(
+                model,
+                ctx.link.down(
+                    k, state_by_architecture[client_architectures[k]], phase="small models"
+                ),
+            )
         steps = self.local_steps if self.rounds > 1 else 0
-        for tick in train_chosen_clients(ctx, round_index, chosen, models, steps):
+        for tick in train_chosen_clients(ctx, round_index, chosen_clients, models, steps):
             if self.rounds == 1:
-                snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
+                snapshot = ClientsAlone(ClientModels(models)) if tick.has_current_models else None
                 yield Progress("local training", tick.done, tick.total, model=snapshot)
             else:
                 yield self._make_progress(round_index, self.local_steps * tick.done // tick.total)
         received = []
-        for k, model in zip(chosen, models, strict=True):
-            state = ctx.make_upload(k, table[kinds[k]], model)
+        for k, model in zip(chosen_clients, models, strict=True):
+            state = ctx.make_upload(k, state_by_architecture[client_architectures[k]], model)
             received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 
@@ -328,10 +391,10 @@ class FedET(Method):
         ctx: Context,
         round_index: int,
         server: nn.Module,
-        samples: Tensor,
+        samples: Samples,
         votes: Consensus,
         report: FedETReport,
-    ) -> Steps[Tensor]:
+    ) -> Steps[LossPerStep]:
         """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `samples`; returns the losses
         `[J_s]`."""
         recipe = Recipe(
@@ -344,9 +407,11 @@ class FedET(Method):
         def loss(rows: Tensor, logits: Tensor) -> Tensor:
             labels = votes.labels[rows]
             diversity = votes.diversity[rows]
-            return consensus.ensemble_loss(logits, labels, diversity, self.diversity)
+            return consensus.compute_diversity_regularised_losses(
+                logits, labels, diversity, self.diversity
+            )
 
-        learner = Learner(server, recipe, loss)
+        learner = StudentTrainer(server, recipe, loss)
         rows = torch.arange(len(samples), device=samples.device)
         stream = ctx.generator("fedet", "public batches", round_index)
         steps = self.one_shot_steps
@@ -361,8 +426,8 @@ class FedET(Method):
             ):
                 losses.append(value)
                 student = None
-                if has_curve_point(round_index + 1, self.rounds):
-                    if has_curve_point(len(losses), steps, points):
+                if should_record_curve_point(round_index + 1, self.rounds):
+                    if should_record_curve_point(len(losses), steps, points):
                         student = Student(server, report)
                 yield self._make_progress(round_index, self.local_steps + len(losses), student)
         rate = f"server_lr={self.server_lr:g}"
@@ -391,10 +456,12 @@ class FedET(Method):
             phase, round_index * steps + steps_done_in_round, self.rounds * steps, metrics, model
         )
 
-    def _make_network(self, ctx: Context, kind: Architecture, role: str) -> Network:
+    def _make_network(
+        self, ctx: Context, architecture: Architecture, role: Literal["server", "small"]
+    ) -> Network:
         """A fresh network of that architecture, with a common head if heads could travel."""
-        stream = ctx.generator("fedet", role, kind[0], kind[3])
-        network = ctx.build(kind, stream)
-        if self.rounds > 1 or any(self.transfers):
+        stream = ctx.generator("fedet", role, architecture[0], architecture[3])
+        network = ctx.build(architecture, stream)
+        if self.rounds > 1 or any(self.transfer_directions):
             return consensus.CommonHeadNetwork(network, self.width, self.head, generator=stream)
         return network

@@ -8,17 +8,19 @@ For one public sample x, with s_k(x) in the simplex the softmax output of client
     s_div  = Σ_{k in S_div} ω_k(x) s_k(x)        sums to ω_div(x) ≤ 1, the dissent mass
     loss   = -log p_{y_s} + λ_div Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
 
-Up to a constant that is (1 + λ_div ω_div) times the cross-entropy with the soft label (e_y + λ_div s_div) / (1 + λ_div
-ω_div): label smoothing whose shape the dissenters determine and whose strength grows with their number. For λ_div < 1
-it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
+Up to a constant, the loss is (1 + λ_div ω_div) times the cross-entropy with the soft label
+(e_y + λ_div s_div) / (1 + λ_div ω_div): label smoothing whose shape the dissenters determine and whose strength grows
+with their number. For λ_div < 1 it never overrules y_s. No gradient flows into the teachers. (The paper writes α_k for
+ω_k and λ for λ_div.)
 
 Known limits, each with a test: the weights do not depend on labels (a confident wrong output counts like a confident
-right one); if all outputs are nearly one-hot they become equal; all clients can dissent. "KL" can be negative, as s_div
-is not normalised.
+right one); if all outputs are nearly one-hot, the weights become equal; all clients can dissent; the "KL" term can be
+negative, as s_div is not normalised.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -26,17 +28,39 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network
-from ...models.build import initialise
+from ...models.build import initialise_parameters
 from ...models.network import Architecture
-from ...models.state import allocate_memory
+from ...models.state import allocate_parameters_on_cpu
+from ...tensor_types import (
+    ClientLogits,
+    Features,
+    Labels,
+    Logits,
+    LossPerSample,
+    Probabilities,
+    Samples,
+    ValuePerSample,
+)
 from ..base import weighted_mean
 
-# What ω and s are computed from: probabilities (the paper); the variance of raw logits as weight of probabilities; raw
-# logits weighted and summed (a re-implementation by others does nearly that); equal weights.
-WEIGHTINGS = ("softmax", "logit-variance", "logits", "uniform")
-# s_div normalised over all clients (as printed), over the dissenters (without any: no term), or over the dissenters and
-# uniform where no client dissents (near what that re-implementation does, whose answers can still differ).
-NORMALISERS = ("all", "dissenters", "dissenters-or-uniform")
+HeadState = dict[str, Tensor]  # the part of a state that is transferred
+ClientWeightsPerSample = Tensor  # [M, N], those of a sample sum to 1
+
+# How ω and s are computed:
+# "softmax"         ω from the variance of the probabilities, s their weighted sum (the paper)
+# "logit-variance"  ω from the variance of the raw logits, s the weighted sum of the probabilities
+# "logits"          ω from the variance of the raw logits, s the softmax of their weighted sum (nearly what a
+#                   re-implementation by others does)
+# "uniform"         equal weights
+Weighting = Literal["softmax", "logit-variance", "logits", "uniform"]
+WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
+# How s_div is normalised:
+# "all"                    over all clients, as printed in the paper
+# "dissenters"             over the dissenters; s_div is 0 where there are none
+# "dissenters-or-uniform"  over the dissenters; s_div is uniform where there are none (nearly what that
+#                          re-implementation does)
+DissentNormaliser = Literal["all", "dissenters", "dissenters-or-uniform"]
+NORMALISERS: tuple[DissentNormaliser, ...] = get_args(DissentNormaliser)
 
 
 @dataclass(frozen=True)
@@ -52,7 +76,7 @@ class Consensus:
     diversity: Tensor  # s_div(x), [B, C]
 
     @property
-    def effective_clients(self) -> Tensor:
+    def effective_clients(self) -> ValuePerSample:
         """1 / Σ_k ω_k², [B]: m if all have equal weights, 1 if one client has all the weight."""
         return 1 / self.weights.square().sum(0)
 
@@ -64,26 +88,29 @@ class Consensus:
 
 @torch.no_grad()
 def compute_consensus(
-    logits: Tensor, weighting: str = "softmax", temperature: float = 1.0, normalise: str = "all"
+    client_logits: ClientLogits,
+    weighting: Weighting = "softmax",
+    temperature: float = 1.0,
+    normalise: DissentNormaliser = "all",
 ) -> Consensus:
-    """The consensus and the dissenters' target from the clients' `logits [m, B, C]`.
+    """The consensus and the dissenters' target from the clients' `client_logits [m, B, C]`.
 
-    `temperature` divides the logits for the weights alone, against overconfident clients. `weighting` is one of
-    WEIGHTINGS, `normalise` one of NORMALISERS (UsageError otherwise).
+    `temperature` divides the logits from which the weights are computed, and only those; it tempers overconfident
+    clients. `weighting` is one of WEIGHTINGS, `normalise` one of NORMALISERS (UsageError otherwise).
     """
     choose("weighting", weighting, WEIGHTINGS)
     choose("normalise", normalise, NORMALISERS)
-    outputs = logits.softmax(-1)
+    outputs = client_logits.softmax(-1)
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     elif weighting == "softmax":
-        weights = compute_variance_weights((logits / temperature).softmax(-1))
+        weights = compute_client_weights_from_variances((client_logits / temperature).softmax(-1))
     else:
-        weights = compute_variance_weights(logits)
+        weights = compute_client_weights_from_variances(client_logits)
     weighted_outputs = weights[..., None] * outputs
     distribution = weighted_outputs.sum(0)
     if weighting == "logits":
-        distribution = (weights[..., None] * logits).sum(0).softmax(-1)
+        distribution = (weights[..., None] * client_logits).sum(0).softmax(-1)
     labels = distribution.argmax(-1)
     dissent = outputs.argmax(-1) != labels
     mass = (dissent * weights).sum(0)
@@ -98,45 +125,62 @@ def compute_consensus(
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
-def compute_variance_weights(values: Tensor) -> Tensor:
-    """ω `[m, B]` from the variances over the last axis of `values [m, B, C]`; equal where all are flat to rounding."""
-    variance = values.var(-1, correction=0)
+def compute_client_weights_from_variances(client_variances: ClientLogits) -> ClientWeightsPerSample:
+    """ω `[m, B]`: each client's share of the variances over the last axis of `client_variances [m, B, C]`.
+
+    The weights are equal for a sample on which all variances are 0 up to rounding.
+    """
+    variance = client_variances.var(-1, correction=0)
     total = variance.sum(0)
-    flat = total <= torch.finfo(values.dtype).eps ** 2
-    return torch.where(flat, 1 / len(values), variance / total.where(~flat, 1))
+    is_flat = total <= torch.finfo(client_variances.dtype).eps ** 2
+    shares = variance / total.where(~is_flat, 1)
+    return torch.where(is_flat, 1 / len(client_variances), shares)
 
 
-def ensemble_loss(student: Tensor, labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
-    """ℓ + λ_div KL of each sample, `[B]`: student logits `[B, C]`, y_s `[B]`, s_div `[B, C]`, λ_div."""
-    log_p = student.log_softmax(-1)
-    consensus_loss = F.nll_loss(log_p, labels, reduction="none")
-    if not strength:
+def compute_diversity_regularised_losses(
+    student_logits: Logits,
+    consensus_labels: Labels,
+    diversity_targets: Probabilities,
+    diversity_weight: float,
+) -> LossPerSample:
+    """The loss of each sample, `[B]` (module docstring).
+
+    student_logits: `[B, C]`
+    consensus_labels: y_s `[B]`
+    diversity_targets: s_div `[B, C]`
+    diversity_weight: λ_div
+    """
+    log_p = student_logits.log_softmax(-1)
+    consensus_loss = F.nll_loss(log_p, consensus_labels, reduction="none")
+    if not diversity_weight:
         return consensus_loss
-    divergence = (torch.xlogy(diversity, diversity) - diversity * log_p).sum(-1)
-    return consensus_loss + strength * divergence
+    negative_entropies = torch.xlogy(diversity_targets, diversity_targets)
+    divergence = (negative_entropies - diversity_targets * log_p).sum(-1)
+    return consensus_loss + diversity_weight * divergence
 
 
 # ------------------------------------------------------------------------------------------------------- representation
-# One representation for many architectures: networks of any body that end in a head of the same shape (Fed-ET).
+# Networks with different bodies that all end in a head of the same shape, so that Fed-ET can average their heads.
 #
 #     logits = classifier(hidden(adapter(body(x))))
 #
-# `body` is any architecture of this package without its own classifier. `adapter`, Linear(F, r) and ReLU, brings its F
-# features to the common width r and stays its own. The head, which Fed-ET carries from client to server and back, is
-# all that follows: "mlp" is hidden = Linear(r, r) and ReLU, and the classifier; "last-linear" the classifier alone.
-# There are only leaf layers, so that these networks stack like any other.
+# `body` is any architecture of this package without its own classifier. `adapter`, Linear(F, r) and ReLU, maps its F
+# features to the common width r; it is never sent. All that follows is the head, which Fed-ET sends from clients to
+# server and back: with "mlp" it is hidden = Linear(r, r) and ReLU, and the classifier; with "last-linear" the
+# classifier alone. All of them are leaf layers (see `models/network.py`), so these networks can be stacked.
 
-HEADS = ("mlp", "last-linear")
+HeadKind = Literal["mlp", "last-linear"]
+HEADS: tuple[HeadKind, ...] = get_args(HeadKind)
 HEAD = ("hidden.", "classifier.")  # beginnings of the transferred tensors' names
 
 State = dict[str, Tensor]
 
 
 class CommonHeadNetwork(Network):
-    """`base` with an adapter and a head of width `width`; it takes `base`'s body, without the classifier."""
+    """`base`'s body, an adapter, and a head of width `width` in place of `base`'s classifier."""
 
     def __init__(
-        self, base: Network, width: int, head: str = "mlp", *, generator: torch.Generator
+        self, base: Network, width: int, head: HeadKind = "mlp", *, generator: torch.Generator
     ) -> None:
         choose("head", head, HEADS)
         name, input_shape, classes, base_width = base.architecture
@@ -151,36 +195,37 @@ class CommonHeadNetwork(Network):
         self.adapter = adapter
         self.hidden = hidden
         for module in (self.adapter, self.hidden, self.classifier):
-            allocate_memory(module, like.dtype)
-            initialise(module.to(like.device), generator)
+            allocate_parameters_on_cpu(module, like.dtype)
+            initialise_parameters(module.to(like.device), generator)
 
-    def features(self, x: Tensor) -> Tensor:
-        return self.hidden(self.adapter(self.body(x)))
+    def features(self, samples: Samples) -> Features:
+        return self.hidden(self.adapter(self.body(samples)))
 
 
-def extract_head(state: Mapping[str, Tensor]) -> State:
-    """The transferred part of a state, h: the same names and shapes whatever the body."""
+def extract_head(state: Mapping[str, Tensor]) -> HeadState:
+    """The part of a state that is sent, h; its names and shapes are the same for every body."""
     return {name: tensor for name, tensor in state.items() if name.startswith(HEAD)}
 
 
-def average_heads(states: Iterable[Mapping[str, Tensor]]) -> State:
+def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
     """h̄ = (1/m) Σ_k h_k over clients of any architectures, with equal weights."""
-    heads = [extract_head(state) for state in states]
+    heads = [extract_head(state) for state in client_states]
     return weighted_mean(heads, [1] * len(heads))
 
 
-def average_groups(
-    table: Mapping[Architecture, State],
+def average_by_architecture(
+    state_by_architecture: Mapping[Architecture, State],
     states: Sequence[Mapping[str, Tensor]],
-    kinds: Sequence[Architecture],
+    client_architectures: Sequence[Architecture],
 ) -> dict[Architecture, State]:
-    """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; without a client it stays as it is in `table`.
+    """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i.
 
-    `states[j]` is that of the j-th client of the round, `kinds[j]` its architecture.
+    `states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
+    An architecture without a client keeps its state in `state_by_architecture`.
     """
     means = {}
-    for kind, state_before in table.items():
-        members = [state for j, state in enumerate(states) if kinds[j] == kind]
+    for kind, state_before in state_by_architecture.items():
+        members = [state for j, state in enumerate(states) if client_architectures[j] == kind]
         if members:
             means[kind] = weighted_mean(members, [1] * len(members))
         else:

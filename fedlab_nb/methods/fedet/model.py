@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...data.input_types import ArrayLike
 from ...models.state import copy_model
+from ...tensor_types import ClientLogits, ClientPredictions, Labels, Predictions, Samples
 from ...training import ClientModels
 from ..base import NetworkModel, Report
 from .consensus import Consensus
@@ -26,18 +28,27 @@ NUMBERS = 500_000  # fewer samples where an array of logits would hold more numb
 class FedETReport(Report):
     """T rounds, m clients in each, C classes; `members` are the last round's clients.
 
-    architectures, server: the clients' networks and the server's, as people write them ("mlp", "mlp:16")
-    public_samples: how many;   numbers_sent: the paper's cost, parameters down and up, all chosen clients and rounds
-    dissent: share of votes against the consensus;   effective_clients: mean of 1 / Σ ω²;   both of the last round
+    architectures, server: the clients' networks and the server's, as people write them ("mlp",
+        "mlp:16")
+    public_samples: how many
+    numbers_sent: the paper's cost, parameters down and up, all chosen clients and rounds
+    dissent: share of votes against the consensus, in the last round
+    effective_clients: mean of 1 / Σ ω² in the last round
     small_parameters: numbers in each architecture's small model
-    shown_rounds: those with a point in the curve, from 1; there, shares of test samples that are classified right:
-    clients_accuracy (their mean), consensus_accuracy, small_before and small_after (mean of the small models before
-    and after the server's head is copied in)
+    shown_rounds: those with a point in the curve, from 1
+    clients_accuracy, consensus_accuracy: in these rounds, on test samples, 0–1: the clients' mean,
+        and the consensus
+    small_before, small_after: the same for the mean of the small models, before and after the
+        server's head is copied in
 
-    chosen [T, m]: the clients;   dissent_by_round [T];   loss [T, J_s]: the server's at each step
-    samples [B, ...]: the first public ones;   logits [m, B, C], student [B, C]: the members' and the server's
-    test_rows [B']: at most TESTED test samples, spread evenly;   test_truth [B'];   test_logits [m, B', C],
-    test_student [B', C]: the members' and the server's logits
+    chosen [T, m]: the clients
+    dissent_by_round [T]: share of votes against the consensus
+    loss [T, J_s]: the server's at each step
+    samples [B, ...]: the first public ones
+    logits [m, B, C], student [B, C]: the members' and the server's
+    test_rows [B']: at most TESTED test samples, spread evenly
+    test_truth [B']: their labels
+    test_logits [m, B', C], test_student [B', C]: the members' and the server's logits
     """
 
     architectures: list[str] | None = None
@@ -64,36 +75,37 @@ class FedETReport(Report):
     test_logits: np.ndarray | None = None
     test_student: np.ndarray | None = None
 
-    def with_votes(
+    def copy_with_votes_of_round(
         self,
-        chosen: Sequence[int],
+        chosen_clients: Sequence[int],
         clients: ClientModels,
         votes: Consensus,
-        logits: Tensor,
-        x: Tensor,
-        ways: int = 2,
+        client_logits: ClientLogits,
+        public_samples: Samples,
+        views_per_sample: int = 2,
     ) -> FedETReport:
-        """The report after one more round: the `chosen` `clients` gave the public samples `x` these `logits [m, P, C]`.
+        """The report after one more round: the `chosen_clients` `clients` gave the public samples
+        `public_samples` these `client_logits [m, P, C]`.
 
-        `votes`: their consensus. `ways`: how often their models travelled, 2 for down and up; 1 where clients draw
-        their own first weights.
+        `votes`: their consensus. `views_per_sample`: how often their models travelled, 2 for down
+        and up; 1 where clients draw their own first weights.
         """
         dissent = votes.dissent_fraction
-        count = count_rows_to_keep(logits, SHOWN)
+        count = count_samples_to_keep_in_report(client_logits, SHOWN)
         return replace(
             self,
-            public_samples=len(x),
-            numbers_sent=(self.numbers_sent or 0) + ways * sum(clients.parameters),
+            public_samples=len(public_samples),
+            numbers_sent=(self.numbers_sent or 0) + views_per_sample * sum(clients.parameters),
             dissent=dissent,
             effective_clients=float(votes.effective_clients.mean()),
-            chosen=_append_row(self.chosen, chosen),
-            dissent_by_round=_append_row(self.dissent_by_round, dissent),
-            members=np.array(chosen),
-            samples=x[:count].cpu().numpy(),
-            logits=logits[:, :count].cpu().numpy(),
+            chosen=_append_value_of_round(self.chosen, chosen_clients),
+            dissent_by_round=_append_value_of_round(self.dissent_by_round, dissent),
+            members=np.array(chosen_clients),
+            samples=public_samples[:count].cpu().numpy(),
+            logits=client_logits[:, :count].cpu().numpy(),
         )
 
-    def with_student(self, server: NetworkModel) -> FedETReport:
+    def copy_with_student_logits(self, server: NetworkModel) -> FedETReport:
         """With the `server`'s logits as they are now; an empty report before the first votes."""
         if self.samples is None:
             return FedETReport()
@@ -101,18 +113,19 @@ class FedETReport(Report):
         return replace(self, student=server.logits(x).cpu().numpy())
 
 
-def _append_row(rounds: np.ndarray | None, value: object) -> np.ndarray:
-    """`rounds` (None: none yet) with the `value` of one more."""
-    row = np.asarray(value)[None]
-    if rounds is None:
+def _append_value_of_round(values_of_rounds: np.ndarray | None, new_value: ArrayLike) -> np.ndarray:
+    """`values_of_rounds` (None: none yet) with the `new_value` of one more."""
+    row = np.asarray(new_value)[None]
+    if values_of_rounds is None:
         return row
-    return np.concatenate([rounds, row])
+    return np.concatenate([values_of_rounds, row])
 
 
-def count_rows_to_keep(logits: Tensor, most: int) -> int:
-    """How many samples of `logits [m, B, C]` are kept: at most `most`, and NUMBERS numbers (at least 20)."""
-    m, samples, classes = logits.shape
-    return min(samples, most, max(20, NUMBERS // (m * classes)))
+def count_samples_to_keep_in_report(client_logits: ClientLogits, maximum: int) -> int:
+    """The number of samples of `client_logits [m, B, C]` to keep: at most `maximum`, and NUMBERS
+    numbers (at least 20)."""
+    m, samples, classes = client_logits.shape
+    return min(samples, maximum, max(20, NUMBERS // (m * classes)))
 
 
 MOST = 20_000_000  # numbers in the models of past rounds that are kept for measuring
@@ -125,7 +138,7 @@ class Student(NetworkModel):
 
     def __init__(self, module: nn.Module, report: FedETReport) -> None:
         super().__init__(copy_model(module))
-        self.report = report.with_student(self)
+        self.report = report.copy_with_student_logits(self)
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,7 @@ class PastRound:
     after: ClientModels
 
 
-def append_if_room(past: list[PastRound], last: PastRound) -> list[PastRound]:
+def append_past_round_if_memory_allows(past: list[PastRound], last: PastRound) -> list[PastRound]:
     """The `past` rounds and the `last` one, which is left out if they hold MOST numbers already."""
     numbers = 0
     for past_round in past:
@@ -172,12 +185,12 @@ class LargeModel(NetworkModel):
         vote: Callable[[Tensor], Consensus],
     ) -> None:
         super().__init__(module)
-        self.report = report.with_student(self)
+        self.report = report.copy_with_student_logits(self)
         self.last = last
         self._past = past
         self.vote = vote
 
-    def measured(self, x: Tensor, y: Tensor) -> FedETReport:
+    def measured(self, samples: Samples, labels: Labels) -> FedETReport:
         """The models of past rounds are dropped afterwards, so that only the first call measures."""
         if not self._past:
             return self.report
@@ -186,14 +199,20 @@ class LargeModel(NetworkModel):
         small_before = []
         small_after = []
         for past_round in self._past:
-            logits = past_round.clients.logits(x)
-            clients_accuracy.append(_mean_accuracy(logits.argmax(-1), y))
-            consensus_accuracy.append(_mean_accuracy(self.vote(logits).labels, y))
-            small_before.append(_mean_accuracy(past_round.before.logits(x).argmax(-1), y))
-            small_after.append(_mean_accuracy(past_round.after.logits(x).argmax(-1), y))
-        logits = self.last.clients.logits(x)
-        spread = torch.linspace(0, len(x) - 1, count_rows_to_keep(logits, TESTED))
-        rows = spread.round().long().unique().to(x.device)
+            logits = past_round.clients.logits(samples)
+            clients_accuracy.append(_compute_mean_accuracy(logits.argmax(-1), labels))
+            consensus_accuracy.append(_compute_mean_accuracy(self.vote(logits).labels, labels))
+            small_before.append(
+                _compute_mean_accuracy(past_round.before.logits(samples).argmax(-1), labels)
+            )
+            small_after.append(
+                _compute_mean_accuracy(past_round.after.logits(samples).argmax(-1), labels)
+            )
+        logits = self.last.clients.logits(samples)
+        spread = torch.linspace(
+            0, len(samples) - 1, count_samples_to_keep_in_report(logits, TESTED)
+        )
+        rows = spread.round().long().unique().to(samples.device)
         self.report = replace(
             self.report,
             shown_rounds=[past_round.number for past_round in self._past],
@@ -202,14 +221,14 @@ class LargeModel(NetworkModel):
             small_before=small_before,
             small_after=small_after,
             test_rows=rows.cpu().numpy(),
-            test_truth=y[rows].cpu().numpy(),
+            test_truth=labels[rows].cpu().numpy(),
             test_logits=logits[:, rows].cpu().numpy(),
-            test_student=self.logits(x[rows]).cpu().numpy(),
+            test_student=self.logits(samples[rows]).cpu().numpy(),
         )
         self._past = []
         return self.report
 
 
-def _mean_accuracy(predictions: Tensor, y: Tensor) -> float:
+def _compute_mean_accuracy(predictions: Predictions | ClientPredictions, labels: Labels) -> float:
     """The share of classes that are right, over all models of `predictions` (`[N]` or `[M, N]`)."""
-    return float((predictions == y).double().mean())
+    return float((predictions == labels).double().mean())

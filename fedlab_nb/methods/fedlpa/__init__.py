@@ -41,31 +41,40 @@ from torch import Tensor
 
 from ...training import Recipe
 from ..base import (
+    ClientWeighting,
     Context,
     GlobalModel,
     Method,
     NetworkModel,
     Progress,
     Steps,
-    client_weights_knob,
     knob,
+    make_client_weights_knob,
     register,
 )
-from ..memory import SquareMatrices
-from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, list_factor_matrices, replace_layers
+from ..memory import SquareMatricesInMemory
+from ..parts.kronecker import (
+    CONV_SCALES,
+    PI_RULES,
+    ConvScale,
+    DampingSplit,
+    LayerPosterior,
+    copy_state_with_layers,
+    list_kronecker_factor_sizes,
+)
 from ..parts.rounds import Rounds
-from ..traffic import Sizes, Traffic
+from ..traffic import FederationSizes, TrafficBytes
 from .client import LocalPosterior, Upload, measure_label_leak
-from .server import FedLPAModel, FedLPAReport, make_layer_systems
-from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
+from .server import FedLPAModel, FedLPAReport, average_states_and_make_layer_systems
+from .solvers import CG_LIMIT, SOLVERS, STEPS, SolverIterate, SolverName, StepRule, solve_layers
 
 
 class Aggregate(NamedTuple):
     """The server's result: the global `state`, tensors by name; the `systems` by layer; the `last` iterate."""
 
     state: dict[str, Tensor]
-    systems: dict[str, Posterior]
-    last: Iterate
+    systems: dict[str, LayerPosterior]
+    last: SolverIterate
 
 
 @register(
@@ -85,29 +94,29 @@ class FedLPA(Method):
     """Upload each layer with a Gaussian around it. The server multiplies the Gaussians."""
 
     damping: float = knob(1e-3, "Damping", symbol="λ_damp", low=1e-6, high=1e-1, log=True)
-    pi: str = knob("one", "Damping split", symbol="π", options=PI_RULES)
-    solver: str = knob("cg", "Solver", options=SOLVERS)
+    pi: DampingSplit = knob("one", "Damping split", symbol="π", options=PI_RULES)
+    solver: SolverName = knob("cg", "Solver", options=SOLVERS)
     iterations: int = knob(1000, "Gradient steps", symbol="T_gd", low=0, high=20_000)
-    step: str = knob("1/L", "Step", options=STEPS)
-    conv_scale: str = knob("one", "Scale of convolutions", symbol="φ", options=CONV_SCALES)
-    weights: str = client_weights_knob("w_k")
+    step: StepRule = knob("1/L", "Step", options=STEPS)
+    conv_scale: ConvScale = knob("one", "Scale of convolutions", symbol="φ", options=CONV_SCALES)
+    weights: ClientWeighting = make_client_weights_knob("w_k")
     noise: float = knob(0.0, "Noise", low=0, high=1)
     rounds: int = knob(0, "Rounds after", symbol="T", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
 
     report = FedLPAReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        factors = sizes.count_bytes_of_all(sizes.input_triangles + sizes.output_triangles)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        factors = sizes.count_bytes_from_all_clients(sizes.input_triangles + sizes.output_triangles)
         rounds = 2 * self.rounds * sizes.models_up
-        return Traffic(sizes.one_shot.bytes + factors + rounds)
+        return TrafficBytes(sizes.one_shot_bytes.bytes + factors + rounds)
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         return float(recipe.epochs + self.rounds * self.local_epochs)
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
-        """Both factors of every layer, one each a client."""
-        return list_factor_matrices(ctx)
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
+        """Both factors of every layer, one of each per client."""
+        return list_kronecker_factor_sizes(ctx)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: local training, then one more pass over the samples for the factors.
@@ -128,26 +137,26 @@ class FedLPA(Method):
         with ctx.server():
             state, systems, last_iterate = yield from self.aggregate(ctx, received)
         if self.rounds:
-            state = yield from Rounds(ctx, self).run_all(state)
+            state = yield from Rounds(ctx, self).run_all_rounds(state)
         report = self._make_report(ctx, systems, last_iterate)
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 
     # ------------------------------------------------------------------ server part
     def aggregate(self, ctx: Context, received: list[Upload]) -> Steps[Aggregate]:
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
-        average, systems = make_layer_systems(received, self.weights)
-        total = self._most_iterations()
+        average, systems = average_states_and_make_layer_systems(received, self.weights)
+        total = self._choose_iteration_limit()
         for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
-            if iterate.is_power_of_two or iterate.iteration % 10 == 0:
+            if iterate.is_step_count_power_of_two or iterate.iteration % 10 == 0:
                 snapshot = None
-                if iterate.is_power_of_two:
-                    network = ctx.new_model(replace_layers(average, iterate.matrices))
+                if iterate.is_step_count_power_of_two:
+                    network = ctx.new_model(copy_state_with_layers(average, iterate.matrices))
                     snapshot = NetworkModel(network, FedLPAReport.from_iterate(iterate))
-                metrics = {"residual": iterate.worst_residual}
+                metrics = {"residual": iterate.worst_relative_residual}
                 yield Progress("solve", iterate.iteration, max(total, 1), metrics, snapshot)
-        return Aggregate(replace_layers(average, iterate.matrices), systems, iterate)
+        return Aggregate(copy_state_with_layers(average, iterate.matrices), systems, iterate)
 
-    def _most_iterations(self) -> int:
+    def _choose_iteration_limit(self) -> int:
         if self.solver == "cg":
             return CG_LIMIT
         if self.solver == "ea":
@@ -155,7 +164,7 @@ class FedLPA(Method):
         return self.iterations
 
     def _make_report(
-        self, ctx: Context, systems: dict[str, Posterior], iterate: Iterate
+        self, ctx: Context, systems: dict[str, LayerPosterior], iterate: SolverIterate
     ) -> FedLPAReport:
         """For pictures and lessons, not part of the algorithm: it also reads labels that no client has sent."""
         counts = []

@@ -14,18 +14,53 @@ image itself (Phong et al. 2018). For several samples it is a mixture of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...comm.codec import from_upper_triangle, upper_triangle
+from ...comm.codec import pack_upper_triangle, unpack_upper_triangle
 from ...models import model_state
-from ..parts.kronecker import Factors, add_damping, compute_damping_ratio, compute_kronecker_factors
+from ...tensor_types import (
+    ClientClassCounts,
+    Labels,
+    LayerMatrix,
+    Samples,
+    SquareMatrix,
+    TensorsByName,
+    ValuePerClientAndClass,
+    Vector,
+)
+from ..parts.kronecker import (
+    ConvScale,
+    DampingSplit,
+    KroneckerFactors,
+    add_damping,
+    compute_damping_ratio,
+    compute_kronecker_factors,
+)
+
 
 # What a client sends: "samples", "state" and "factors", see `LocalPosterior.make_upload`.
-Upload = dict[str, Any]
+class FactorTriangles(TypedDict):
+    """Upper triangles of a layer's damped factors (Eq. 10): a `[i (i+1) / 2]`, b `[o (o+1) / 2]`."""
+
+    a: Tensor
+    b: Tensor
+
+
+class Upload(TypedDict):
+    """A FedLPA client's upload.
+
+    samples: n_k, a whole number in the header, which counts no bytes
+    state: every tensor of the trained network by name, running statistics too
+    factors: by the name of the layer
+    """
+
+    samples: int
+    state: dict[str, Tensor]
+    factors: dict[str, FactorTriangles]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +73,11 @@ class LocalPosterior:
     samples: int
     state: dict[str, Tensor]
     parameters: tuple[str, ...]
-    factors: dict[str, Factors]
+    factors: dict[str, KroneckerFactors]
 
     @classmethod
     def measure(
-        cls, module: nn.Module, samples: Tensor, labels: Tensor, conv_scale: str = "one"
+        cls, module: nn.Module, samples: Samples, labels: Labels, conv_scale: ConvScale = "one"
     ) -> LocalPosterior:
         """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
         factors = compute_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
@@ -50,33 +85,34 @@ class LocalPosterior:
         return cls(len(samples), model_state(module), parameters, factors)
 
     def make_upload(
-        self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None
+        self,
+        damping: float,
+        damping_split: DampingSplit,
+        relative_noise: float = 0.0,
+        stream: torch.Generator | None = None,
     ) -> Upload:
-        """What a FedLPA client sends:
-
-        samples: n_k, a whole number in the header, which counts no bytes
-        state:   every tensor of the trained network by name, running statistics too
-        factors: by layer the upper triangles of the damped factors (Eq. 10), a `[i (i+1) / 2]` and b `[o (o+1) / 2]`
-
-        `noise` is a share of each tensor's size (`add_noise`), drawn from `stream`.
-        """
+        """The message of this client. `relative_noise`: as a share of each tensor's size, drawn from `stream`."""
         state = dict(self.state)
         for name in self.parameters:  # running statistics stay as they are
-            state[name] = add_noise(state[name], noise, stream)
+            state[name] = add_laplace_noise(state[name], relative_noise, stream)
         triangles = {}
         for name, layer in self.factors.items():
-            a = add_factor_noise(layer.a, noise, stream)
-            b = add_factor_noise(layer.b, noise, stream)
-            precision = add_damping(Factors(a, b), damping, compute_damping_ratio(layer, pi))
-            triangles[name] = {"a": upper_triangle(precision.a), "b": upper_triangle(precision.b)}
-        return {"samples": self.samples, "state": state, "factors": triangles}
+            a = add_noise_to_factor(layer.a, relative_noise, stream)
+            b = add_noise_to_factor(layer.b, relative_noise, stream)
+            precision = add_damping(
+                KroneckerFactors(a, b), damping, compute_damping_ratio(layer, damping_split)
+            )
+            triangles[name] = FactorTriangles(
+                a=pack_upper_triangle(precision.a), b=pack_upper_triangle(precision.b)
+            )
+        return Upload(samples=self.samples, state=state, factors=triangles)
 
-    def damping_ratios(self, pi: str) -> list[float]:
+    def compute_damping_ratios(self, damping_split: DampingSplit) -> list[float]:
         """π of each layer under a rule: "one" or "trace"."""
-        return [compute_damping_ratio(layer, pi) for layer in self.factors.values()]
+        return [compute_damping_ratio(layer, damping_split) for layer in self.factors.values()]
 
     @property
-    def size(self) -> int:
+    def parameter_count(self) -> int:
         """Bytes of the tensors."""
         tensors = list(self.state.values())
         for layer in self.factors.values():
@@ -84,24 +120,28 @@ class LocalPosterior:
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def add_noise(tensor: Tensor, share: float, stream: torch.Generator | None) -> Tensor:
-    """`tensor` plus independent Laplace noise of scale `share` times its root mean square.
+def add_laplace_noise(
+    tensor: Tensor, relative_scale: float, stream: torch.Generator | None
+) -> Tensor:
+    """`tensor` plus independent Laplace noise of scale `relative_scale` times its root mean square.
 
     Its standard deviation is √2 times that. Drawn on the CPU in float64: device and dtype change nothing but rounding.
     """
-    if not share:
+    if not relative_scale:
         return tensor
     u = torch.rand(tensor.shape, generator=stream, dtype=torch.float64) - 0.5
     draw = -u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 1e-12))
-    return tensor + share * tensor.square().mean().sqrt() * draw.to(tensor)
+    return tensor + relative_scale * tensor.square().mean().sqrt() * draw.to(tensor)
 
 
-def add_factor_noise(matrix: Tensor, share: float, stream: torch.Generator | None) -> Tensor:
+def add_noise_to_factor(
+    matrix: SquareMatrix, relative_scale: float, stream: torch.Generator | None
+) -> SquareMatrix:
     """A positive semi-definite matrix with noise on its upper triangle, and no negative eigenvalue afterwards."""
-    if not share:
+    if not relative_scale:
         return matrix
-    triangle = add_noise(upper_triangle(matrix), share, stream)
-    values, vectors = torch.linalg.eigh(from_upper_triangle(triangle))
+    triangle = add_laplace_noise(pack_upper_triangle(matrix), relative_scale, stream)
+    values, vectors = torch.linalg.eigh(unpack_upper_triangle(triangle))
     clipped = (vectors * values.clamp(min=0)) @ vectors.T
     return (clipped + clipped.T) / 2
 
@@ -115,45 +155,59 @@ def add_factor_noise(matrix: Tensor, share: float, stream: torch.Generator | Non
 # holds.
 
 
-def guess_classes(diagonal: Tensor, count: int) -> list[int]:
-    """The `count` classes with the largest entries of `diagonal [C]` (of the last B), the attacker's guess, sorted."""
-    return sorted(diagonal.topk(count).indices.tolist())
+def guess_client_classes_from_diagonal(last_layer_diagonal: Vector, class_count: int) -> list[int]:
+    """The `class_count` classes with the largest entries of `last_layer_diagonal [C]` (of the last B),
+    the attacker's guess, sorted."""
+    return sorted(last_layer_diagonal.topk(class_count).indices.tolist())
 
 
-def measure_label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
-    """How well the guess does, from what M clients sent `[M, C]` and their true class counts `[M, C]`.
+class LabelLeak(TypedDict):
+    """The success of an attacker who guesses as many classes as a client has.
 
-    `precision`: mean over the clients of the share of right guesses, where the attacker guesses as many classes as the
-    client has; `chance`: the same for a blind guess, mean share of classes held.
+    precision: share of right guesses, the mean over the clients
+    chance: the same for blind guesses: the mean share of classes that a client has
     """
+
+    precision: float
+    chance: float
+
+
+def measure_label_leak(
+    client_diagonals: ValuePerClientAndClass, client_class_counts: ClientClassCounts
+) -> LabelLeak:
+    """The success of the guess, from the M uploaded diagonals `[M, C]` and the true class counts `[M, C]`."""
     precisions = []
-    for diagonal, client_counts in zip(diagonals, counts, strict=True):
+    for diagonal, client_counts in zip(client_diagonals, client_class_counts, strict=True):
         classes = (client_counts > 0).nonzero().flatten().tolist()
-        guess = guess_classes(diagonal, len(classes))
+        guess = guess_client_classes_from_diagonal(diagonal, len(classes))
         precisions.append(len(set(guess) & set(classes)) / len(classes))
-    chance = float((counts > 0).double().mean())
-    return {"precision": sum(precisions) / len(precisions), "chance": chance}
+    chance = float((client_class_counts > 0).double().mean())
+    return LabelLeak(precision=sum(precisions) / len(precisions), chance=chance)
 
 
-def compute_gradient(module: nn.Module, samples: Tensor, labels: Tensor) -> dict[str, Tensor]:
+def compute_parameter_gradients(
+    module: nn.Module, samples: Samples, labels: Labels
+) -> TensorsByName:
     """The gradient of the mean cross-entropy over the `samples [n, ...]`, `labels [n]`, by the parameter's name."""
     named = dict(module.named_parameters())
     gradients = torch.autograd.grad(F.cross_entropy(module(samples), labels), list(named.values()))
     return dict(zip(named, gradients, strict=True))
 
 
-def recover_label(last_gradient: Tensor) -> int:
+def recover_label_from_gradient(last_layer_weight_gradient: LayerMatrix) -> int:
     """The label of one sample from the gradient `[C, d]` of the last layer's weights.
 
     Row c is (p_c - y_c) h. The features h are not negative after a ReLU, so only the label's row is below zero.
     """
-    return int(last_gradient.sum(1).argmin())
+    return int(last_layer_weight_gradient.sum(1).argmin())
 
 
-def recover_image(weight_gradient: Tensor, bias_gradient: Tensor) -> Tensor:
+def recover_image_from_gradients(
+    first_layer_weight_gradient: LayerMatrix, first_layer_bias_gradient: Vector
+) -> Vector:
     """The input `[d]` of the first layer from its gradients `[h, d]` and `[h]`.
 
     It is read at the unit with the largest gradient of the bias.
     """
-    unit = int(bias_gradient.abs().argmax())
-    return weight_gradient[unit] / bias_gradient[unit]
+    unit = int(first_layer_bias_gradient.abs().argmax())
+    return first_layer_weight_gradient[unit] / first_layer_bias_gradient[unit]

@@ -5,25 +5,43 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...comm.codec import from_upper_triangle
+from ...comm.codec import unpack_upper_triangle
 from ...models import load_state
+from ...models.state import ModelState
 from ...rng import generator
+from ...tensor_types import Labels, LayerMatrix, Samples
 from ..base import NetworkModel, Report, weighted_mean
-from ..parts.kronecker import Factors, Posterior, get_layer_matrix, replace_layers
-from .client import LocalPosterior, Upload
-from .solvers import Iterate, solve_layer, solve_layers
+from ..parts.kronecker import (
+    DampingSplit,
+    KroneckerFactors,
+    LayerPosterior,
+    copy_state_with_layers,
+    get_layer_weight_matrix,
+)
+from .client import LabelLeak, LocalPosterior, Upload
+from .solvers import SolverIterate, SolverName, StepRule, solve_layer, solve_layers
+
+ResidualsByLayer = dict[str, np.ndarray]  # {layer: relative residual after 0, 1, 2, … steps}
 
 
-def make_layer_systems(
-    received: Sequence[Upload], weights: str = "samples"
-) -> tuple[dict[str, Tensor], dict[str, Posterior]]:
+class AverageAndSystems(NamedTuple):
+    """The weighted average of the states, and the linear system of each layer with factors."""
+
+    average: dict[str, Tensor]
+    systems: dict[str, LayerPosterior]
+
+
+def average_states_and_make_layer_systems(
+    received: Sequence[Upload], client_weighting: Literal["samples", "uniform"] = "samples"
+) -> AverageAndSystems:
     """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
-    if weights == "samples":
+    if client_weighting == "samples":
         trust = [upload["samples"] for upload in received]
     else:
         trust = [1] * len(received)
@@ -31,15 +49,15 @@ def make_layer_systems(
     states = [upload["state"] for upload in received]
     systems = {}
     for name in received[0]["factors"]:
-        matrices = [get_layer_matrix(state, name) for state in states]
+        matrices = [get_layer_weight_matrix(state, name) for state in states]
         factors = []
         for upload in received:
             triangles = upload["factors"][name]
-            a = from_upper_triangle(triangles["a"])
-            b = from_upper_triangle(triangles["b"])
-            factors.append(Factors(a, b))
-        systems[name] = Posterior.stack(matrices, factors, shares)
-    return weighted_mean(states, trust), systems
+            a = unpack_upper_triangle(triangles["a"])
+            b = unpack_upper_triangle(triangles["b"])
+            factors.append(KroneckerFactors(a, b))
+        systems[name] = LayerPosterior.stack(matrices, factors, shares)
+    return AverageAndSystems(weighted_mean(states, trust), systems)
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -50,22 +68,23 @@ def make_layer_systems(
 class FedLPAReport(Report):
     """Of L layers and M clients; a snapshot has the first four fields.
 
-    layers:          names of the L layers that were solved
-    iterations:      by layer, of the solver;   residual: by layer, the last relative residual
-    residuals:       `[L, T]`, of each iterate; NaN after a layer's last
-    label_leak:      what the last B gives away of the classes (`client.measure_label_leak`)
-    train_counts:    `[M, C]`, samples by class that the clients trained on
+    layers: names of the L layers that were solved
+    iterations: by layer, of the solver
+    residual: by layer, the last relative residual
+    residuals: `[L, T]`, of each iterate; NaN after a layer's last
+    label_leak: what the last B gives away of the classes (`client.measure_label_leak`)
+    train_counts: `[M, C]`, samples by class that the clients trained on
     """
 
     layers: list[str] | None = None
     iterations: dict[str, int] | None = None
     residual: dict[str, float] | None = None
     residuals: np.ndarray | None = None
-    label_leak: dict[str, float] | None = None
+    label_leak: LabelLeak | None = None
     train_counts: np.ndarray | None = None
 
     @classmethod
-    def from_iterate(cls, iterate: Iterate) -> FedLPAReport:
+    def from_iterate(cls, iterate: SolverIterate) -> FedLPAReport:
         """The report of a server that has come so far."""
         curves = {}
         for name, path in iterate.residuals.items():
@@ -79,7 +98,7 @@ class FedLPAReport(Report):
         return cls(list(curves), iterations, last, residuals)
 
     @property
-    def curves(self) -> dict[str, np.ndarray]:
+    def curves(self) -> ResidualsByLayer:
         """Layer -> its relative residuals after 0, 1, 2, … steps."""
         assert (
             self.layers is not None and self.residuals is not None and self.iterations is not None
@@ -103,7 +122,7 @@ class FedLPAModel(NetworkModel):
     ) -> None:
         super().__init__(module, report)
         self.posteriors: list[LocalPosterior] = []
-        if sum(posterior.size for posterior in posteriors) <= LIMIT:
+        if sum(posterior.parameter_count for posterior in posteriors) <= LIMIT:
             self.posteriors = list(posteriors)
 
 
@@ -111,21 +130,34 @@ class FedLPAModel(NetworkModel):
 # FedLPA's server part once more, from what the clients of a run had measured: nothing is trained or measured again.
 #
 # again = ServerReplay(outcome.model, x_test, y_test)
-# received = again.make_uploads(damping=1e-6)
-# again.compute_accuracy(again.solve_with("exact", received))          # another damping
-# again.compute_accuracy(again.solve_with("inputs", received))         # A alone, RegMean's way
-# for iterate, accuracy in again.trace_solver("gd", 1000, received): ...
+# received = again.make_uploads(damping=1e-6)  # another damping
+# state = again.solve_with_precision("exact", received)
+# again.compute_accuracy_on_replay_samples(state)
+# state = again.solve_with_precision("inputs", received)  # A alone, RegMean's way
+# for iterate, accuracy in again.iterate_solver_with_accuracies("gd", 1000, received): ...
 
 # What the server may use of the uploads: A and B (solved exactly, or by the shortcut EA); A alone, as RegMean does; the
 # diagonals of A and B (Fisher merging has another diagonal, the Fisher's); nothing, which gives the average.
-USES = ("exact", "shortcut", "inputs", "diagonal", "none")
+PrecisionKind = Literal["exact", "shortcut", "inputs", "diagonal", "none"]
+USES: tuple[PrecisionKind, ...] = get_args(PrecisionKind)
+
+
+class TracePoint(NamedTuple):
+    """An iterate, and its accuracy 0–1 if it was measured."""
+
+    iterate: SolverIterate
+    accuracy: float | None
 
 
 class ServerReplay:
     """The server of one run. `x [N, ...]`, `y [N]`: samples to report the accuracy on."""
 
     def __init__(
-        self, model: FedLPAModel, samples: Tensor, labels: Tensor, weights: str = "samples"
+        self,
+        model: FedLPAModel,
+        samples: Samples,
+        labels: Labels,
+        weights: Literal["samples", "uniform"] = "samples",
     ) -> None:
         self.posteriors = model.posteriors
         self.weights = weights
@@ -134,52 +166,72 @@ class ServerReplay:
         self._network = copy.deepcopy(model.module)
 
     def make_uploads(
-        self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0
+        self,
+        damping: float,
+        damping_split: DampingSplit = "one",
+        relative_noise: float = 0.0,
+        seed: int = 0,
     ) -> list[Upload]:
-        """What the clients would send; `seed` draws the noise."""
+        """The clients' uploads at these settings; `seed` draws the noise."""
         uploads = []
         for k, posterior in enumerate(self.posteriors):
             stream = generator(seed, "noise", k)
-            uploads.append(posterior.make_upload(damping, pi, noise, stream))
+            uploads.append(posterior.make_upload(damping, damping_split, relative_noise, stream))
         return uploads
 
-    def solve_with(self, use: str, received: list[Upload]) -> dict[str, Tensor]:
-        """The global state when the server uses as much of the uploads as `use` says (one of USES)."""
-        average, systems = make_layer_systems(received, self.weights)
-        layers = {name: solve_layer_with(system, use) for name, system in systems.items()}
-        return replace_layers(average, layers)
+    def solve_with_precision(
+        self, precision_kind: PrecisionKind, received: list[Upload]
+    ) -> ModelState:
+        """The global state when the server uses as much of the uploads as `precision_kind` says (one of USES)."""
+        average, systems = average_states_and_make_layer_systems(received, self.weights)
+        layers = {
+            name: solve_layer_with_precision(system, precision_kind)
+            for name, system in systems.items()
+        }
+        return copy_state_with_layers(average, layers)
 
-    def trace_solver(
-        self, solver: str, iterations: int, received: list[Upload], step: str = "1/L"
-    ) -> Iterator[tuple[Iterate, float | None]]:
+    def iterate_solver_with_accuracies(
+        self,
+        solver: SolverName,
+        iterations: int,
+        received: list[Upload],
+        step_rule: StepRule = "1/L",
+    ) -> Iterator[TracePoint]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
-        average, systems = make_layer_systems(received, self.weights)
-        for iterate in solve_layers(systems, solver, iterations, step):
+        average, systems = average_states_and_make_layer_systems(received, self.weights)
+        for iterate in solve_layers(systems, solver, iterations, step_rule):
             accuracy = None
-            if iterate.is_power_of_two:
-                accuracy = self.compute_accuracy(replace_layers(average, iterate.matrices))
-            yield iterate, accuracy
-        yield iterate, self.compute_accuracy(replace_layers(average, iterate.matrices))
+            if iterate.is_step_count_power_of_two:
+                accuracy = self.compute_accuracy_on_replay_samples(
+                    copy_state_with_layers(average, iterate.matrices)
+                )
+            yield TracePoint(iterate, accuracy)
+        yield TracePoint(
+            iterate,
+            self.compute_accuracy_on_replay_samples(
+                copy_state_with_layers(average, iterate.matrices)
+            ),
+        )
 
-    def compute_accuracy(self, state: dict[str, Tensor]) -> float:
+    def compute_accuracy_on_replay_samples(self, state: ModelState) -> float:
         """Share of `x` that the network with these weights classifies as `y`."""
         load_state(self._network, state)
         with torch.no_grad():
             return float((self._network(self.x).argmax(1) == self.y).double().mean())
 
 
-def solve_layer_with(system: Posterior, use: str) -> Tensor:
-    """One layer `[o, i]` from as much of the precision as `use` says (one of USES)."""
-    if use == "none":
-        return system.average
-    if use == "diagonal":
+def solve_layer_with_precision(
+    system: LayerPosterior, precision_kind: PrecisionKind
+) -> LayerMatrix:
+    """One layer `[o, i]` from as much of the precision as `precision_kind` says (one of USES)."""
+    if precision_kind == "none":
+        return system.weighted_client_average
+    if precision_kind == "diagonal":
         b = system.b.diagonal(dim1=1, dim2=2)
         a = system.a.diagonal(dim1=1, dim2=2)
         trust = system.w[:, None, None] * b[:, :, None] * a[:, None, :]
         return (trust * system.m).sum(0) / trust.sum(0)
-    if use == "inputs":
+    if precision_kind == "inputs":
         identity = torch.eye(system.b.shape[1]).to(system.b)
         system = replace(system, b=identity.expand_as(system.b))
-    solver = "cg" if use == "exact" else "ea"
-    layer, _ = solve_layer(system, solver)
-    return layer
+    return solve_layer(system, "cg" if precision_kind == "exact" else "ea").layer

@@ -1,28 +1,32 @@
-"""Four solvers of FedLPA's linear system `S Θ = Z`, which `Posterior` sets up for a layer.
+"""Four solvers of FedLPA's linear system `S Θ = Z`, which `LayerPosterior` sets up for a layer.
 
 The closed form of the expectation approximation (biased, Eq. 16), gradient descent on the squared residual (Eq. 14),
 and conjugate gradients, which solve the same system exactly; and Adam from the average, which is FedFisher's way
 (Jhunjhunwala, Wang, Joshi, AISTATS 2024, arXiv 2403.12329): it minimises Σ_k w_k (θ - θ_k)ᵀ F_k (θ - θ_k), whose
-minimum solves the same system. Each is a sequence of `Step`s, so that a caller can watch it and stop.
+minimum solves the same system. Each is a sequence of `SolverStep`s, so that a caller can watch it and stop.
 """
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, zip_longest
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from ...errors import RunError, choose
+from ...tensor_types import LayerMatrix
 from ...training.optim import Adam
-from ..parts.kronecker import Posterior
+from ..parts.kronecker import LayerPosterior
 
 # Conjugate gradients: the exact solution in a few steps; gradient descent from the shortcut; expectation
 # approximation: the closed form that the paper rejects as biased; Adam: FedFisher's.
-SOLVERS = ("cg", "gd", "ea", "adam")
+SolverName = Literal["cg", "gd", "ea", "adam"]
+SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
 # Of gradient descent: 1/L, L the objective's largest curvature, or the authors' 2/N for a layer of N numbers.
-STEPS = ("1/L", "official")
+StepRule = Literal["1/L", "official"]
+STEPS: tuple[StepRule, ...] = get_args(StepRule)
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
 ADAM_RATE = 0.01  # at the first step; it falls to 0 as a half cosine
@@ -30,7 +34,7 @@ GPU_STEPS = 8  # steps of conjugate gradients on a GPU between two checks whethe
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SolverStep:
     """An iterate: the layer `matrix [o, i]` and its relative residual `|S Θ - Z| / |Z|` (a 0-d tensor)."""
 
     matrix: Tensor
@@ -38,26 +42,29 @@ class Step:
 
 
 def iterate_solver(
-    system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
-) -> Iterator[Step]:
+    system: LayerPosterior,
+    solver: SolverName = "cg",
+    iterations: int = 1000,
+    step_rule: StepRule = "1/L",
+) -> Iterator[SolverStep]:
     """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer.
 
-    Only "gd" and "adam" use `iterations`, only "gd" uses `step` (one of STEPS; UsageError for another).
+    Only "gd" and "adam" use `iterations`, only "gd" uses `step_rule` (one of STEPS; UsageError for another).
     """
-    choose("step of gradient descent", step, STEPS)
+    choose("step of gradient descent", step_rule, STEPS)
     if solver == "adam":
         return run_adam(system, iterations)
-    start = system.compute_expectation_approximation()
+    start = system.solve_with_averaged_factors()
     if solver == "cg":
         return run_conjugate_gradients(system, start)
     if solver == "ea":
         iterations = 0
-    return run_gradient_descent(system, start, iterations, step)
+    return run_gradient_descent(system, start, iterations, step_rule)
 
 
 def run_gradient_descent(
-    system: Posterior, start: Tensor, iterations: int, step: str = "1/L"
-) -> Iterator[Step]:
+    system: LayerPosterior, start: LayerMatrix, iterations: int, step_rule: StepRule = "1/L"
+) -> Iterator[SolverStep]:
     """Plain gradient descent on Eq. 14, as in the paper, which gives no step. Yields `iterations + 1` steps.
 
     "1/L": L, the largest eigenvalue of S squared, is the largest curvature of Eq. 14; this step always converges.
@@ -68,38 +75,45 @@ def run_gradient_descent(
     matrix = start
     smoothness: Tensor | float = 1.0
     if iterations:
-        smoothness = system.estimate_smoothness() if step == "1/L" else start.numel() / 2
+        smoothness = (
+            system.estimate_largest_squared_eigenvalue()
+            if step_rule == "1/L"
+            else start.numel() / 2
+        )
     for iteration in range(iterations + 1):
-        residual = system.apply_precision(matrix) - system.z
-        yield Step(matrix, system.compute_relative_residual(residual))
+        residual = system.apply_precision(matrix) - system.precision_weighted_sum
+        yield SolverStep(matrix, system.compute_relative_residual(residual))
         if iteration < iterations:
             matrix = matrix - system.apply_precision(residual) / smoothness
 
 
-def run_adam(system: Posterior, iterations: int) -> Iterator[Step]:
+def run_adam(system: LayerPosterior, iterations: int) -> Iterator[SolverStep]:
     """Adam on Σ_k w_k (Θ - Θ_k)ᵀ (A_k ⊗ B_k) (Θ - Θ_k) / 2, from the average. Yields `iterations + 1` steps.
 
     FedFisher keeps the iterate that is best on the server's validation images. Here there are none: `iterations` is
     where it stops.
     """
-    matrix = system.average.clone()
+    matrix = system.weighted_client_average.clone()
     optimizer = Adam([matrix], ADAM_RATE)
     for iteration in range(iterations + 1):
-        residual = system.apply_precision(matrix) - system.z
-        yield Step(matrix.clone(), system.compute_relative_residual(residual))
+        residual = system.apply_precision(matrix) - system.precision_weighted_sum
+        yield SolverStep(matrix.clone(), system.compute_relative_residual(residual))
         optimizer.lr = ADAM_RATE * (1 + math.cos(math.pi * iteration / max(iterations, 1))) / 2
         optimizer.step([residual])
 
 
 def run_conjugate_gradients(
-    system: Posterior, start: Tensor, tolerance: float = CG_TOLERANCE, limit: int = CG_LIMIT
-) -> Iterator[Step]:
-    """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
+    system: LayerPosterior,
+    start: LayerMatrix,
+    tolerance: float = CG_TOLERANCE,
+    iteration_limit: int = CG_LIMIT,
+) -> Iterator[SolverStep]:
+    """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `iteration_limit`.
 
     The minimiser of Eq. 14 is the solution of S Θ = Z; working on S itself avoids squaring its condition number. On a
     GPU a few steps too many are cheaper than waiting for each; they are thrown away.
     """
-    iterates = islice(_iterate_conjugate_gradients(system, start), limit + 1)
+    iterates = islice(_iterate_conjugate_gradients(system, start), iteration_limit + 1)
     steps_at_once = 1 if start.device.type == "cpu" else GPU_STEPS
     while True:
         block = list(islice(iterates, steps_at_once))
@@ -108,24 +122,32 @@ def run_conjugate_gradients(
         matrices, residuals, curvatures = zip(*block, strict=True)
         numbers = torch.stack([torch.stack(residuals), torch.stack(curvatures)]).cpu()
         for matrix, residual, curvature in zip(matrices, *numbers, strict=True):
-            yield Step(matrix, residual)
+            yield SolverStep(matrix, residual)
             if residual <= tolerance:
                 return
             if not curvature > 0:  # rounding has used up the digits: no further progress
                 return
 
 
+class ConjugateGradientStep(NamedTuple):
+    """An iterate `[o, i]`, its relative residual, and the curvature along the next direction."""
+
+    matrix: Tensor
+    residual: Tensor
+    curvature: Tensor
+
+
 def _iterate_conjugate_gradients(
-    system: Posterior, start: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    system: LayerPosterior, start: LayerMatrix
+) -> Iterator[ConjugateGradientStep]:
     """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
     matrix = start
-    residual = system.z - system.apply_precision(matrix)
+    residual = system.precision_weighted_sum - system.apply_precision(matrix)
     direction = preconditioned = system.approximate_inverse(residual)
     while True:
         image = system.apply_precision(direction)
         curvature = (direction * image).sum()
-        yield matrix, system.compute_relative_residual(residual), curvature
+        yield ConjugateGradientStep(matrix, system.compute_relative_residual(residual), curvature)
         slope = (residual * preconditioned).sum()
         matrix = matrix + slope / curvature * direction
         residual = residual - slope / curvature * image
@@ -133,17 +155,27 @@ def _iterate_conjugate_gradients(
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
+class LayerSolution(NamedTuple):
+    """A layer `[o, i]`, and the relative residual after each step `[steps]`."""
+
+    layer: Tensor
+    residuals: Tensor
+
+
 def solve_layer(
-    system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
-) -> tuple[Tensor, Tensor]:
+    system: LayerPosterior,
+    solver: SolverName = "cg",
+    iterations: int = 1000,
+    step_rule: StepRule = "1/L",
+) -> LayerSolution:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    for iterate in solve_layers({"layer": system}, solver, iterations, step):
+    for iterate in solve_layers({"layer": system}, solver, iterations, step_rule):
         last = iterate
-    return last.matrices["layer"], torch.stack(last.residuals["layer"])
+    return LayerSolution(last.matrices["layer"], torch.stack(last.residuals["layer"]))
 
 
 @dataclass(frozen=True, eq=False)
-class Iterate:
+class SolverIterate:
     """All layers after an iteration; by layer the `matrices [o, i]` and the relative `residuals` so far."""
 
     iteration: int
@@ -151,41 +183,44 @@ class Iterate:
     residuals: dict[str, list[Tensor]]
 
     @property
-    def is_power_of_two(self) -> bool:
-        """Whether it is iteration 0, 1, 2, 4, …: the points of a curve over the logarithm."""
+    def is_step_count_power_of_two(self) -> bool:
+        """True at iteration 0, 1, 2, 4, …: the points of a curve over the logarithm."""
         return self.iteration & (self.iteration - 1) == 0
 
     @property
-    def worst_residual(self) -> float:
+    def worst_relative_residual(self) -> float:
         """The largest residual of a layer."""
         return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
 
 
 def solve_layers(
-    systems: Mapping[str, Posterior], solver: str = "cg", iterations: int = 1000, step: str = "1/L"
-) -> Iterator[Iterate]:
+    systems: Mapping[str, LayerPosterior],
+    solver: SolverName = "cg",
+    iterations: int = 1000,
+    step_rule: StepRule = "1/L",
+) -> Iterator[SolverIterate]:
     """Solve the layers together, one iteration of each at a time; layers that are done wait for the others.
 
     RunError if a residual grows beyond all bounds, as with the step "official" where L > N.
     """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    paths = [iterate_solver(system, solver, iterations, step) for system in systems.values()]
+    paths = [iterate_solver(system, solver, iterations, step_rule) for system in systems.values()]
     for iteration, layer_steps in enumerate(zip_longest(*paths)):
         for name, layer_step in zip(systems, layer_steps, strict=True):
             if layer_step is not None:
                 matrices[name] = layer_step.matrix
                 residuals[name].append(layer_step.residual)
-        iterate = Iterate(iteration, matrices, residuals)
-        if solver == "gd" and (iterate.is_power_of_two or iteration == iterations):
-            check_descent(iterate, step)
+        iterate = SolverIterate(iteration, matrices, residuals)
+        if solver == "gd" and (iterate.is_step_count_power_of_two or iteration == iterations):
+            check_residuals_are_finite(iterate, step_rule)
         yield iterate
 
 
-def check_descent(iterate: Iterate, step: str) -> None:
+def check_residuals_are_finite(iterate: SolverIterate, step_rule: StepRule) -> None:
     """RunError if a layer's residual is no longer finite."""
     for name, curve in iterate.residuals.items():
         if not torch.isfinite(curve[-1]):
             raise RunError(
-                f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg."
+                f"Descent with step={step_rule} diverged in layer {name!r}; use step=1/L or solver=cg."
             )

@@ -53,37 +53,45 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
 
 from ...comm import Link
 from ...errors import UsageError
-from ..base import Context, GlobalModel, Method, Steps, knob, register
+from ...methods.run_outputs import SentenceOnPrivacy
+from ...tensor_types import ScalarLoss
+from ..base import ClientWeighting, Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from ..parts.byzantine import choose_lie_logit
-from ..traffic import FLOAT, Sizes, Traffic
+from ..traffic import FLOAT, FederationSizes, TrafficBytes
 from . import training
 from .aggregators import (
     AGGREGATORS,
     ANSWERS,
     PHASE,
     TRAINED,
+    Aggregation,
     Aggregator,
+    AnswerKind,
     ProbabilityAggregator,
+    TrainedAggregator,
     make_trained_aggregator,
 )
 from .model import (
+    FensByteArguments,
     FensModel,
     FensReport,
-    Size,
-    compare_bytes,
-    count_client_bytes,
-    distil_student,
-    measure_all_ranges,
+    NetworkSize,
+    compare_client_bytes_with_formula,
+    count_fens_client_bytes,
+    distil_student_network,
+    measure_client_input_ranges,
     quantise_experts,
+    send_input_ranges,
 )
-from .training import Owner, Proxy
+from .training import ProxyOwner, ProxySamples
 
 
 @register(
@@ -100,27 +108,29 @@ from .training import Owner, Proxy
 class Fens(Method):
     """Keep all client models. The clients together train a small function that combines their logits."""
 
-    aggregator: str = knob("per_class", "Aggregator", symbol="f_λ", options=AGGREGATORS)
+    aggregator: Aggregation = knob("per_class", "Aggregator", symbol="f_λ", options=AGGREGATORS)
     k: int = knob(40, "Hidden units", symbol="r", low=1, high=1000)
     rounds: int = knob(50, "Rounds", symbol="T", low=1, high=10_000, log=True)
     local_steps: int = knob(1, "Local steps", symbol="J", low=1, high=100)
     batch: int = knob(128, "Batch", low=1, high=100_000, log=True)
     eta_l: float = knob(1.0, "Client rate", symbol="η_l", low=1e-4, high=100, log=True)
     eta_s: float = knob(0.01, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
-    server: str = knob("fedadam", "Server step", options=averages.SERVER_OPTIMIZERS)
+    server: averages.ServerOptimizer = knob(
+        "fedadam", "Server step", options=averages.SERVER_OPTIMIZERS
+    )
     beta1: float = knob(0.9, "β₁", low=0, high=0.9999)
     beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
     tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
-    client_weights: str = knob(
+    client_weights: ClientWeighting = knob(
         "samples", "Client weights", symbol="w_k", options=training.CLIENT_WEIGHTS
     )
-    start: str = knob("average", "Start", options=("average", "xavier"))
+    start: Literal["average", "xavier"] = knob("average", "Start", options=("average", "xavier"))
     bits: int = knob(8, "Bits", low=2, high=32)
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
-    proxy: str = knob("held-out", "Trained on", options=training.PROXIES)
+    proxy: training.ProxySource = knob("held-out", "Trained on", options=training.PROXIES)
     without: int = knob(-1, "Forget client", low=-1)
-    answers: str = knob("logits", "Answers", options=ANSWERS)
+    answers: AnswerKind = knob("logits", "Answers", options=ANSWERS)
     assumed: int = knob(0, "Liars assumed", symbol="f", low=0, high=1000)
     distil: bool = knob(False, "Distil")
     distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
@@ -129,11 +139,11 @@ class Fens(Method):
     holds_out = True
     asks_clients = True
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        terms = self.count_byte_terms(sizes.clients, sizes.classes, sizes.input_shape)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        terms = self.get_byte_formula_arguments(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
-        size = Size(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
-        one_client = count_client_bytes(size, **terms)
+        size = NetworkSize(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
+        one_client = count_fens_client_bytes(size, **terms)
         both_ways = sizes.models_down + sizes.models_up
         total = both_ways + sizes.clients * (one_client - 2 * sizes.state_bytes)
         is_exact = (
@@ -145,7 +155,7 @@ class Fens(Method):
             and not self.per_round
             and not self.distil
         )
-        return Traffic(total, is_exact)
+        return TrafficBytes(total, is_exact)
 
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):
@@ -164,7 +174,7 @@ class Fens(Method):
         if self.without >= 0:
             members -= 1
         if self.aggregator == "deepset":
-            averages.check_average("trimmed", self.assumed, members, self.info.title)
+            averages.check_average_is_possible("trimmed", self.assumed, members, self.info.title)
         if self.assumed >= members:
             raise UsageError(
                 f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be"
@@ -188,16 +198,16 @@ class Fens(Method):
 
     @property
     def uses_proxy(self) -> bool:
-        """Whether λ comes from samples: it is trained, or counted from votes."""
+        """True if λ comes from samples: it is trained, or counted from votes."""
         return self.aggregator in (*TRAINED, "voting")
 
     @property
     def is_federated(self) -> bool:
-        """Whether that is done by the clients, which need the ensemble for it."""
+        """True if the clients train or count λ, for which they need the ensemble."""
         return self.uses_proxy and self.proxy != "server"
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         if self.is_federated:
             return "each client's model, to every other client"
         if self.uses_proxy:
@@ -206,22 +216,28 @@ class Fens(Method):
             return "each client's model and label counts"
         return "each client's model"
 
-    def count_byte_terms(
+    def get_byte_formula_arguments(
         self, clients: int, classes: int, input_shape: Sequence[int]
-    ) -> dict[str, int]:
-        """What one client's bytes depend on beside its network, by the names of `count_client_bytes`."""
+    ) -> FensByteArguments:
+        """The arguments of `count_fens_client_bytes` besides the size of the client's network."""
         members = clients
         if 0 <= self.without < clients:
             members -= 1
-        q = 0
+        aggregator_parameters = 0
         rounds = 0
         if self.aggregator in TRAINED:
-            q = self.make_aggregator(members, classes, input_shape).q
+            aggregator = self.make_aggregator(members, classes, input_shape)
+            aggregator_parameters = aggregator.trained_parameter_count
             if self.is_federated:
                 taking_part = min(self.per_round or members, members) / members
                 rounds = round(self.rounds * taking_part)
         receivers = members if self.is_federated else 0
-        return {"clients": receivers, "q": q, "rounds": rounds, "bits": self.bits}
+        return FensByteArguments(
+            client_count=receivers,
+            aggregator_parameters=aggregator_parameters,
+            rounds=rounds,
+            bits=self.bits,
+        )
 
     def make_aggregator(
         self,
@@ -233,15 +249,22 @@ class Fens(Method):
         """The trained f_λ at its initial values."""
         shape = tuple(input_shape)
         rule = make_trained_aggregator(
-            self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed
+            cast(TrainedAggregator, self.aggregator),
+            clients,
+            classes,
+            self.k,
+            shape,
+            self.start,
+            stream,
+            self.assumed,
         )
-        return self.wrap_aggregator(rule)
+        return self.wrap_aggregator_with_softmax(rule)
 
-    def wrap_aggregator(self, rule: Aggregator) -> Aggregator:
-        """The rule, before which answers become probabilities if `answers` says so and it does not do so itself."""
-        if self.answers == "probabilities" and not rule.reads_probabilities:
-            return ProbabilityAggregator(rule)
-        return rule
+    def wrap_aggregator_with_softmax(self, aggregator: Aggregator) -> Aggregator:
+        """The rule; with answers="probabilities", one that first takes the softmax of each answer."""
+        if self.answers == "probabilities" and not aggregator.reads_probabilities:
+            return ProbabilityAggregator(aggregator)
+        return aggregator
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         """Algorithm 1; its phase 2 is `train_aggregator`."""
@@ -251,7 +274,10 @@ class Fens(Method):
         uploaded = yield from ctx.one_upload()
         ranges: list[Tensor] = []
         if self.activation_bits <= 8:
-            ranges = measure_all_ranges(ctx, uploaded, members)
+            client_ranges = [
+                measure_client_input_ranges(ctx, uploaded.module(k), k) for k in members
+            ]
+            ranges = send_input_ranges(ctx, client_ranges, members)
         with ctx.server():
             packed, experts = quantise_experts(
                 uploaded, self.bits, members, ranges, self.activation_bits
@@ -259,15 +285,16 @@ class Fens(Method):
         if self.is_federated:
             ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
-        if self.aggregator not in TRAINED:
-            rule = training.make_fixed_aggregator(ctx, self.aggregator, experts, self.proxy)
-            fens = FensModel(experts, self.wrap_aggregator(rule))
+        name = self.aggregator
+        if name == "averaging" or name == "weighted" or name == "voting":
+            rule = training.make_untrained_aggregator(ctx, name, experts, self.proxy)
+            fens = FensModel(experts, self.wrap_aggregator_with_softmax(rule))
         else:
             rule = self.make_aggregator(
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
             )
             lie = choose_lie_logit(ctx.poison.logit, rule.reads_probabilities)
-            proxies = training.make_proxies(
+            proxies = training.compute_proxy_samples(
                 ctx, experts, self.proxy, self.aggregator == "moe", self.assumed, lie
             )
             rule = rule.to(ctx.device, ctx.dtype)
@@ -278,9 +305,12 @@ class Fens(Method):
             fens = yield from training.train_with_snapshots(
                 experts, rule, proxies, rounds, self.rounds, rates
             )
-        terms = self.count_byte_terms(ctx.clients_count, ctx.classes, ctx.input_shape)
+        terms = self.get_byte_formula_arguments(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(
-            fens.report, bytes=compare_bytes(ctx, experts.clients.module(0), terms, bool(ranges))
+            fens.report,
+            bytes=compare_client_bytes_with_formula(
+                ctx, experts.clients.module(0), terms, bool(ranges)
+            ),
         )
         if not self.distil:
             if ctx.poison.changes_answers:  # they were honest until now
@@ -288,43 +318,54 @@ class Fens(Method):
             experts.lie = ctx.poison.logit
             return fens
         with ctx.server():
-            return (yield from distil_student(ctx, fens, self.distil_steps))
+            return (yield from distil_student_network(ctx, fens, self.distil_steps))
 
     def train_aggregator(
-        self, rule: Aggregator, proxies: Mapping[Owner, Proxy], stream: Callable[[Owner], torch.Generator],
-        link: Link | None = None, server: Callable[[], AbstractContextManager] = nullcontext, at_once: bool = True,
-    ) -> Iterator[Tensor]:  # fmt: skip
-        """T rounds that change `rule` in place; yields after each the loss before it, ours to watch: Σ_k w_k (mean loss
-        of client k's first mini-batch).
+        self,
+        aggregator: Aggregator,
+        proxies: training.ProxySamplesByOwner,
+        make_stream: Callable[[ProxyOwner], torch.Generator],
+        link: Link | None = None,
+        make_server_block: Callable[[], AbstractContextManager] = nullcontext,
+        should_pool_gradients: bool = True,
+    ) -> Iterator[ScalarLoss]:
+        """T rounds that change `aggregator` in place; yields after each the loss before it, ours
+        to watch: Σ_k w_k (mean loss of client k's first mini-batch).
 
-        `proxies`: by client, or the "server"'s own (link None);   `stream(k)` draws client k's mini-batches;
-        `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
-        sample takes part. With `per_round` the loss and the weights are those of S_t.
+        `proxies`: by client, or the "server"'s own (link None)
+        `stream(k)` draws client k's mini-batches; `make_server_block()` guards the server's part
+        `should_pool_gradients`: the shortcut for J = 1 and all clients. Nobody without a sample
+          takes part. With
+            `per_round` the loss and the weights are those of S_t.
         """
         weights = training.compute_client_weights(proxies, self.batch, self.client_weights)
-        lam = training.flatten_parameters(rule)
+        lam = training.move_parameters_into_one_vector(aggregator)
         batches = {
-            i: training.draw_batches(
-                proxies[i], self.batch, self.rounds * self.local_steps, stream(i)
+            i: training.draw_batch_indices(
+                proxies[i], self.batch, self.rounds * self.local_steps, make_stream(i)
             )
             for i in weights
         }
         is_partial = 0 < self.per_round < len(weights)
         pooled_gradient = None
-        if at_once and self.local_steps == 1 and not is_partial:
-            pooled_gradient = training.make_round_gradient(rule, proxies, batches, weights)
-        state = averages.make_initial_moments(lam)
+        if should_pool_gradients and self.local_steps == 1 and not is_partial:
+            pooled_gradient = training.make_round_gradient_function(
+                aggregator, proxies, batches, weights
+            )
+        state = averages.make_zero_optimizer_moments(lam)
         rate = 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         owners = list(weights)
-        taking_part = training.draw_participants(owners, self.per_round, self.rounds, stream)
+        taking_part = training.draw_participants_of_rounds(
+            owners, self.per_round, self.rounds, make_stream
+        )
         for t, chosen in enumerate(taking_part):
             start = lam.clone()
             if pooled_gradient:
                 loss, slope = pooled_gradient(t)
                 delta = -self.eta_l * slope
                 if link:
-                    training.record_round_bytes(link.ledger, weights, lam)
+                    training.record_bytes_of_round(link.ledger, weights, lam)
             else:
                 share = weights
                 if is_partial:
@@ -338,16 +379,18 @@ class Fens(Method):
                     first_batch = t * self.local_steps
                     for j in range(self.local_steps):
                         samples = proxies[i].select(batches[i][first_batch + j])
-                        value, slope = training.compute_gradient(rule, samples)
+                        value, slope = training.compute_flat_gradient(aggregator, samples)
                         lam -= self.eta_l * slope
                         if j == 0:
                             loss = loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
-                with server():
-                    delta = averages.compute_mean_change(list(share.values()), returned, start)
+                with make_server_block():
+                    delta = averages.compute_mean_parameter_change(
+                        list(share.values()), returned, start
+                    )
             # Server: one step of its own, along the mean change.
-            with server():
-                moved, state = averages.take_server_step(
+            with make_server_block():
+                moved, state = averages.take_server_optimizer_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )
                 lam.copy_(moved)

@@ -6,7 +6,7 @@ with r >= 2C hidden units, and the first three are one formula, `f(z) = sum_k la
 numbers in lambda.
 
     >>> z = torch.tensor([[[4.0, 0.0], [0.0, 2.0]]])               # one sample, two clients, two classes
-    >>> make_averaging(clients=2, classes=2)(z)
+    >>> make_averaging_aggregator(clients=2, classes=2)(z)
     tensor([[2., 1.]])
 
 Nothing is trained here: `Fens.train_aggregator` does that. No rule puts a constraint on its weights (they may turn
@@ -17,47 +17,64 @@ torch's global state.
 import functools
 import itertools
 import math
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from ...errors import choose
-from ...models.build import make_layer
+from ...models.build import make_initialised_layer
+from ...tensor_types import (
+    ClassScores,
+    ClientClassShares,
+    ClientLogitsBySample,
+    Features,
+    Images,
+    ValuePerClientAndClass,
+    VoteSharesByTrueClass,
+)
+from ...value_types import SampleShape
 from ..parts.averages import compute_trimmed_mean
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
 # r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients; deepset: a
 # network that does not know who answers, so that no client can be trusted more than another.
-TRAINED = ("linear", "per_class", "nn", "moe", "deepset")
+TrainedAggregator = Literal["linear", "per_class", "nn", "moe", "deepset"]
+TRAINED: tuple[TrainedAggregator, ...] = get_args(TrainedAggregator)
 # averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
 # counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
-AGGREGATORS = ("averaging", "weighted", "voting", *TRAINED)
+Aggregation = Literal[
+    "averaging", "weighted", "voting", "linear", "per_class", "nn", "moe", "deepset"
+]
+AGGREGATORS: tuple[Aggregation, ...] = get_args(Aggregation)
 # What a rule reads of each client: its logits, which have no limit, or its probabilities.
-ANSWERS = ("logits", "probabilities")
+AnswerKind = Literal["logits", "probabilities"]
+ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
 
 
 class Aggregator(nn.Module):
-    """A rule `forward(z [B, M, C], x [B, ...] or None) -> [B, C]` with `q` trainable numbers."""
+    """A rule `forward(z [B, M, C], x [B, ...] or None) -> [B, C]` with `trained_parameter_count`
+    trainable numbers."""
 
     reads_inputs = False
     reads_probabilities = False  # of each client's logits no more than their softmax
 
     @property
-    def q(self) -> int:
-        """How many numbers are trained, and so travel each way in a round of phase 2."""
+    def trained_parameter_count(self) -> int:
+        """The number of trained parameters, which travel each way in a round of phase 2."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
-        """What the rule's last linear map reads: the concatenated logits `[B, M*C]`, client after client."""
+    def features(self, logits: ClientLogitsBySample, images: Images | None = None) -> Features:
+        """The input of the rule's last linear map: the concatenated logits `[B, M*C]`, client after client."""
         return logits.flatten(1)
 
-    def get_weights(self) -> Tensor | None:
-        """The weight of client k for class c, `[M, C]`; None where the rule has no such table."""
+    def get_client_weights(self) -> ValuePerClientAndClass | None:
+        """The weight of client k for class c, `[M, C]`; None if the rule has no such table."""
         return None
 
-    def get_competency(self) -> Tensor | None:
-        """How client k votes where the truth is r: shares `[M, C, C]`; None where the rule counts no votes."""
+    def get_vote_shares_by_true_class(self) -> VoteSharesByTrueClass | None:
+        """The shares of client k's votes where the truth is r, `[M, C, C]`; None if the rule counts no votes."""
         return None
 
 
@@ -72,30 +89,34 @@ class WeightedSum(Aggregator):
         else:
             self.register_buffer("table", weights)
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         return (logits * self.table).sum(1)
 
-    def get_weights(self) -> Tensor:
+    def get_client_weights(self) -> ValuePerClientAndClass:
         return self.table.detach().expand(-1, self.classes)
 
 
-def make_averaging(clients: int, classes: int) -> WeightedSum:
+def make_averaging_aggregator(clients: int, classes: int) -> WeightedSum:
     """`lambda_i = 1/M`: what FedENS and most one-shot methods do. q = 0."""
     return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=False)
 
 
-def make_weighted_averaging(shares: Tensor) -> WeightedSum:
-    """`lambda_i^c = n_i^c / sum_j n_j^c`, the `shares [M, C]` of the training samples (FedKD's rule). q = 0."""
-    return WeightedSum(shares, shares.shape[1], trained=False)
+def make_weighted_averaging_aggregator(class_shares: ClientClassShares) -> WeightedSum:
+    """`lambda_i^c = n_i^c / sum_j n_j^c`, the `class_shares [M, C]` of the training samples
+    (FedKD's rule). q = 0."""
+    return WeightedSum(class_shares, class_shares.shape[1], trained=False)
 
 
-def make_linear(clients: int, classes: int) -> WeightedSum:
+def make_linear_aggregator(clients: int, classes: int) -> WeightedSum:
     """One free scalar a client, started at 1/M. q = M."""
     return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=True)
 
 
-def make_per_class(
-    clients: int, classes: int, start: str = "average", generator: torch.Generator | None = None
+def make_per_class_aggregator(
+    clients: int,
+    classes: int,
+    start: Literal["average", "xavier"] = "average",
+    generator: torch.Generator | None = None,
 ) -> WeightedSum:
     """One free weight for each client and class. q = M*C.
 
@@ -123,14 +144,16 @@ class MLP(Aggregator):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.hidden = make_layer(nn.Linear, clients * classes, hidden_units, generator=generator)
-        self.output = make_layer(nn.Linear, hidden_units, classes, generator=generator)
+        self.hidden = make_initialised_layer(
+            nn.Linear, clients * classes, hidden_units, generator=generator
+        )
+        self.output = make_initialised_layer(nn.Linear, hidden_units, classes, generator=generator)
 
-    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def features(self, logits: ClientLogitsBySample, images: Images | None = None) -> Features:
         """The hidden layer, `[B, k]`."""
         return self.hidden(logits.flatten(1)).relu()
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         return self.output(self.features(logits))
 
 
@@ -143,7 +166,7 @@ class MixtureOfExperts(Aggregator):
         super().__init__()
         self.gate = gate
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         return torch.einsum("bm,bmc->bc", self.gate(images).softmax(1), logits)
 
 
@@ -157,14 +180,14 @@ class ProbabilityAggregator(Aggregator):
         self.rule = rule
         self.reads_inputs = rule.reads_inputs
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         return self.rule(logits.softmax(2), images)
 
-    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def features(self, logits: ClientLogitsBySample, images: Images | None = None) -> Features:
         return self.rule.features(logits.softmax(2), images)
 
-    def get_weights(self) -> Tensor | None:
-        return self.rule.get_weights()
+    def get_client_weights(self) -> ValuePerClientAndClass | None:
+        return self.rule.get_client_weights()
 
 
 class DeepSet(Aggregator):
@@ -185,23 +208,25 @@ class DeepSet(Aggregator):
     ) -> None:
         super().__init__()
         self.cut = trimmed
-        self.each = make_layer(nn.Linear, classes, hidden_units, generator=generator)
-        self.hidden = make_layer(nn.Linear, hidden_units, hidden_units, generator=generator)
-        self.output = make_layer(nn.Linear, hidden_units, classes, generator=generator)
+        self.each = make_initialised_layer(nn.Linear, classes, hidden_units, generator=generator)
+        self.hidden = make_initialised_layer(
+            nn.Linear, hidden_units, hidden_units, generator=generator
+        )
+        self.output = make_initialised_layer(nn.Linear, hidden_units, classes, generator=generator)
 
-    def features(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def features(self, logits: ClientLogitsBySample, images: Images | None = None) -> Features:
         """The hidden layer of rho, `[B, k]`."""
         answers = self.each(logits.softmax(2)).relu().transpose(0, 1)
         return self.hidden(
             answers.mean(0) if self.training else compute_trimmed_mean(answers, self.cut)
         ).relu()
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         return self.output(self.features(logits))
 
 
 def make_gate(
-    input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None
+    input_shape: SampleShape, clients: int, generator: torch.Generator | None = None
 ) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
 
@@ -210,45 +235,45 @@ def make_gate(
     32 units. The public code also drops out half of the 120 units in training; we don't, so that a round is the same
     whichever form computes it.
     """
-    drawn = functools.partial(make_layer, generator=generator)
+    make_layer = functools.partial(make_initialised_layer, generator=generator)
     if len(input_shape) != 3 or min(input_shape[1:]) < 16:
-        hidden = drawn(nn.Linear, math.prod(input_shape), 32)
-        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), drawn(nn.Linear, 32, clients))
+        hidden = make_layer(nn.Linear, math.prod(input_shape), 32)
+        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), make_layer(nn.Linear, 32, clients))
     channels, height, width = input_shape
     for _ in range(2):  # a 5x5 convolution without padding, then 2x2 pooling
         height, width = (height - 4) // 2, (width - 4) // 2
     images = (
-        drawn(nn.Conv2d, channels, 6, 5),
+        make_layer(nn.Conv2d, channels, 6, 5),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        drawn(nn.Conv2d, 6, 16, 5),
+        make_layer(nn.Conv2d, 6, 16, 5),
         nn.ReLU(),
     )
     sizes = (16 * height * width, 120, 84, clients)
-    first, second, last = (drawn(nn.Linear, *pair) for pair in itertools.pairwise(sizes))
+    first, second, last = (make_layer(nn.Linear, *pair) for pair in itertools.pairwise(sizes))
     return nn.Sequential(
         *images, nn.MaxPool2d(2), nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last
     )
 
 
 def make_trained_aggregator(
-    name: str,
+    name: TrainedAggregator,
     clients: int,
     classes: int,
     hidden_units: int = 40,
-    input_shape: tuple[int, ...] = (),
-    start: str = "average",
+    input_shape: SampleShape = (),
+    start: Literal["average", "xavier"] = "average",
     generator: torch.Generator | None = None,
-    trimmed: int = 0,
+    trimmed_clients: int = 0,
 ) -> Aggregator:
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
     if name == "linear":
-        return make_linear(clients, classes)
+        return make_linear_aggregator(clients, classes)
     if name == "per_class":
-        return make_per_class(clients, classes, start, generator)
+        return make_per_class_aggregator(clients, classes, start, generator)
     if name == "nn":
         return MLP(clients, classes, hidden_units, generator)
     if name == "deepset":
-        return DeepSet(classes, hidden_units, trimmed, generator)
+        return DeepSet(classes, hidden_units, trimmed_clients, generator)
     return MixtureOfExperts(make_gate(input_shape, clients, generator))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -14,12 +14,25 @@ from torch import Tensor, nn
 from ...comm import dequantise_state, formulas, quantise_state
 from ...models import Network, model_state
 from ...models.state import copy_model
+from ...tensor_types import (
+    ClassScores,
+    ClientLogitsBySample,
+    FeatureMaps,
+    Features,
+    Images,
+    Labels,
+    Samples,
+    ScalarTensor,
+)
 from ...training import ClientModels, Recipe
 from ...training.distill import choose_distillation_loss, distil
 from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
-from ..parts.byzantine import choose_lie_logit, replace_answers
+from ..parts.byzantine import choose_lie_logit, replace_answers_of_liars
 from .aggregators import PHASE, Aggregator
+
+LowestAndHighestInputs = Tensor  # [L, 2], of each of a network's L layers
+RuleOnClientLogits = Callable[[Tensor], Tensor]  # [N, M, C] -> [N, C]
 
 # --------------------------------------------------------------------------------------------------------------- report
 # What a run of FENS leaves behind for pictures and lessons.
@@ -27,22 +40,27 @@ from .aggregators import PHASE, Aggregator
 
 @dataclass(frozen=True, eq=False)
 class FensReport(Report):
-    """M: the clients that take part, `members [M]`; q, T: numbers of the aggregator, and rounds; C classes.
+    """The aggregator, how it was trained, and what it costs.
 
-    weights `[M, C]`: the rule's table of weights, where it has one;   competency `[M, C, C]`: voting's share of class
-    r's samples for which client i votes c
-    frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds `frame_rounds [F]`;
+    M: the clients that take part, `members [M]`; q, T: numbers of the aggregator, and rounds; C classes.
+
+    weights `[M, C]`: the rule's table of weights, where it has one
+    competency `[M, C, C]`: voting's share of class r's samples for which client i votes c
+    frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds
+        `frame_rounds [F]`
     contribution `[M, C]`: what each client adds on average to the score of the true class
     proxy_samples: on which λ was trained, with liars `assumed` each of them twice
-    losses `[T]`: before each round;   bytes: of one client, see `compare_bytes`
-    average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the plain average, and each
-    member alone;   teacher_accuracy: of FENS, where one student was taught on `public_images` images, on `agreement`
-    (a share) of which it answers as FENS does
+    losses `[T]`: before each round
+    bytes: of one client, see `compare_client_bytes_with_formula`
+    average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the
+        plain average, and each member alone
+    teacher_accuracy: of FENS, where one student was taught on `public_images` images, on
+        `agreement` (a share) of which it answers as FENS does
     """
 
     aggregator_parameters: int | None = None  # q
     proxy_samples: int | None = None
-    bytes: dict[str, Any] | None = None
+    bytes: BytesReport | None = None
     public_images: int | None = None
     agreement: float | None = None
     average_accuracy: float | None = None
@@ -69,16 +87,16 @@ class FensReport(Report):
 RANGES = "activation ranges"
 
 
-def find_layers_to_quantise(module: nn.Module) -> list[nn.Module]:
+def list_layers_to_quantise(module: nn.Module) -> list[nn.Module]:
     """The L layers whose inputs are rounded, in the order of `module.modules()`."""
     return [layer for layer in module.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
 
 
 @torch.no_grad()
-def measure_ranges(module: Network, samples: Tensor) -> Tensor:
+def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHighestInputs:
     """Least and largest input of every layer over the `samples [n, ...]`, with 0 in between: `[L, 2]`."""
     twin = copy_model(module)
-    layers = find_layers_to_quantise(twin)
+    layers = list_layers_to_quantise(twin)
     ranges = samples.new_zeros(len(layers), 2)
 
     def note(row: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -91,36 +109,53 @@ def measure_ranges(module: Network, samples: Tensor) -> Tensor:
     return ranges
 
 
-def round_to_bits(values: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
+def quantise_within_range(
+    layer_inputs: FeatureMaps, low: ScalarTensor, high: ScalarTensor, bits: int
+) -> FeatureMaps:
     """x̂ of the module docstring; a range of no width leaves next to nothing."""
     top = 2**bits - 1
-    step = ((high - low) / top).clamp_min(torch.finfo(values.dtype).tiny)
+    step = ((high - low) / top).clamp_min(torch.finfo(layer_inputs.dtype).tiny)
     zero = (-low / step).round()
-    return step * ((values / step).round() + zero).clamp(0, top).sub(zero)
+    return step * ((layer_inputs / step).round() + zero).clamp(0, top).sub(zero)
 
 
-def round_layer_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
-    """The same module, changed in place: every layer reads its input at `bits` bits within its row of `ranges`."""
+def quantise_layer_inputs(
+    module: Network, input_ranges: LowestAndHighestInputs, bits: int
+) -> Network:
+    """The same module, changed in place: every layer reads its input at `bits` bits within its row
+    of `input_ranges`."""
 
     def read(
         low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        return (round_to_bits(inputs[0], low, high, bits), *inputs[1:])
+        return (quantise_within_range(inputs[0], low, high, bits), *inputs[1:])
 
-    for layer, (low, high) in zip(find_layers_to_quantise(module), ranges, strict=True):
+    for layer, (low, high) in zip(list_layers_to_quantise(module), input_ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(read, low, high))
     return module
 
 
-def measure_all_ranges(ctx: Context, trained: ClientModels, members: Sequence[int]) -> list[Tensor]:
-    """Client part and link: every member measures its own model on what it held out, and sends the ranges up."""
+def measure_client_input_ranges(
+    ctx: Context, model: Network, client: int
+) -> LowestAndHighestInputs:
+    """Client side: the input ranges of its model's layers on its held-out samples.
+
+    On its training samples if it holds none out.
+    """
+    samples, _ = ctx.private.held_out(client)
+    if not len(samples):
+        samples, _ = ctx.private.train(client)
+    return measure_layer_input_ranges(model, samples)
+
+
+def send_input_ranges(
+    ctx: Context, client_ranges: Sequence[LowestAndHighestInputs], members: Sequence[int]
+) -> list[LowestAndHighestInputs]:
+    """Link: the input ranges of every member's layers up; returns what the server receives."""
     received = []
-    for k in members:
-        held_out, _ = ctx.private.held_out(k)
-        x = held_out if len(held_out) else ctx.private.train(k)[0]
-        received.append(
-            ctx.link.up(k, {"ranges": measure_ranges(trained.module(k), x)}, phase=RANGES)["ranges"]
-        )
+    for client, ranges in zip(members, client_ranges, strict=True):
+        message = ctx.link.up(client, {"ranges": ranges}, phase=RANGES)
+        received.append(message["ranges"])
     return received
 
 
@@ -149,49 +184,62 @@ class Experts:
         self.liars = list(liars)
         self.lie = lie
         for module, module_ranges in zip(clients.modules, self.ranges, strict=False):
-            round_layer_inputs(module, module_ranges, bits)
+            quantise_layer_inputs(module, module_ranges, bits)
         self._remembered = CachedFunction(self.compute_logits)
 
-    def compute_logits(self, x: Tensor) -> Tensor:
+    def compute_logits(self, samples: Samples) -> ClientLogitsBySample:
         """Without remembering."""
-        return self.clients.logits(x).transpose(0, 1).contiguous()
+        return self.clients.logits(samples).transpose(0, 1).contiguous()
 
-    def falsify_logits(
-        self, rule: Callable[[Tensor], Tensor], logits: Tensor, reads_probabilities: bool = False
-    ) -> Tensor:
-        """What a rule (`[N, M, C]` to `[N, C]`) hears where `logits [N, M, C]` is true."""
-        told = replace_answers(
-            lambda told: rule(told.transpose(0, 1)),
-            logits.transpose(0, 1),
+    def combine_with_byzantine_answers(
+        self,
+        combine_logits: RuleOnClientLogits,
+        client_logits: ClientLogitsBySample,
+        reads_probabilities: bool = False,
+    ) -> ClassScores:
+        """The rule's result (`[N, M, C]` to `[N, C]`) on `client_logits [N, M, C]` with the liars'
+        answers replaced."""
+        answers = replace_answers_of_liars(
+            lambda told: combine_logits(told.transpose(0, 1)),
+            client_logits.transpose(0, 1),
             self.liars,
             choose_lie_logit(self.lie, reads_probabilities),
         )
-        return told.transpose(0, 1)
+        return answers.transpose(0, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._remembered(x)
 
 
+class QuantisedExperts(NamedTuple):
+    """The members' models as they go down to the clients, and the experts that answer from then on."""
+
+    messages: list[dict[str, Any]]
+    experts: Experts
+
+
 def quantise_experts(
-    uploaded: ClientModels,
+    uploaded_models: ClientModels,
     bits: int,
-    members: Sequence[int],
-    ranges: Sequence[Tensor] = (),
+    member_clients: Sequence[int],
+    activation_ranges: Sequence[LowestAndHighestInputs] = (),
     activation_bits: int = 32,
-) -> tuple[list[dict[str, Any]], Experts]:
+) -> QuantisedExperts:
     """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are.
 
-    With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
+    With `activation_ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
     """
-    states = [uploaded.state(k) for k in members]
+    states = [uploaded_models.state(k) for k in member_clients]
     packed: list[dict[str, Any]] = states
     if bits <= 8:
         packed = [quantise_state(state, bits) for state in states]
-    architectures = ClientModels([uploaded.module(k) for k in members])
+    architectures = ClientModels([uploaded_models.module(k) for k in member_clients])
     answering = architectures.with_states([dequantise_state(state) for state in packed])
-    for member_ranges, state in zip(ranges, packed, strict=False):
+    for member_ranges, state in zip(activation_ranges, packed, strict=False):
         state[RANGES] = member_ranges
-    return packed, Experts(answering, members, ranges, activation_bits)
+    return QuantisedExperts(
+        packed, Experts(answering, member_clients, activation_ranges, activation_bits)
+    )
 
 
 class FensModel(GlobalModel):
@@ -204,48 +252,54 @@ class FensModel(GlobalModel):
     report: FensReport
     parts = ("experts", "rule")
 
-    def __init__(self, experts: Experts, rule: Aggregator, **more: Any) -> None:
+    def __init__(self, experts: Experts, rule: Aggregator, **report_fields: Any) -> None:
         self.experts = experts
         self.rule = rule.eval()
-        self.parameters = experts.parameters + rule.q
-        more |= {
+        self.parameters = experts.parameters + rule.trained_parameter_count
+        report_fields |= {
             "members": torch.tensor(experts.members),
-            "weights": rule.get_weights(),
-            "competency": rule.get_competency(),
+            "weights": rule.get_client_weights(),
+            "competency": rule.get_vote_shares_by_true_class(),
         }
         arrays = {}
-        for name, value in more.items():
+        for name, value in report_fields.items():
             if isinstance(value, Tensor):
                 tensor = value.detach().cpu()
                 if tensor.is_floating_point():
                     tensor = tensor.float()
                 arrays[name] = tensor.numpy().copy()
-        self.report = FensReport(aggregator_parameters=rule.q, **{**more, **arrays})
+        self.report = FensReport(
+            aggregator_parameters=rule.trained_parameter_count, **{**report_fields, **arrays}
+        )
 
-    def logits(self, x: Tensor) -> Tensor:
-        return self._run_in_chunks(self.rule, x)
+    def logits(self, samples: Samples) -> ClassScores:
+        return self._run_in_chunks(self.rule, samples)
 
-    def features(self, x: Tensor) -> Tensor:
-        return self._run_in_chunks(self.rule.features, x)
+    def features(self, samples: Samples) -> Features:
+        return self._run_in_chunks(self.rule.features, samples)
 
-    def measured(self, x: Tensor, y: Tensor) -> FensReport:
-        """With what the rule starts from: accuracy on `x, y` of the members' plain average, and of each of them."""
-        z = self.experts.falsify_logits(lambda z: z.mean(1), self.experts(x))
-        alone = (z.argmax(2) == y[:, None]).double().mean(0)
+    def measured(self, samples: Samples, labels: Labels) -> FensReport:
+        """The report with the accuracy of what the rule starts from: the members' plain average, and each of them."""
+        z = self.experts.combine_with_byzantine_answers(lambda z: z.mean(1), self.experts(samples))
+        alone = (z.argmax(2) == labels[:, None]).double().mean(0)
         return replace(
             self.report,
-            average_accuracy=compute_accuracy(z.mean(1).argmax(1), y),
+            average_accuracy=compute_accuracy(z.mean(1).argmax(1), labels),
             member_accuracy=alone.tolist(),
         )
 
     @torch.no_grad()
-    def _run_in_chunks(self, read: Callable[..., Tensor], x: Tensor) -> Tensor:
-        z = self.experts(x)
+    def _run_in_chunks(
+        self, compute_from_logits: Callable[..., Tensor], samples: Samples
+    ) -> Tensor:
+        z = self.experts(samples)
         answers = []
-        for logits, inputs in zip(z.split(CHUNK), x.split(CHUNK), strict=True):
+        for logits, inputs in zip(z.split(CHUNK), samples.split(CHUNK), strict=True):
             rule = functools.partial(self.rule, images=inputs)
-            received = self.experts.falsify_logits(rule, logits, self.rule.reads_probabilities)
-            answers.append(read(received, inputs))
+            received = self.experts.combine_with_byzantine_answers(
+                rule, logits, self.rule.reads_probabilities
+            )
+            answers.append(compute_from_logits(received, inputs))
         return torch.cat(answers)
 
 
@@ -254,7 +308,7 @@ class Student(NetworkModel):
 
     report: FensReport
 
-    def __init__(self, module: Network, teacher: FensModel, images: Tensor) -> None:
+    def __init__(self, module: Network, teacher: FensModel, images: Images) -> None:
         super().__init__(module)
         self.teacher = teacher
         agreement = compute_accuracy(self.predict(images), teacher.predict(images))
@@ -262,12 +316,15 @@ class Student(NetworkModel):
             teacher.report, public_images=len(images), agreement=agreement
         )
 
-    def measured(self, x: Tensor, y: Tensor) -> FensReport:
+    def measured(self, samples: Samples, labels: Labels) -> FensReport:
         """As of the teacher, with its accuracy."""
-        return replace(self.teacher.measured(x, y), teacher_accuracy=self.teacher.accuracy(x, y))
+        return replace(
+            self.teacher.measured(samples, labels),
+            teacher_accuracy=self.teacher.accuracy(samples, labels),
+        )
 
 
-def distil_student(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
+def distil_student_network(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     """One network of the (first) architecture that answers as FENS does, learnt at the server on public images."""
     x = ctx.public
     assert x is not None  # `Fens.validate` has seen to it
@@ -287,11 +344,12 @@ def distil_student(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
 # What one client of FENS sends and receives, by the formula, beside what the ledger counted.
 
 # CIFAR-10 in the paper: ResNet-8, and the network aggregator with k = 40 between 20 clients
-PAPER_D, PAPER = 4_932_344, {"clients": 20, "q": 8450, "rounds": 500, "bits": 8}
+PAPER_D = 4_932_344
+PAPER = {"client_count": 20, "aggregator_parameters": 8450, "rounds": 500, "bits": 8}
 BESIDES = ("class counts", "confusion matrices", "labelled set")
 
 
-class Size(NamedTuple):
+class NetworkSize(NamedTuple):
     """A client's model of `d` numbers, `plain` of which are never quantised; the others lie in `tensors` tensors."""
 
     d: int
@@ -299,35 +357,84 @@ class Size(NamedTuple):
     tensors: int = 0
 
     @classmethod
-    def measure(cls, state: Mapping[str, Tensor]) -> Size:
+    def measure(cls, state: Mapping[str, Tensor]) -> NetworkSize:
         coded = [t.numel() for t in state.values() if t.ndim >= 2]
         d = sum(t.numel() for t in state.values())
         return cls(d, d - sum(coded), len(coded))
 
 
-def count_client_bytes(
-    size: Size, clients: int, q: int, rounds: int, bits: int, ranges: int = 0
+class FensByteArguments(TypedDict):
+    """What `count_fens_client_bytes` reads besides the size of a network; see there."""
+
+    client_count: int
+    aggregator_parameters: int
+    rounds: int
+    bits: int
+
+
+def count_fens_client_bytes(
+    network_size: NetworkSize,
+    client_count: int,
+    aggregator_parameters: int,
+    rounds: int,
+    bits: int,
+    range_numbers: int = 0,
 ) -> int:
-    """`formulas.count_fens_bytes`, with what is not quantised. clients: models that go down;   rounds: federated ones;
-    ranges: numbers of a model's activation ranges"""
+    """`formulas.count_fens_bytes`, with what is not quantised.
+
+    client_count: models that go down
+    rounds: federated ones
+    range_numbers: numbers of a model's activation ranges
+    """
     if bits > 8:
-        return formulas.count_fens_bytes(size.d, clients, q, rounds, 32, ranges=ranges)
+        return formulas.count_fens_bytes(
+            network_size.d,
+            client_count,
+            aggregator_parameters,
+            rounds,
+            32,
+            range_numbers=range_numbers,
+        )
     return formulas.count_fens_bytes(
-        size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges
+        network_size.d,
+        client_count,
+        aggregator_parameters,
+        rounds,
+        bits,
+        network_size.plain,
+        network_size.tensors,
+        range_numbers,
     )
 
 
-def compare_bytes(
-    ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False
-) -> dict[str, Any]:
-    """What one client's traffic came to, beside the formula.
+class BytesReport(TypedDict):
+    """The bytes of the client with the most of them, down and up.
 
-    `client`: the (first) member's model;   `terms`: `Fens.count_byte_terms` of this run, whose rounds are those that a
-    client is expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with
-    the most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `count_client_bytes`, with
-    the counts, matrices or labelled samples that the rule needs besides; None where architectures differ.
+    measured: by the ledger
+    formula: by `count_fens_client_bytes`, with the counts, matrices or labelled samples that the rule
+        needs besides; None if the clients' architectures differ
+    ratio: measured bytes to those of one-shot learning (2 S)
     """
-    size, ledger = Size.measure(model_state(client)), ctx.link.ledger
+
+    measured: int
+    formula: int | None
+    ratio: float
+
+
+def compare_client_bytes_with_formula(
+    ctx: Context,
+    client_model: nn.Module,
+    formula_arguments: FensByteArguments,
+    has_activation_ranges: bool = False,
+) -> BytesReport:
+    """The measured bytes of one client, beside the formula's.
+
+    `client_model`: the (first) member's model
+    `formula_arguments`: `Fens.get_byte_formula_arguments` of this run, whose rounds are those that a client is
+        expected to take part in
+    `has_activation_ranges`: whether activations are quantised
+    """
+    size, ledger = NetworkSize.measure(model_state(client_model)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None
@@ -344,12 +451,16 @@ def compare_bytes(
                 rounds = max(rounds, int(row["messages"]))
             if row["phase"] in BESIDES:
                 besides += int(row["bytes"])
-        ranges = 2 * len(find_layers_to_quantise(client)) if ranged else 0
-        taken = {"rounds": rounds, "ranges": ranges}
-        formula = count_client_bytes(size, **{**terms, **taken}) - start + besides
+        ranges = 2 * len(list_layers_to_quantise(client_model)) if has_activation_ranges else 0
+        expected = count_fens_client_bytes(
+            size,
+            client_count=formula_arguments["client_count"],
+            aggregator_parameters=formula_arguments["aggregator_parameters"],
+            rounds=rounds,
+            bits=formula_arguments["bits"],
+            range_numbers=ranges,
+        )
+        formula = expected - start + besides
     measured = traffic[busiest]
-    return {
-        "measured": measured,
-        "formula": formula,
-        "ratio": measured / formulas.count_one_shot_bytes(size.d),
-    }
+    ratio = measured / formulas.count_one_shot_bytes(size.d)
+    return BytesReport(measured=measured, formula=formula, ratio=ratio)

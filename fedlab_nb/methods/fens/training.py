@@ -8,44 +8,67 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ...comm import Ledger, count_bytes
+from ...comm import Ledger, count_payload_bytes
 from ...errors import RunError, UsageError, choose
-from ...models.state import all_finite
-from ..base import Context, Progress, Steps
-from ..parts.byzantine import add_random_lies
+from ...models.state import are_all_finite
+from ...tensor_types import (
+    ClassScores,
+    ClientLogitsBySample,
+    Images,
+    Labels,
+    ParameterVector,
+    SampleIndices,
+    SampleWeights,
+    ScalarLoss,
+    ValuePerClientAndClass,
+    VoteCountsByTrueClass,
+    VoteSharesByTrueClass,
+)
+from ...training.loop import LabelledSamples
+from ..base import ClientWeighting, Context, Progress, Steps
+from ..parts.byzantine import replace_answers_of_random_liars
 from ..parts.frozen_ensemble import make_class_count_weights
-from ..run_outputs import has_curve_point
-from .aggregators import PHASE, Aggregator, make_averaging, make_weighted_averaging
+from ..run_outputs import should_record_curve_point
+from .aggregators import (
+    PHASE,
+    Aggregator,
+    make_averaging_aggregator,
+    make_weighted_averaging_aggregator,
+)
 from .model import Experts, FensModel
 
-Owner = Any  # of a proxy: a client's number, or "server"
-PROXIES = ("held-out", "reused", "reused-equal", "server")
+BatchIndices = Tensor  # int64 [steps, b], the samples of each batch
+RoundIndex = int  # from 0
+
+ProxyOwner = Any  # of a proxy: a client's number, or "server"
+ProxySource = Literal["held-out", "reused", "reused-equal", "server"]
+PROXIES: tuple[ProxySource, ...] = get_args(ProxySource)
 # In proportion to the samples used in the round; every client the same, as in the paper's pseudo-code.
-CLIENT_WEIGHTS = ("samples", "uniform")
+CLIENT_WEIGHTS: tuple[ClientWeighting, ...] = get_args(ClientWeighting)
 
 
-class Proxy(NamedTuple):
-    """What one client trains on: cached logits `[n, M, C]`, labels `[n]`, and the inputs where a gate reads them."""
+class ProxySamples(NamedTuple):
+    """A client's training samples: cached logits `[n, M, C]`, labels `[n]`, and the inputs where a gate reads them."""
 
     logits: Tensor
     labels: Tensor
     inputs: Tensor | None = None
 
-    def select(self, chosen: Tensor | slice) -> Proxy:
+    def select(self, row_indices: SampleIndices | slice) -> ProxySamples:
         """The samples with these indices."""
         inputs = None
         if self.inputs is not None:
-            inputs = self.inputs[chosen]
-        return Proxy(self.logits[chosen], self.labels[chosen], inputs)
+            inputs = self.inputs[row_indices]
+        return ProxySamples(self.logits[row_indices], self.labels[row_indices], inputs)
 
     @classmethod
-    def concatenate(cls, proxies: Sequence[Proxy]) -> Proxy:
+    def concatenate(cls, proxies: Sequence[ProxySamples]) -> ProxySamples:
         """The samples of all, one after the other."""
         logits, labels, inputs = zip(*proxies, strict=True)
         together = None
@@ -54,34 +77,35 @@ class Proxy(NamedTuple):
         return cls(torch.cat(logits), torch.cat(labels), together)
 
 
-def choose_client_samples(ctx: Context, client: int, source: str) -> tuple[Tensor, Tensor]:
+def choose_client_proxy_samples(ctx: Context, client: int, source: ProxySource) -> LabelledSamples:
     """Client k's own samples for the aggregator: `source` is one of PROXIES."""
     if source in ("held-out", "server"):
         return ctx.private.held_out(client)
     x, y = ctx.private.train(client)
     if source == "reused":
-        return x, y
+        return LabelledSamples(x, y)
     order = torch.randperm(len(y), generator=ctx.generator("fens", "proxy", client)).to(y.device)
     chosen = order[: ctx.private.sizes("held_out")[client]]
-    return x[chosen], y[chosen]
+    return LabelledSamples(x[chosen], y[chosen])
 
 
-def make_proxies(
+def compute_proxy_samples(
     ctx: Context,
     experts: Experts,
-    source: str,
-    inputs: bool = False,
-    liars: int = 0,
-    lie: float = 0.0,
-) -> dict[Owner, Proxy]:
+    source: ProxySource,
+    keep_inputs: bool = False,
+    liar_count: int = 0,
+    lie_logit: float = 0.0,
+) -> ProxySamplesByOwner:
     """{client: its proxy}; or {"server": one of samples that the members send up for it}.
 
-    inputs: keep those too;   liars: each sample is there once more, and so many clients answer
-    falsely on it, with the logit `lie`
+    keep_inputs: keep those too
+    liar_count: each sample is there once more, and so many clients answer falsely on it, with the logit
+        `lie_logit`
     """
     members = experts.members
-    sets: dict[Owner, tuple[Tensor, ...]] = {
-        k: choose_client_samples(ctx, k, source) for k in members
+    sets: dict[ProxyOwner, tuple[Tensor, ...]] = {
+        k: choose_client_proxy_samples(ctx, k, source) for k in members
     }
     if source == "server":
         sent = [ctx.link.up(k, samples, phase="labelled set") for k, samples in sets.items()]
@@ -93,42 +117,44 @@ def make_proxies(
             logits = experts.compute_logits(x)
         else:
             logits = x.new_zeros(0, len(members), ctx.classes)
-        proxy = Proxy(logits, y, x if inputs else None)
-        if liars:
+        proxy = ProxySamples(logits, y, x if keep_inputs else None)
+        if liar_count:
             stream = ctx.generator("fens", "lies", owner)
-            lies = add_random_lies(logits, liars, stream, lie)
-            proxy = Proxy.concatenate([proxy, proxy._replace(logits=lies)])
+            lies = replace_answers_of_random_liars(logits, liar_count, stream, lie_logit)
+            proxy = ProxySamples.concatenate([proxy, proxy._replace(logits=lies)])
         proxies[owner] = proxy
     return proxies
 
 
-def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generator) -> Tensor:
-    """Indices of `steps` successive mini-batches of n samples, `[steps, min(n, batch)]`.
+def draw_batch_indices(
+    proxy: ProxySamples, batch_size: int, steps: int, generator: torch.Generator
+) -> BatchIndices:
+    """Indices of `steps` successive mini-batches of n samples, `[steps, min(n, batch_size)]`.
 
-    Shuffled passes over the samples, an incomplete last batch dropped; a client with no more than `batch` samples
+    Shuffled passes over the samples, an incomplete last batch dropped; a client with no more than `batch_size` samples
     uses them all, in order, every time. A longer plan begins with the batches of a shorter one.
     """
     samples, device = len(proxy.labels), proxy.labels.device
-    if samples <= batch:
+    if samples <= batch_size:
         return torch.arange(samples, device=device).expand(steps, samples)
-    a_pass = samples // batch
+    a_pass = samples // batch_size
     passes = [
-        torch.randperm(samples, generator=generator)[: a_pass * batch]
+        torch.randperm(samples, generator=generator)[: a_pass * batch_size]
         for _ in range(-(-steps // a_pass))
     ]
-    return torch.cat(passes).view(-1, batch)[:steps].to(device)
+    return torch.cat(passes).view(-1, batch_size)[:steps].to(device)
 
 
 def compute_client_weights(
-    proxies: Mapping[Owner, Proxy], batch: int, kind: str
-) -> dict[Owner, float]:
+    proxies: ProxySamplesByOwner, batch_size: int, weighting: ClientWeighting
+) -> WeightByOwner:
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
-    choose("client weighting", kind, CLIENT_WEIGHTS)
-    most = batch if kind == "samples" else 1
+    choose("client weighting", weighting, CLIENT_WEIGHTS)
+    most_samples = batch_size if weighting == "samples" else 1
     used = {}
     for owner, proxy in proxies.items():
         if len(proxy.labels):
-            used[owner] = min(len(proxy.labels), most)
+            used[owner] = min(len(proxy.labels), most_samples)
     if not used:
         raise UsageError(
             "No client has a proxy sample to train the aggregator on; hold out a larger part of"
@@ -148,7 +174,7 @@ def compute_client_weights(
 # first step led.
 
 
-def flatten_parameters(module: nn.Module) -> Tensor:
+def move_parameters_into_one_vector(module: nn.Module) -> ParameterVector:
     """All parameters of `module` as one vector `[q]` that they share memory with: writing to it changes the module."""
     parameters = list(module.parameters())
     flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
@@ -159,9 +185,21 @@ def flatten_parameters(module: nn.Module) -> Tensor:
     return flat
 
 
-def compute_gradient(
-    aggregator: Aggregator, batch: Proxy, sample_weights: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+ProxySamplesByOwner = Mapping[ProxyOwner, ProxySamples]
+WeightByOwner = Mapping[ProxyOwner, float]
+ParticipantsOfRound = list[ProxyOwner]
+
+
+class LossAndGradient(NamedTuple):
+    """A loss `[]`, and its gradient as one vector `[q]`."""
+
+    loss: Tensor
+    gradient: Tensor
+
+
+def compute_flat_gradient(
+    aggregator: Aggregator, batch: ProxySamples, sample_weights: SampleWeights | None = None
+) -> LossAndGradient:
     """The cross-entropy over a batch (its mean, or weighted by `sample_weights [b]`) and its gradient, flat `[q]`."""
     with torch.enable_grad():
         scores = aggregator(batch.logits, batch.inputs)
@@ -170,18 +208,21 @@ def compute_gradient(
         else:
             loss = cross_entropy(scores, batch.labels, reduction="none") @ sample_weights
         gradients = torch.autograd.grad(loss, list(aggregator.parameters()))
-    return loss.detach(), torch.cat([gradient.flatten() for gradient in gradients])
+    return LossAndGradient(loss.detach(), torch.cat([gradient.flatten() for gradient in gradients]))
 
 
-def make_round_gradient(
-    aggregator: Aggregator, proxies: Mapping[Owner, Proxy], batches: Mapping[Owner, Tensor],
-    weights: Mapping[Owner, float],
-) -> Callable[[int], tuple[Tensor, Tensor]]:  # fmt: skip
+def make_round_gradient_function(
+    aggregator: Aggregator,
+    proxies: ProxySamplesByOwner,
+    batches: Mapping[ProxyOwner, BatchIndices],
+    weights: WeightByOwner,
+) -> Callable[[RoundIndex], LossAndGradient]:
     """A function from round t (of J = 1) to Σ_k w_k (mean loss of client k) and its gradient `[q]`.
 
-    batches: `[T, b_k]`;   weights: w_k of the clients that take part
+    batches: `[T, b_k]`
+    weights: w_k of the clients that take part
     """
-    pool = Proxy.concatenate([proxies[i] for i in weights])
+    pool = ProxySamples.concatenate([proxies[i] for i in weights])
     indices = []  # of each client's batches among the samples of all, [T, b_k]
     sample_weights = []  # [b_k]
     first = 0
@@ -191,34 +232,39 @@ def make_round_gradient(
         sample_weights.append(pool.logits.new_full((batch_size,), weight / batch_size))
         first += len(proxies[i].labels)
     index = torch.cat(indices, 1)  # [T, P]
-    each = torch.cat(sample_weights)  # [P]
+    all_sample_weights = torch.cat(sample_weights)  # [P]
     uses_all = index.shape[1] == len(pool.labels)  # in every round: nothing to choose
 
-    def gradient_of_round(round_index: int) -> tuple[Tensor, Tensor]:
+    def gradient_of_round(round_index: int) -> LossAndGradient:
         batch = pool if uses_all else pool.select(index[round_index])
-        return compute_gradient(aggregator, batch, each)
+        return compute_flat_gradient(aggregator, batch, all_sample_weights)
 
     return gradient_of_round
 
 
-def draw_participants(
-    owners: Sequence[Owner], count: int, rounds: int, stream: Callable[[Owner], torch.Generator]
-) -> list[list[Owner]]:
+def draw_participants_of_rounds(
+    owners: Sequence[ProxyOwner],
+    participant_count: int,
+    rounds: int,
+    make_stream: Callable[[ProxyOwner], torch.Generator],
+) -> list[ParticipantsOfRound]:
     """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
-    if not 0 < count < len(owners):
+    if not 0 < participant_count < len(owners):
         return [list(owners)] * rounds
-    draws = stream("participants")
+    draws = make_stream("participants")
     participants = []
     for _ in range(rounds):
-        chosen = sorted(torch.randperm(len(owners), generator=draws)[:count].tolist())
+        chosen = sorted(torch.randperm(len(owners), generator=draws)[:participant_count].tolist())
         participants.append([owners[i] for i in chosen])
     return participants
 
 
-def record_round_bytes(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
+def record_bytes_of_round(
+    ledger: Ledger, participants: Iterable[ProxyOwner], aggregator_parameters: ParameterVector
+) -> None:
     """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
-    count = count_bytes(message)
-    for k in members:
+    count = count_payload_bytes(aggregator_parameters)
+    for k in participants:
         ledger.add(k, "down", PHASE, count)
         ledger.add(k, "up", PHASE, count)
 
@@ -233,70 +279,79 @@ SAMPLES = 500  # at most so many are looked at
 
 def train_with_snapshots(
     experts: Experts,
-    rule: Aggregator,
-    proxies: Mapping[Owner, Proxy],
-    rounds: Iterator[Tensor],
-    total: int,
-    rates: str,
+    aggregator: Aggregator,
+    proxies: ProxySamplesByOwner,
+    losses_of_rounds: Iterator[ScalarLoss],
+    round_count: int,
+    learning_rate_text: str,
 ) -> Steps[FensModel]:
-    """Go through the `total` rounds that train `rule` (each yields its loss), with a snapshot every now and then.
+    """Train `aggregator` by the `round_count` `losses_of_rounds` (each yields its loss); yield a
+    snapshot now and then.
 
-    RunError, which names the `rates`, where the training has diverged.
+    RunError, which names the `learning_rate_text`, where the training has diverged.
     """
     losses = []
     frames: dict[int, Tensor] = {}
     samples = list(proxies.values())
 
     def make_model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
-        frames[done] = compute_influence(aggregator, samples)
+        frames[done] = compute_mean_logit_gradients(aggregator, samples)
         tables = torch.stack(list(frames.values()))
         return FensModel(
             experts, aggregator, frames=tables, frame_rounds=torch.tensor(list(frames)), **more
         )
 
     # A snapshot is of a copy: rounds change the rule in place.
-    yield Progress(PHASE, 0, total, model=make_model(copy.deepcopy(rule), 0))
-    for done, loss in enumerate(rounds, 1):
+    yield Progress(PHASE, 0, round_count, model=make_model(copy.deepcopy(aggregator), 0))
+    for done, loss in enumerate(losses_of_rounds, 1):
         losses.append(loss)
-        if not has_curve_point(done, total):
-            yield Progress(PHASE, done, total)
+        if not should_record_curve_point(done, round_count):
+            yield Progress(PHASE, done, round_count)
             continue
-        is_finite = all_finite([loss, *rule.parameters()]).to(loss)
+        is_finite = are_all_finite([loss, *aggregator.parameters()]).to(loss)
         is_well, value = torch.stack([is_finite, loss]).tolist()  # one wait for the device
         if not is_well:
-            raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
-        snapshot = make_model(copy.deepcopy(rule), done)
-        yield Progress(PHASE, done, total, {"loss": value}, model=snapshot)
+            raise RunError(
+                f"Training the aggregator diverged with {learning_rate_text}; use smaller rates."
+            )
+        snapshot = make_model(copy.deepcopy(aggregator), done)
+        yield Progress(PHASE, done, round_count, {"loss": value}, model=snapshot)
     numbers = {
         "proxy_samples": sum(len(proxy.labels) for proxy in samples),
-        "contribution": compute_contribution(rule, samples),
+        "contribution": compute_client_contributions(aggregator, samples),
     }
-    return make_model(rule, total, losses=torch.stack(losses), **numbers)
+    return make_model(aggregator, round_count, losses=torch.stack(losses), **numbers)
 
 
-def compute_influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+def compute_mean_logit_gradients(
+    aggregator: Aggregator, proxies: Iterable[ProxySamples]
+) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of d f_c / d z_ic, client i's logit for class c, over the proxy samples of class c.
 
     Of a weighted sum it is the table of weights itself, of a mixture of experts the gate's mean for each class, of a
     network its mean slope. A class without a proxy sample is judged on all of them.
     """
-    if (table := rule.get_weights()) is not None:
+    if (table := aggregator.get_client_weights()) is not None:
         return table.clone()
-    return _average_slopes(rule, proxies, times_logit=False)
+    return _average_logit_gradients(aggregator, proxies, times_logit=False)
 
 
-def compute_contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+def compute_client_contributions(
+    aggregator: Aggregator, proxies: Iterable[ProxySamples]
+) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
-    return _average_slopes(rule, proxies, times_logit=True)
+    return _average_logit_gradients(aggregator, proxies, times_logit=True)
 
 
-def _average_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
+def _average_logit_gradients(
+    aggregator: Aggregator, proxies: Iterable[ProxySamples], times_logit: bool
+) -> ValuePerClientAndClass:
     filled = [proxy for proxy in proxies if len(proxy.labels)]
-    z, labels, x = Proxy.concatenate(filled).select(slice(SAMPLES))
+    z, labels, x = ProxySamples.concatenate(filled).select(slice(SAMPLES))
     columns = []
     with torch.enable_grad():
         z = z.detach().requires_grad_()
-        scores = rule(z, x)
+        scores = aggregator(z, x)
         for c in range(scores.shape[1]):
             rows = labels == c
             if not bool(rows.any()):
@@ -309,7 +364,7 @@ def _average_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: boo
 
 
 # ---------------------------------------------------------------------------------------------------------- fixed rules
-# The rules whose λ is no result of training (Allouah et al., NeurIPS 2024, table 9): what they need is counted.
+# The rules whose λ is not a result of training (Allouah et al., NeurIPS 2024, table 9): what they need is counted.
 #
 # Plain averaging counts nothing, weighted averaging the labels, polychotomous voting how every model votes.
 
@@ -335,22 +390,23 @@ class Voting(Aggregator):
         competency = torch.where(totals > 0, counts / totals, torch.full_like(counts, 1 / classes))
         self.register_buffer("log_competency", competency.log().float())
 
-    def forward(self, logits: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, logits: ClientLogitsBySample, images: Images | None = None) -> ClassScores:
         votes = logits.argmax(2)  # [B, M]
         client = torch.arange(votes.shape[1], device=votes.device)
         return self.log_competency.transpose(1, 2)[client, votes].sum(1)  # [B, M, C] -> [B, C]
 
-    def get_competency(self) -> Tensor:
+    def get_vote_shares_by_true_class(self) -> VoteSharesByTrueClass:
         return self.log_competency.exp()
 
 
-def count_votes(logits: Tensor, labels: Tensor) -> Tensor:
-    """How often each model votes c where the truth is r: `[M, C, C]` int32, from `logits [n, M, C]` and labels
+def count_votes(client_logits: ClientLogitsBySample, labels: Labels) -> VoteCountsByTrueClass:
+    """Each model's votes for c where the truth is r: `[M, C, C]` int32, from `client_logits [n, M,
+    C]` and labels
     `[n]`."""
-    _, clients, classes = logits.shape
-    client = torch.arange(clients, device=logits.device)
+    _, clients, classes = client_logits.shape
+    client = torch.arange(clients, device=client_logits.device)
     # [n, M]: where (client, truth, vote) lies in the flat table
-    cell = (client * classes + labels[:, None]) * classes + logits.argmax(2)
+    cell = (client * classes + labels[:, None]) * classes + client_logits.argmax(2)
     return (
         torch.bincount(cell.flatten(), minlength=clients * classes**2)
         .view(clients, classes, classes)
@@ -358,16 +414,21 @@ def count_votes(logits: Tensor, labels: Tensor) -> Tensor:
     )
 
 
-def make_fixed_aggregator(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
+def make_untrained_aggregator(
+    ctx: Context,
+    name: Literal["averaging", "weighted", "voting"],
+    experts: Experts,
+    source: ProxySource,
+) -> Aggregator:
     """The rule `name`; what it needs is counted by the clients, or, for votes on the samples of `source` (one of
     PROXIES) "server", there."""
     members = experts.members
     if name == "averaging":
-        return make_averaging(len(members), ctx.classes).to(ctx.device, ctx.dtype)
+        return make_averaging_aggregator(len(members), ctx.classes).to(ctx.device, ctx.dtype)
     if name == "weighted":
-        return make_weighted_averaging(make_class_count_weights(ctx, members))
+        return make_weighted_averaging_aggregator(make_class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = make_proxies(ctx, experts, source)
+    proxies = compute_proxy_samples(ctx, experts, source)
     received = []
     for owner, proxy in proxies.items():
         if len(proxy.labels):

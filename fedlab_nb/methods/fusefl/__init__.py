@@ -28,21 +28,34 @@ two, and calibrates at the clients' rate, whatever that is, as the code does (`c
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
+from ...comm.link import UpDown
+from ...data.dataset import SampleShape
 from ...errors import UsageError
 from ...models import Network, model_state
 from ...models.network import Architecture
 from ...training import ClientModels, Recipe
-from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
-from ..traffic import Sizes, Traffic
+from ..base import (
+    ClientsAlone,
+    Context,
+    Method,
+    Progress,
+    Steps,
+    knob,
+    register,
+    weighted_mean,
+)
+from ..traffic import FederationSizes, TrafficBytes
 from . import ccvr
 from .blocks import (
     ADAPTORS,
-    Client,
-    check_borders,
+    AdaptorKind,
+    ClientBlocks,
+    check_outputs_can_be_joined,
     compute_joined_shape,
     make_adaptor,
     narrow_architecture,
@@ -50,16 +63,18 @@ from .blocks import (
 from .network import (
     MERGES,
     ClientInputs,
+    FeatureMerge,
     FusedModel,
     FusedNetwork,
     FuseFLReport,
     RoundCopies,
     RoundModels,
     Stage,
-    load_copy,
+    copy_module_with_state,
 )
 
-HEADS = ("ccvr", "average", "own")
+ClassifierChoice = Literal["ccvr", "average", "own"]
+HEADS: tuple[ClassifierChoice, ...] = get_args(ClassifierChoice)
 
 
 @register(
@@ -80,13 +95,13 @@ class FuseFL(Method):
     sends_models = False
 
     blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
-    adaptor: str = knob("conv", "Adaptor", options=ADAPTORS)
+    adaptor: AdaptorKind = knob("conv", "Adaptor", options=ADAPTORS)
     width: str = knob("narrow", "Width", options=("narrow", "full"))
     warm_start: bool = knob(True, "Warm start")
     fused_rate: float = knob(0.1, "Rate after fusing", low=1e-3, high=1)
     frozen_norm: str = knob("owner", "Frozen batch norm", options=("owner", "batch"))
-    merge: str = knob("mean", "Last features", options=MERGES)
-    head: str = knob("ccvr", "Classifier", options=HEADS)
+    merge: FeatureMerge = knob("mean", "Last features", options=MERGES)
+    head: ClassifierChoice = knob("ccvr", "Classifier", options=HEADS)
     virtual: int = knob(500, "Virtual features", low=1, high=100_000, log=True)
     passes: int = knob(20, "Passes", low=1, high=1000, log=True)
     rate: float = knob(0.5, "Calibration rate", low=1e-5, high=10, log=True)
@@ -95,17 +110,17 @@ class FuseFL(Method):
 
     report = FuseFLReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         blocks = 0.8 * sizes.clients * sizes.models_up  # up once, and down to all others
-        return Traffic(sizes.models_down + blocks, is_exact=False)
+        return TrafficBytes(sizes.models_down + blocks, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         shapes = []
         for architecture in dict.fromkeys(self._choose_architectures(ctx)):
             model = ctx.build(architecture, ctx.generator("fusefl", "shapes"))
-            shapes.append(Client(model, self.blocks).measure_borders())
+            shapes.append(ClientBlocks(model, self.blocks).measure_block_output_shapes())
         for k in range(self.blocks - 1):
-            check_borders(self.adaptor, [borders[k] for borders in shapes], k + 1)
+            check_outputs_can_be_joined(self.adaptor, [borders[k] for borders in shapes], k + 1)
         if len({borders[-1] for borders in shapes}) > 1:
             features = ", ".join(str(borders[-1][0]) for borders in shapes)
             raise UsageError(
@@ -114,11 +129,11 @@ class FuseFL(Method):
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
-        everyone = range(ctx.clients_count)
+        all_clients = range(ctx.clients_count)
         models = ctx.send_initial_models(self._choose_architectures(ctx))
-        clients = [Client(model, self.blocks) for model in models]
-        shapes = [client.measure_borders() for client in clients]
-        shards = [ctx.private.train(m) for m in everyone]
+        clients = [ClientBlocks(model, self.blocks) for model in models]
+        shapes = [client.measure_block_output_shapes() for client in clients]
+        shards = [ctx.private.train(m) for m in all_clients]
         augments = ctx.recipe.augmentation != "none"
         inputs = ClientInputs(self.adaptor, self.frozen_norm == "batch", shards, augments)
         stages: list[Stage] = []
@@ -127,33 +142,45 @@ class FuseFL(Method):
             is_last = k + 1 == self.blocks
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
-                self._add_adaptors(ctx, clients, k, [borders[k - 1] for borders in shapes])
-            models = [client.make_upper_network(k, inputs.layers_in_front()) for client in clients]
-            yield from self._train(ctx, models, inputs, k)
+                self._add_adaptors_below_block(
+                    ctx, clients, k, [borders[k - 1] for borders in shapes]
+                )
+            models = [
+                client.make_upper_network(k, inputs.get_frozen_layers_before_trained_block())
+                for client in clients
+            ]
+            yield from self._train_block_and_above(ctx, models, inputs, k)
             copies.add(models, inputs)
             phase = f"block {k + 1}"
             received = []
-            for m in everyone:
-                received.append(ctx.link.up(m, model_state(clients[m].get_branch(k)), phase=phase))
+            for m in all_clients:
+                received.append(
+                    ctx.link.up(m, model_state(clients[m].get_block_with_adaptor(k)), phase=phase)
+                )
             # Server: fuse. Each client gets the others' blocks, so that all hold the same stage from here on.
             with ctx.server():
-                branches = [load_copy(clients[m].get_branch(k), received[m]) for m in everyone]
+                branches = [
+                    copy_module_with_state(clients[m].get_block_with_adaptor(k), received[m])
+                    for m in all_clients
+                ]
                 stages.append(Stage(branches))
             if not is_last or self.head == "ccvr":  # of the last block only CCVR needs the features
-                for m in everyone:
+                for m in all_clients:
                     ctx.link.down(m, received[:m] + received[m + 1 :], phase=phase)
             if not is_last:
                 shape = compute_joined_shape(self.adaptor, [borders[k] for borders in shapes])
                 inputs.add_stage(stages[-1], shape)
         # Clients: the classifiers go up. Server: average them, on the features of the complete fused network.
         received = []
-        for m in everyone:
+        for m in all_clients:
             state = model_state(clients[m].classifier)
             received.append(ctx.link.up(m, state, phase="classifiers"))
         with ctx.server():
-            client_heads = [load_copy(clients[m].classifier, received[m]) for m in everyone]
+            client_heads = [
+                copy_module_with_state(clients[m].classifier, received[m]) for m in all_clients
+            ]
             mean_state = weighted_mean(received, [1] * len(received))
-            average_head = load_copy(client_heads[0], mean_state)
+            average_head = copy_module_with_state(client_heads[0], mean_state)
             heads = {"own": client_heads, "average": [average_head]}
             used_heads = heads["own" if self.head == "own" else "average"]
             network = FusedNetwork(stages, used_heads, self.adaptor, self.merge)
@@ -162,11 +189,11 @@ class FuseFL(Method):
             shapes=[list(shape) for shape in shapes[0]],
             home=np.array(copies.home) if copies.home else None,
             block=self.blocks + 1,
-            sent=_count_bytes_so_far(ctx),
+            sent=_get_total_bytes_sent(ctx),
         )
         fused = FusedModel(network, heads, copies.models, report)
         if self.head == "ccvr":
-            fused = yield from self._calibrate(ctx, fused, inputs)
+            fused = yield from self._calibrate_classifier(ctx, fused, inputs)
         return fused
 
     def _choose_architectures(self, ctx: Context) -> list[Architecture]:
@@ -174,61 +201,71 @@ class FuseFL(Method):
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
 
-    def _add_adaptors(
-        self, ctx: Context, clients: list[Client], k: int, borders: list[tuple[int, ...]]
+    def _add_adaptors_below_block(
+        self,
+        ctx: Context,
+        clients: list[ClientBlocks],
+        block: int,
+        input_shapes: Sequence[SampleShape],
     ) -> None:
         """Clients: a new adaptor in front of block k (counted from 0); without warm start also new weights above it."""
         for m, client in enumerate(clients):
             if not self.warm_start:
-                client.redraw_weights(
-                    k, ctx.generator("fusefl", "restart", k, client.architecture[0])
+                client.redraw_block_weights(
+                    block, ctx.generator("fusefl", "restart", block, client.architecture[0])
                 )
-            stream = ctx.generator("fusefl", "adaptor", k, m)
+            stream = ctx.generator("fusefl", "adaptor", block, m)
             like = client.classifier.weight
-            client.adaptors[k] = make_adaptor(self.adaptor, borders, m, stream, like)
+            client.adaptors[block] = make_adaptor(self.adaptor, input_shapes, m, stream, like)
 
-    def _train(
-        self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, k: int
+    def _train_block_and_above(
+        self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, block: int
     ) -> Steps[None]:
         """Clients: E/K epochs of local training, at least one (last round: those that remain), by a new optimizer."""
         least = min(1, ctx.recipe.epochs)
         share = max(least, ctx.recipe.epochs // self.blocks)
-        if k + 1 < self.blocks:
+        if block + 1 < self.blocks:
             epochs = share
         else:
-            epochs = max(least, ctx.recipe.epochs - k * share)
-        factor = self.fused_rate if k else 1
+            epochs = max(least, ctx.recipe.epochs - block * share)
+        factor = self.fused_rate if block else 1
         lr = factor * ctx.recipe.lr
         recipe = replace(ctx.recipe, epochs=epochs, lr=lr, lr_min=factor * ctx.recipe.lr_min)
-        stream = f"batches of block {k + 1}" if k else "batches"
+        stream = f"batches of block {block + 1}" if block else "batches"
         backend = "loop" if inputs.stages_in_front else ctx.backend
         points = 0  # that the live curve could have; every K-th of them is drawn
         for tick in ctx.train(models, inputs.shards, recipe=recipe, backend=backend, stream=stream):
-            done = k * share + tick.done * epochs // tick.total
-            points += tick.fresh
+            done = block * share + tick.done * epochs // tick.total
+            points += tick.has_current_models
             snapshot = None
-            if tick.fresh and points % self.blocks == 0:
-                report = FuseFLReport(block=k + 1, sent=_count_bytes_so_far(ctx))
+            if tick.has_current_models and points % self.blocks == 0:
+                report = FuseFLReport(block=block + 1, sent=_get_total_bytes_sent(ctx))
                 snapshot = ClientsAlone(RoundModels(models, inputs), report)
             yield Progress(
-                "blocks", done, self._count_progress_steps(ctx), {"block": k + 1}, model=snapshot
+                "blocks",
+                done,
+                self._count_progress_steps(ctx),
+                {"block": block + 1},
+                model=snapshot,
             )
         ctx.check_finite(ClientModels(models))
 
     def _count_progress_steps(self, ctx: Context) -> int:
         """Steps of the progress bar: epochs of local training and of calibration."""
-        return self._count_epochs(ctx) + (self.passes if self.head == "ccvr" else 0)
+        return self._count_local_epochs_of_all_rounds(ctx) + (
+            self.passes if self.head == "ccvr" else 0
+        )
 
-    def _count_epochs(self, ctx: Context) -> int:
+    def _count_local_epochs_of_all_rounds(self, ctx: Context) -> int:
         """Epochs of local training over all rounds: E, or K where that is more."""
         return max(ctx.recipe.epochs, self.blocks) if ctx.recipe.epochs else 0
 
-    def _calibrate(
+    def _calibrate_classifier(
         self, ctx: Context, fused: FusedModel, inputs: ClientInputs
     ) -> Steps[FusedModel]:
         """CCVR: the averaged classifier, trained on virtual features."""
         network = fused.module
-        done = self._count_epochs(ctx)
+        done = self._count_local_epochs_of_all_rounds(ctx)
         yield Progress("calibration", done, self._count_progress_steps(ctx), model=fused)
 
         def last_features(x: Tensor) -> Tensor:
@@ -237,26 +274,26 @@ class FuseFL(Method):
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []
         for m in range(ctx.clients_count):
-            features = inputs.apply_behind_stages(m, last_features)
+            features = inputs.apply_to_client_stage_outputs(m, last_features)
             _, labels = inputs.shards[m]
-            statistics = ccvr.compute_class_statistics(features, labels, ctx.classes)
+            statistics = ccvr.compute_class_means_and_covariances(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))
             yield Progress("calibration", done, self._count_progress_steps(ctx))
         # Server: pool them, draw virtual features, train the classifier on those.
         with ctx.server():
             stream = ctx.generator("fusefl", "virtual features")
             features, labels = ccvr.draw_virtual_features(
-                ccvr.pool_statistics(received), self.virtual, stream
+                ccvr.pool_class_statistics(received), self.virtual, stream
             )
             rate = ctx.recipe.lr if self.client_rate else self.rate
             recipe = Recipe(epochs=self.passes, batch_size=128, lr=rate, momentum=0, weight_decay=0)
             batches = ctx.generator("fusefl", "calibration")
             start = fused.heads["average"][0]
-            steps = ccvr.calibrate_head(start, features, labels, recipe, batches, self.rescale)
+            steps = ccvr.train_copy_of_head(start, features, labels, recipe, batches, self.rescale)
             for epoch, head in steps:
                 snapshot = None
                 if head is not None:
-                    fused = fused.with_calibrated_head(head, _count_bytes_so_far(ctx))
+                    fused = fused.copy_with_calibrated_head(head, _get_total_bytes_sent(ctx))
                     if epoch & (epoch - 1) == 0:  # after 1, 2, 4, 8, ... passes
                         snapshot = fused
                 yield Progress(
@@ -265,6 +302,6 @@ class FuseFL(Method):
         return fused
 
 
-def _count_bytes_so_far(ctx: Context) -> tuple[int, int]:
+def _get_total_bytes_sent(ctx: Context) -> UpDown:
     """Of all clients, up and down."""
-    return ctx.link.ledger.up, ctx.link.ledger.down
+    return UpDown(ctx.link.ledger.up, ctx.link.ledger.down)

@@ -1,26 +1,30 @@
-"""A network in K blocks (FuseFL): F = classifier . H^K ... H^1, and how narrow a client's network is.
+"""FuseFL's networks: cut into K blocks, F = classifier . H^K ... H^1, and narrow enough that M of them are as large as
+one ordinary network.
 
-A branch is client m's adaptor and block as one Sequential: it is sent and, in `network.py`, fused.
+A branch is client m's adaptor and block as one Sequential. It is what a client sends, and what `network.py` fuses.
 
-An adaptor is how a client's next block reads the outputs of all M clients' previous blocks (Eqs. 7 and 8). It has two
-parts, so that what is the same for every client is computed once. `join_outputs` makes one tensor of the M
-outputs: the mean ("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `make_adaptor`
-gives client m's own piece in front of its block: nothing for the mean, a 1x1 convolution (between vectors: a
-linear layer) with bias for the concatenation. Nothing normalises or activates what it gives. Without adaptors
-the next block would have to be M times as wide.
+An adaptor lets a client's next block read the outputs of all M clients' previous blocks (Eqs. 7 and 8); without it the
+next block would have to be M times as wide. It has two parts, so that what all clients share is computed once.
+`join_client_outputs` makes one tensor of the M outputs: their mean ("average", Eq. 7) or their concatenation along the
+channels ("conv", Eq. 8). `make_adaptor` makes client m's own layer in front of its block: none for the mean; for the
+concatenation a 1x1 convolution with bias (a linear layer if the outputs are vectors). No normalisation or activation
+follows it.
 """
 
 import copy
 import math
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from ...data.dataset import SampleShape
 from ...errors import UsageError, check_whole_number
 from ...models import MODELS, Network
-from ...models.build import choose_default_width, initialise, make_layer
+from ...models.build import choose_default_width, initialise_parameters, make_initialised_layer
 from ...models.network import Architecture
+from ...tensor_types import FeatureMaps
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -36,14 +40,15 @@ CUTS: dict[str, dict[int, tuple[int, ...]]] = {
 }
 # Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
 PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
-# A 1x1 convolution over the concatenated channels, each client its own; the clients' mean features, without parameters.
-ADAPTORS = ("conv", "average")
+# "conv": each client's own 1x1 convolution over all clients' channels. "average": their mean, without parameters.
+AdaptorKind = Literal["conv", "average"]
+ADAPTORS: tuple[AdaptorKind, ...] = get_args(AdaptorKind)
 
 
 def narrow_architecture(architecture: Architecture, clients: int) -> Architecture:
-    """The architecture with 1/sqrt(M) of its width r_s, rounded; from r_s = 64 the paper's own widths.
+    """The architecture with 1/sqrt(M) of its width, rounded; if its width is 64, with the paper's own width for M.
 
-    Weights grow with the square of the width, so M such clients hold about as many numbers as one ordinary network.
+    The number of weights grows with the square of the width, so M such networks have about as many as an ordinary one.
     """
     name, input_shape, classes, width = architecture
     if width is None:
@@ -55,33 +60,34 @@ def narrow_architecture(architecture: Architecture, clients: int) -> Architectur
     return name, input_shape, classes, max(smallest, narrow_width)
 
 
-def cut_into_blocks(network: Network, blocks: int) -> list[list[nn.Module]]:
-    """The layers of `network.body` in K consecutive blocks: at the paper's places, else as evenly as it goes.
+def cut_into_blocks(network: Network, block_count: int) -> list[list[nn.Module]]:
+    """The layers of `network.body` in K = `block_count` consecutive blocks.
 
-    A last layer without parameters (the pool) stays with the one before it, unless every layer is a block of its own.
-    UsageError if the body has fewer than K layers.
+    They are cut where the paper cuts them, otherwise as evenly as possible. A last layer without parameters (the pool)
+    stays with the one before it, unless every layer is a block of its own. UsageError if there are fewer than K layers.
     """
     layers = list(network.body)
     name = network.architecture[0]
     hint = f"{name} has {len(layers)} layers to cut between"
-    blocks = check_whole_number("blocks", blocks, 1, len(layers), hint=hint)
-    if blocks in CUTS.get(name, {}):
-        ends = [last + 1 for last in CUTS[name][blocks]]
+    block_count = check_whole_number("blocks", block_count, 1, len(layers), hint=hint)
+    if block_count in CUTS.get(name, {}):
+        ends = [last + 1 for last in CUTS[name][block_count]]
     else:
         count = len(layers)
-        if blocks < count and not list(layers[-1].parameters()):
+        if block_count < count and not list(layers[-1].parameters()):
             count -= 1
-        ends = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
+        # Block j ends at j * count / block_count, rounded to the nearest whole number.
+        ends = [(2 * j * count + block_count) // (2 * block_count) for j in range(1, block_count)]
     starts = [0, *ends]
     ends = [*ends, len(layers)]
     return [layers[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-class Client:
-    """Client m's network in K blocks, while they are trained and sent one after the other.
+class ClientBlocks:
+    """Client m's network in K blocks, which are trained and sent one after the other.
 
-    `blocks[k]` and `adaptors[k]` are the layers of block k (counted from 0) and of the adaptor in front of it, which is
-    empty until it is put there.
+    `blocks[k]` are the layers of block k, counted from 0. `adaptors[k]` are those of the adaptor in front of it; the
+    list is empty until that adaptor is made.
     """
 
     def __init__(self, network: Network, blocks: int) -> None:
@@ -91,44 +97,47 @@ class Client:
         self.adaptors: list[list[nn.Module]] = [[] for _ in self.blocks]
 
     @torch.no_grad()
-    def measure_borders(self) -> list[tuple[int, ...]]:
+    def measure_block_output_shapes(self) -> list[SampleShape]:
         """Shape of the output of each block, (c, h, w) or (d,), before any adaptor is in place."""
         like = self.classifier.weight
         input_shape = self.architecture[1]
         x = torch.zeros(1, *input_shape, dtype=like.dtype, device=like.device)
         shapes = []
         for k in range(len(self.blocks)):
-            x = copy.deepcopy(self.get_branch(k)).eval()(x)
+            x = copy.deepcopy(self.get_block_with_adaptor(k)).eval()(x)
             shapes.append(tuple(x.shape[1:]))
         return shapes
 
-    def redraw_weights(self, block: int, generator: torch.Generator) -> None:
+    def redraw_block_weights(self, block: int, generator: torch.Generator) -> None:
         """Draw new first weights for block k and everything above it."""
-        initialise(nn.Sequential(*self._layers_from(block), self.classifier), generator)
+        upper_layers = nn.Sequential(*self._get_layers_from_block(block), self.classifier)
+        initialise_parameters(upper_layers, generator)
 
-    def get_branch(self, block: int) -> nn.Sequential:
+    def get_block_with_adaptor(self, block: int) -> nn.Sequential:
         """Block k with its adaptor: what is sent."""
         return nn.Sequential(*self.adaptors[block], *self.blocks[block])
 
     def make_upper_network(self, block: int, layers_in_front: Sequence[nn.Module] = ()) -> Network:
-        """What trains in round k: `block` k to the last and the classifier, behind other layers; nothing is
-        copied."""
-        layers = [*layers_in_front, *self.adaptors[block], *self._layers_from(block)]
-        architecture = (*self.architecture, block) if block else self.architecture
-        return make_network(layers, self.classifier, architecture)
+        """The network that trains in a round: the layers in front, `block` to the last one, the classifier.
 
-    def _layers_from(self, k: int) -> list[nn.Module]:
+        Nothing is copied.
+        """
+        layers = [*layers_in_front, *self.adaptors[block], *self._get_layers_from_block(block)]
+        architecture = (*self.architecture, block) if block else self.architecture
+        return make_network_of_layers(layers, self.classifier, architecture)
+
+    def _get_layers_from_block(self, block: int) -> list[nn.Module]:
         layers: list[nn.Module] = []
-        for block in self.blocks[k:]:
-            layers += block
+        for block_layers in self.blocks[block:]:
+            layers += block_layers
         return layers
 
 
-def make_network(
+def make_network_of_layers(
     layers: Sequence[nn.Module], classifier: nn.Linear, architecture: Architecture
 ) -> Network:
     """The network of these layers and this classifier; nothing is copied."""
-    # On "meta", as its own classifier is thrown away: no draw from the global random state.
+    # On "meta", where no weights are drawn: the classifier that Network makes is replaced at once.
     with torch.device("meta"):
         network = Network(layers, classifier.in_features, architecture)
     network.classifier = classifier
@@ -136,58 +145,83 @@ def make_network(
 
 
 # ---------------------------------------------------------------------------------------------------------- adaptors
-def join_outputs(kind: str, outputs: Sequence[Tensor]) -> Tensor:
+def join_client_outputs(
+    adaptor_kind: AdaptorKind, client_outputs: Sequence[FeatureMaps]
+) -> FeatureMaps:
     """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
-    if kind == "conv":
-        return torch.cat(list(outputs), dim=1)
-    return sum_tensors(outputs) / len(outputs)
+    if adaptor_kind == "conv":
+        return torch.cat(list(client_outputs), dim=1)
+    return add_tensors(client_outputs) / len(client_outputs)
 
 
-def sum_tensors(tensors: Sequence[Tensor]) -> Tensor:
+def add_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Sum of M tensors of one shape."""
     return sum(tensors[1:], tensors[0])
 
 
-def compute_joined_shape(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Shape of what `join_outputs` gives, without the sample axis, for outputs of the shapes `measure_borders`."""
-    channels = borders[0][0]
-    if kind == "conv":
-        channels = sum(shape[0] for shape in borders)
-    return channels, *borders[0][1:]
+def compute_joined_shape(
+    adaptor_kind: AdaptorKind, output_shapes: Sequence[SampleShape]
+) -> SampleShape:
+    """The shape of what `join_client_outputs` returns for outputs of `output_shapes`, all without the sample axis."""
+    channels = output_shapes[0][0]
+    if adaptor_kind == "conv":
+        channels = sum(shape[0] for shape in output_shapes)
+    return channels, *output_shapes[0][1:]
 
 
 def make_adaptor(
-    kind: str,
-    borders: Sequence[tuple[int, ...]],
+    adaptor_kind: AdaptorKind,
+    output_shapes: Sequence[SampleShape],
     client: int,
     generator: torch.Generator,
-    like: Tensor,
+    dtype_device_template: Tensor,
 ) -> list[nn.Module]:
     """Client m's adaptor as a list of layers: none, or one that maps all clients' channels to client m's own.
 
-    `measure_borders`: shape of each client's output, (c, h, w) or (d,), without the sample axis. First weights
-    by PyTorch's default formula from `generator`, on the device and in the dtype of `like`.
+    output_shapes: of each client's output, (c, h, w) or (d,), without the sample axis
+    generator: draws the initial weights, by PyTorch's default formula
+    dtype_device_template: a tensor whose dtype and device the layer gets
     """
-    if kind == "average":
+    if adaptor_kind == "average":
         return []
-    inputs = compute_joined_shape(kind, borders)[0]
-    outputs = borders[client][0]
-    if len(borders[client]) == 3:
-        return [make_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
-    return [make_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
+    inputs = compute_joined_shape(adaptor_kind, output_shapes)[0]
+    outputs = output_shapes[client][0]
+    if len(output_shapes[client]) == 3:
+        return [
+            make_initialised_layer(
+                nn.Conv2d,
+                inputs,
+                outputs,
+                1,
+                generator=generator,
+                dtype_device_template=dtype_device_template,
+            )
+        ]
+    return [
+        make_initialised_layer(
+            nn.Linear,
+            inputs,
+            outputs,
+            generator=generator,
+            dtype_device_template=dtype_device_template,
+        )
+    ]
 
 
-def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> None:
+def check_outputs_can_be_joined(
+    adaptor_kind: AdaptorKind, output_shapes: Sequence[SampleShape], block: int
+) -> None:
     """UsageError unless the M outputs of `block` can be joined: same map size, and for the mean also same channels."""
-    if kind == "average":
-        different = set(borders)
+    if adaptor_kind == "average":
+        different = set(output_shapes)
         needed = "one shape"
     else:
-        different = {shape[1:] for shape in borders}
+        different = {shape[1:] for shape in output_shapes}
         needed = "maps of one size"
     if len(different) != 1:
-        shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
+        shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(output_shapes))
         raise UsageError(
-            f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {needed};"
+            f"After block {block} the clients have {shapes}, but the "
+            f"{adaptor_kind} adaptor needs {needed};"
             " try another."
         )

@@ -22,14 +22,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...comm import from_upper_triangle, upper_triangle
+from ...comm import pack_upper_triangle, unpack_upper_triangle
+from ...tensor_types import Features, Labels
 from ...training import Recipe
 from ...training.optim import make_optimizer
-from ...training.stacked import cross_entropy_gradient
+from ...training.stacked import compute_weighted_cross_entropy_gradient
+
+# "counts" int32 [C]; of the P classes that a client has, "means" [P, D] and "covariances", the
+# upper triangles [P, D (D + 1) / 2].
+ClassStatisticsMessage = dict[str, Tensor]
 
 
-def compute_class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
-    """What a client sends of features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
+def compute_class_means_and_covariances(
+    features: Features, labels: Labels, classes: int
+) -> ClassStatisticsMessage:
+    """A client's message about its features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
 
     means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
     """
@@ -43,7 +50,7 @@ def compute_class_statistics(features: Tensor, labels: Tensor, classes: int) -> 
         centred = class_features - mean
         means.append(mean)
         covariances.append(centred.T @ centred / max(1, len(centred) - 1))
-    triangles = upper_triangle(torch.stack(covariances)).to(features.dtype)
+    triangles = pack_upper_triangle(torch.stack(covariances)).to(features.dtype)
     return {
         "counts": counts.int(),
         "means": torch.stack(means).to(features.dtype),
@@ -51,7 +58,7 @@ def compute_class_statistics(features: Tensor, labels: Tensor, classes: int) -> 
     }
 
 
-class Pooled(NamedTuple):
+class PooledStatistics(NamedTuple):
     """Statistics of the pooled features, float64: counts `[C]`, means `[C, D]`, covariances `[C, D, D]`.
 
     A class that no client has is all zeros.
@@ -62,7 +69,7 @@ class Pooled(NamedTuple):
     covariances: Tensor
 
 
-def pool_statistics(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
+def pool_class_statistics(statistics: Sequence[ClassStatisticsMessage]) -> PooledStatistics:
     """Counts, means and unbiased covariances of all clients' features together, from what each sent."""
     total = torch.stack([s["counts"].long() for s in statistics]).sum(0)
     width = statistics[0]["means"].shape[1]
@@ -76,15 +83,23 @@ def pool_statistics(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
         present = s["counts"].nonzero().flatten()
         n = s["counts"][present].double()[:, None, None]
         shift = s["means"].double() - means[present]
-        within = from_upper_triangle(s["covariances"].double())
+        within = unpack_upper_triangle(s["covariances"].double())
         scatter[present] += (n - 1) * within + n * shift[:, :, None] * shift[:, None, :]
-    return Pooled(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
+    return PooledStatistics(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
+
+
+class VirtualFeatures(NamedTuple):
+    """Features `[n, D]`, float64, and their labels `[n]`."""
+
+    features: Tensor
+    labels: Tensor
 
 
 def draw_virtual_features(
-    pooled: Pooled, samples: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """`samples` draws from N(mu_c, Sigma_c) for every class that a client has: float64 `[P * samples, D]` and labels.
+    pooled: PooledStatistics, samples_per_class: int, generator: torch.Generator
+) -> VirtualFeatures:
+    """`samples_per_class` draws from N(mu_c, Sigma_c) for every class that a client has: float64
+    `[P * samples, D]` and labels.
 
     mu + Sigma^(1/2) e with the symmetric root, which exists for singular Sigma too and is a continuous function of it,
     so that rounding cannot flip a draw as it can with an eigenvector's sign.
@@ -94,21 +109,28 @@ def draw_virtual_features(
     rounding = 1e-12 * values.amax(1, keepdim=True)  # whose root would not be small
     values = torch.where(values > rounding, values, 0)
     root = (vectors * values.sqrt()[:, None, :]) @ vectors.transpose(1, 2)
-    shape = (len(present), samples, root.shape[-1])
+    shape = (len(present), samples_per_class, root.shape[-1])
     noise = torch.randn(shape, generator=generator, dtype=torch.float64)
     draws = pooled.means[present][:, None] + noise.to(root.device) @ root
-    return draws.flatten(0, 1), present.repeat_interleave(samples)
+    return VirtualFeatures(draws.flatten(0, 1), present.repeat_interleave(samples_per_class))
 
 
-def calibrate_head(
+class HeadAfterEpochs(NamedTuple):
+    """The number of finished epochs, and the trained head, which is None between two epochs."""
+
+    finished_epochs: int
+    head: nn.Linear | None
+
+
+def train_copy_of_head(
     head: nn.Linear,
-    features: Tensor,
-    labels: Tensor,
+    features: Features,
+    labels: Labels,
     recipe: Recipe,
     generator: torch.Generator,
     rescale: bool = True,
-) -> Iterator[tuple[int, nn.Linear | None]]:
-    """Train `head` (left as it is) on features `[n, D]`; yields (finished epochs, head), the head only after an epoch.
+) -> Iterator[HeadAfterEpochs]:
+    """Train a copy of `head` on features `[n, D]`; yields after every step, the head only after an epoch.
 
     `rescale`: train in coordinates of mean 0 and variance 1 and map the result back, so that one learning rate fits
     every network, and the sum of the clients' features as well as their mean.
@@ -130,18 +152,20 @@ def calibrate_head(
     features = (features - centre) / scale
     optimizer = make_optimizer([weight, bias], recipe)
     for epoch in range(recipe.epochs):
-        optimizer.lr = recipe.lr_at(epoch)
+        optimizer.lr = recipe.compute_learning_rate(epoch)
         order = torch.randperm(len(features), generator=generator).to(features.device)
         for rows in order.split(recipe.batch_size):
             # SGD on the mean cross-entropy, with its slope in closed form: three times as fast as autograd.
             x = features.index_select(0, rows)
             y = labels.index_select(0, rows)
             sample_weights = weight.new_full((len(rows),), 1 / len(rows))
-            slope = cross_entropy_gradient(F.linear(x, weight, bias), y, sample_weights)
+            slope = compute_weighted_cross_entropy_gradient(
+                F.linear(x, weight, bias), y, sample_weights
+            )
             optimizer.step([slope.t() @ x, slope.sum(0)])
-            yield epoch, None
+            yield HeadAfterEpochs(epoch, None)
         outer = copy.deepcopy(inner)
         with torch.no_grad():
             outer.weight.div_(scale)
             outer.bias.sub_(outer.weight @ centre)
-        yield epoch + 1, outer
+        yield HeadAfterEpochs(epoch + 1, outer)

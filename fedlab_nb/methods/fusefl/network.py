@@ -13,21 +13,34 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models import Network, load_state, parameter_count
+from ...comm.link import UpDown
+from ...models import Network, count_parameters, load_state
+from ...tensor_types import (
+    ClientFeatures,
+    FeatureMaps,
+    Features,
+    Labels,
+    Logits,
+    Predictions,
+    Samples,
+)
 from ...training import ClientModels, compute_accuracy, run_in_chunks
 from ...training.evaluate import CachedFunction, choose_chunk_size
+from ...value_types import SampleShape
 from ..base import NetworkModel, Report
-from .blocks import join_outputs, sum_tensors
+from .blocks import AdaptorKind, add_tensors, join_client_outputs
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
-MERGES = ("sum", "mean")  # of the clients' last features
+# of the clients' last features
+FeatureMerge = Literal["sum", "mean"]
+MERGES: tuple[FeatureMerge, ...] = get_args(FeatureMerge)
 
 
 class Stage(nn.Module):
@@ -42,22 +55,25 @@ class Stage(nn.Module):
         """Frozen: stays in eval mode, whatever the model around it does."""
         return super().train(False)
 
-    def forward(self, x: Tensor) -> list[Tensor]:
-        return [branch(x) for branch in self.branches]
+    def forward(self, samples: Samples) -> list[FeatureMaps]:
+        return [branch(samples) for branch in self.branches]
 
 
-def load_copy(module: Module, state: Mapping[str, Tensor]) -> Module:
+def copy_module_with_state(module: Module, state: Mapping[str, Tensor]) -> Module:
     """A copy of `module` with the weights and running statistics `state`."""
     twin = copy.deepcopy(module)
     load_state(twin, state)
     return twin
 
 
-def run_stages(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
-    """The input of the block behind `stages`: every stage's outputs are joined by the adaptor `kind`."""
+def run_frozen_stages(
+    stages: Sequence[Stage], adaptor_kind: AdaptorKind, samples: Samples
+) -> FeatureMaps:
+    """The input of the block behind `stages`: every stage's outputs are joined by the adaptor
+    `adaptor_kind`."""
     for stage in stages:
-        x = join_outputs(kind, stage(x))
-    return x
+        samples = join_client_outputs(adaptor_kind, stage(samples))
+    return samples
 
 
 class FrozenStages(nn.Module):
@@ -67,7 +83,9 @@ class FrozenStages(nn.Module):
     statistics of the batch while the model trains, as in the authors' code.
     """
 
-    def __init__(self, stages: Sequence[Stage], kind: str, batch_statistics: bool = False) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], kind: AdaptorKind, batch_statistics: bool = False
+    ) -> None:
         super().__init__()
         self.kind = kind
         self.batch_statistics = batch_statistics
@@ -83,9 +101,9 @@ class FrozenStages(nn.Module):
                 norm.training = mode
         return self
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Samples) -> FeatureMaps:
         with torch.no_grad():
-            return run_stages(self._unregistered[0], self.kind, x)
+            return run_frozen_stages(self._unregistered[0], self.kind, x)
 
 
 class ClientInputs:
@@ -101,7 +119,7 @@ class ClientInputs:
 
     def __init__(
         self,
-        kind: str,
+        kind: AdaptorKind,
         batch_statistics: bool,
         shards: Sequence[tuple[Tensor, Tensor]],
         augments: bool = False,
@@ -114,20 +132,20 @@ class ClientInputs:
         self.pass_stages = CachedFunction(lambda x: x)
         self.stages_in_front: list[Stage] = []
 
-    def layers_in_front(self) -> list[nn.Module]:
+    def get_frozen_layers_before_trained_block(self) -> list[nn.Module]:
         """The layers, one or none, to put in front of a client's model."""
         if not self.stages_in_front:
             return []
         return [FrozenStages(self.stages_in_front, self.kind, self.batch_statistics)]
 
-    def add_stage(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """One stage more; `shape` is that of one sample behind it, joined."""
+    def add_stage(self, stage: Stage, output_shape: SampleShape) -> None:
+        """One stage more; `output_shape` is that of one sample behind it, joined."""
         self.stages_in_front.append(stage)
         if self.augments or (self.batch_statistics and list_batch_norms(self.stages_in_front)):
             return
         samples = sum(len(y) for _, y in self.shards)
         number_bytes = self.shards[0][0].element_size()
-        if samples * math.prod(shape) * number_bytes > CACHE_BYTES:
+        if samples * math.prod(output_shape) * number_bytes > CACHE_BYTES:
             return
         stages = self.stages_in_front
         pass_before = self.pass_stages
@@ -136,15 +154,19 @@ class ClientInputs:
         self.passed_stages = [*self.passed_stages, *stages]
         self.stages_in_front = []
 
-    def _run_in_chunks(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
-        chunk = choose_chunk_size(stages[0], x)
-        return run_in_chunks(lambda rows: run_stages(stages, self.kind, rows), x, chunk=chunk)
+    def _run_in_chunks(self, stages: Sequence[Stage], samples: Samples) -> FeatureMaps:
+        chunk = choose_chunk_size(stages[0], samples)
+        return run_in_chunks(
+            lambda rows: run_frozen_stages(stages, self.kind, rows), samples, chunk_size=chunk
+        )
 
-    def apply_behind_stages(self, client: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def apply_to_client_stage_outputs(
+        self, client: int, function: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
         x, _ = self.shards[client]
         return run_in_chunks(
-            lambda rows: function(run_stages(self.stages_in_front, self.kind, rows)), x
+            lambda rows: function(run_frozen_stages(self.stages_in_front, self.kind, rows)), x
         )
 
 
@@ -155,14 +177,14 @@ class RoundModels(ClientModels):
         super().__init__(modules)
         self.pass_stages = inputs.pass_stages
 
-    def logits(self, x: Tensor) -> Tensor:
-        return super().logits(self.pass_stages(x))
+    def logits(self, samples: Samples) -> Logits:
+        return super().logits(self.pass_stages(samples))
 
-    def predict_in_turn(self, x: Tensor) -> Tensor:
-        return super().predict_in_turn(self.pass_stages(x))
+    def predict_each_sample_by_one_client(self, samples: Samples) -> Predictions:
+        return super().predict_each_sample_by_one_client(self.pass_stages(samples))
 
-    def features(self, x: Tensor) -> Tensor:
-        return super().features(self.pass_stages(x))
+    def features(self, samples: Samples) -> Features:
+        return super().features(self.pass_stages(samples))
 
 
 def list_batch_norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
@@ -184,7 +206,11 @@ class FusedNetwork(nn.Module):
     parts = ("stages", "heads", "kind", "merge")
 
     def __init__(
-        self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str
+        self,
+        stages: Sequence[nn.Module],
+        heads: Sequence[nn.Module],
+        kind: AdaptorKind,
+        merge: FeatureMerge,
     ) -> None:
         super().__init__()
         self.stages = nn.ModuleList(stages)
@@ -193,44 +219,49 @@ class FusedNetwork(nn.Module):
         self.merge = merge
         self.client_features = CachedFunction(self._compute_client_features)
 
-    def with_heads(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
+    def copy_with_heads(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
         """The same frozen stages under other classifiers."""
         other = FusedNetwork(list(self.stages), heads, self.kind, self.merge)
         other.client_features = self.client_features
         return other
 
-    def _compute_client_features(self, x: Tensor) -> Tensor:
-        chunk = choose_chunk_size(self, x)
-        return run_in_chunks(lambda rows: torch.stack(self.compute_outputs(rows)[-1]), x, 1, chunk)
+    def _compute_client_features(self, samples: Samples) -> ClientFeatures:
+        chunk = choose_chunk_size(self, samples)
+        return run_in_chunks(
+            lambda rows: torch.stack(self.compute_outputs_of_all_stages(rows)[-1]),
+            samples,
+            1,
+            chunk,
+        )
 
-    def compute_outputs(self, x: Tensor) -> list[list[Tensor]]:
+    def compute_outputs_of_all_stages(self, samples: Samples) -> list[list[FeatureMaps]]:
         """The M outputs of every stage, bottom to top."""
         outputs: list[list[Tensor]] = []
         for stage in self.stages:
             if outputs:
-                x = join_outputs(self.kind, outputs[-1])
-            outputs.append(stage(x))
+                samples = join_client_outputs(self.kind, outputs[-1])
+            outputs.append(stage(samples))
         return outputs
 
-    def merge_features(self, features: Sequence[Tensor]) -> Tensor:
+    def merge_features(self, features_of_clients: Sequence[Features]) -> Features:
         """The M clients' last features `[N, D]` as one."""
-        total = sum_tensors(features)
+        total = add_tensors(features_of_clients)
         if self.merge == "sum":
             return total
-        return total / len(features)
+        return total / len(features_of_clients)
 
-    def features(self, x: Tensor) -> Tensor:
-        return self.merge_features(self.compute_outputs(x)[-1])
+    def features(self, samples: Samples) -> Features:
+        return self.merge_features(self.compute_outputs_of_all_stages(samples)[-1])
 
-    def classify_features(self, features: Sequence[Tensor]) -> Tensor:
+    def classify_features(self, features_of_clients: Sequence[Features]) -> Logits:
         """Logits `[N, C]` of the M clients' last features `[N, D]`."""
         if len(self.heads) == 1:
-            return self.heads[0](self.merge_features(features))
-        logits = [head(h) for head, h in zip(self.heads, features, strict=True)]
-        return sum_tensors(logits) / len(features)
+            return self.heads[0](self.merge_features(features_of_clients))
+        logits = [head(h) for head, h in zip(self.heads, features_of_clients, strict=True)]
+        return add_tensors(logits) / len(features_of_clients)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classify_features(self.compute_outputs(x)[-1])
+    def forward(self, samples: Samples) -> Logits:
+        return self.classify_features(self.compute_outputs_of_all_stages(samples)[-1])
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -241,11 +272,13 @@ class FusedNetwork(nn.Module):
 class FuseFLReport(Report):
     """K rounds with one block in each, M clients. Accuracies are 0-1.
 
-    widths:    [M] of the clients' networks;   shapes: [K] of the output of client 0's blocks
-    home, outside: [K, M] accuracy of each client's model after each round, on its own training samples and on test
-               samples; kept of small networks alone
-    heads:     {"own", "average" and perhaps "ccvr": accuracy of the same blocks under each classifier}
-    block, sent: of a snapshot alone: the round, from 1 (K + 1: the classifier), and the bytes (up, down) so far
+    widths: [M] of the clients' networks
+    shapes: [K] of the output of client 0's blocks
+    home, outside: [K, M] accuracy of each client's model after each round, on its own training
+        samples and on test samples; kept of small networks alone
+    heads: {"own", "average" and perhaps "ccvr": accuracy of the same blocks under each classifier}
+    block, sent: of a snapshot alone: the round, from 1 (K + 1: the classifier), and the bytes (up,
+        down) so far
     """
 
     widths: list[int] | None = None
@@ -278,7 +311,7 @@ class RoundCopies:
     def add(self, models: Sequence[Network], inputs: ClientInputs) -> None:
         """Client part, at the end of a round: each measures its accuracy on its own training samples."""
         if not self.models:  # each model may carry a copy of the blocks of all clients below
-            numbers = sum(parameter_count(model) for model in models)
+            numbers = sum(count_parameters(model) for model in models)
             self.is_small = numbers * len(models) * self.blocks <= MOST_NUMBERS
         if not self.is_small:
             return
@@ -310,27 +343,29 @@ class FusedModel(NetworkModel):
         self.heads = heads or {}
         self.rounds = rounds
 
-    def with_calibrated_head(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
-        """This model under a calibrated classifier; `sent`: the bytes so far, (up, down)."""
-        network = self.module.with_heads([head])
+    def copy_with_calibrated_head(self, head: nn.Linear, bytes_up_and_down: UpDown) -> FusedModel:
+        """This model under a calibrated classifier; `bytes_up_and_down`: (up, down), for the report."""
+        network = self.module.copy_with_heads([head])
         heads = {**self.heads, "ccvr": [head]}
-        return FusedModel(network, heads, self.rounds, replace(self.report, sent=sent))
+        return FusedModel(network, heads, self.rounds, replace(self.report, sent=bytes_up_and_down))
 
     @torch.no_grad()
-    def logits(self, x: Tensor) -> Tensor:
-        return self.module.classify_features(self.module.client_features(x))
+    def logits(self, samples: Samples) -> Logits:
+        return self.module.classify_features(self.module.client_features(samples))
 
-    def features(self, x: Tensor) -> Tensor:
-        return self.module.merge_features(self.module.client_features(x))
+    def features(self, samples: Samples) -> Features:
+        return self.module.merge_features(self.module.client_features(samples))
 
     @torch.no_grad()
-    def measured(self, x: Tensor, y: Tensor) -> FuseFLReport:
-        features = self.module.client_features(x)
+    def measured(self, samples: Samples, labels: Labels) -> FuseFLReport:
+        features = self.module.client_features(samples)
         heads = {}
         for name, layers in self.heads.items():
-            logits = self.module.with_heads(layers).classify_features(features)
-            heads[name] = compute_accuracy(logits.argmax(1), y)
+            logits = self.module.copy_with_heads(layers).classify_features(features)
+            heads[name] = compute_accuracy(logits.argmax(1), labels)
         outside = []
         for models in self.rounds:
-            outside.append([compute_accuracy(logits.argmax(1), y) for logits in models.logits(x)])
+            outside.append(
+                [compute_accuracy(logits.argmax(1), labels) for logits in models.logits(samples)]
+            )
         return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

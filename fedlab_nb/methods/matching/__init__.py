@@ -25,7 +25,7 @@ units that fit each other do not make clients agree on classes that they never s
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -33,25 +33,30 @@ from torch import Tensor, nn
 
 from ...errors import UsageError
 from ...models import Network
-from ...models.state import copy_model
+from ...models.state import ModelState, copy_model
+from ...tensor_types import Samples
 from ...training import ClientModels
 from ..base import (
+    ClientWeighting,
     Context,
     GlobalModel,
     Method,
     Progress,
     Steps,
-    client_weights_knob,
     knob,
+    make_client_weights_knob,
     register,
     weighted_mean,
 )
 from ..parts.frozen_ensemble import make_class_count_weights
 from ..parts.images import choose_public_samples
-from ..traffic import Sizes, Traffic
+from ..traffic import FederationSizes, TrafficBytes
 from . import fedma, rules
-from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, match_neurons
-from .wiring import State, Wiring, find_wiring, permute_units
+from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, merge_by_matching_neurons
+from .wiring import State, UnitWiring, find_unit_wiring, permute_units
+
+MatchingsDone = int  # of clients, over all sweeps
+ActivationsByGroup = list[Tensor]  # for each group of units [samples, units]
 
 # -------------------------------------------------------------------------------------------------------------- matcher
 # The server's matching of networks of one width: each client with the reference, then with the mean of the others.
@@ -61,25 +66,37 @@ from .wiring import State, Wiring, find_wiring, permute_units
 SAMPLES = 500  # of public samples or noise, on which activations are compared
 
 
+MatchingRule = Literal["rebasin", "greedy", "activations", "pfnm"]
+RULES: tuple[MatchingRule, ...] = get_args(MatchingRule)
+
+
 class Matcher:
     """One server's matching by `rule`: `orders` of every client after each of `match_all_clients`. `on`: see
     `Matching`."""
 
-    def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        uploaded: ClientModels,
+        rule: MatchingRule,
+        activations_on: Literal["public", "noise"],
+    ) -> None:
         self.rule = rule
         self.modules = uploaded.modules
         self.reference = ctx.largest_client
-        self.wiring = find_wiring(uploaded.module(0))
-        self.states = copy_to_cpu(uploaded.states())
-        self.orders = [self.wiring.make_identity_orders() for _ in self.states]
+        self.wiring = find_unit_wiring(uploaded.module(0))
+        self.states = copy_states_to_cpu(uploaded.states())
+        self.orders = [self.wiring.make_unchanged_orders() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
         self.inputs = None
         if rule == "activations":
-            source = "held-out" if on == "public" else "noise"
+            source = "held-out" if activations_on == "public" else "noise"
             self.inputs = choose_public_samples(ctx, source, SAMPLES)
 
-    def match_all_clients(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
+    def match_all_clients(
+        self, client_sample_counts: Sequence[float], sweeps: int
+    ) -> Iterator[MatchingsDone]:
         """Match every client with the reference; then each with the average of the others, sweep by sweep.
 
         Yields how many are done.
@@ -88,7 +105,7 @@ class Matcher:
         count = len(self.states)
         for k in range(count):
             if k != self.reference:
-                self.orders[k] = self._match_client(reference, k)
+                self.orders[k] = self._find_unit_orders_of_client(reference, k)
             yield k + 1
         for sweep in range(1, sweeps + 1):
             for k in range(count):
@@ -97,16 +114,16 @@ class Matcher:
                     states = []
                     for j in others:
                         states.append(permute_units(self.states[j], self.wiring, self.orders[j]))
-                    average = weighted_mean(states, [sizes[j] for j in others])
-                    self.orders[k] = self._match_client(average, k)
+                    average = weighted_mean(states, [client_sample_counts[j] for j in others])
+                    self.orders[k] = self._find_unit_orders_of_client(average, k)
                 yield sweep * count + k + 1
 
-    def _match_client(self, reference: State, client: int) -> rules.Orders:
+    def _find_unit_orders_of_client(self, reference: State, client: int) -> rules.UnitOrders:
         if self.rule == "greedy":
-            return rules.match_greedily(reference, self.states[client], self.wiring)
+            return rules.find_unit_orders_greedily(reference, self.states[client], self.wiring)
         if self.rule == "rebasin":
             trace: list[float] = []
-            orders = rules.match_by_rebasin(
+            orders = rules.find_unit_orders_by_rebasin(
                 reference,
                 self.states[client],
                 self.wiring,
@@ -127,10 +144,10 @@ class Matcher:
         )
         orders = []
         for a, b in zip(reference_activations, client_activations, strict=True):
-            orders.append(rules.find_best_order(rules.compute_correlation(a, b)))
+            orders.append(rules.find_best_permutation(rules.compute_correlation(a, b)))
         return orders
 
-    def permute_states(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
+    def permute_states(self, states: Sequence[State]) -> list[ModelState]:
         """The clients' states with their units in these orders."""
         permuted = []
         for state, order in zip(states, self.orders, strict=True):
@@ -138,7 +155,7 @@ class Matcher:
         return permuted
 
     def make_report(self) -> MatchingReport:
-        identity = torch.cat(self.wiring.make_identity_orders()).numpy()
+        identity = torch.cat(self.wiring.make_unchanged_orders()).numpy()
         orders = []
         moved = []
         distances = []
@@ -147,9 +164,11 @@ class Matcher:
             units = torch.cat(order).numpy()
             orders.append(units)
             moved.append(float((units != identity).mean()))
-            before = compute_distance(reference, state)
-            after = compute_distance(reference, permute_units(state, self.wiring, order))
-            distances.append([before, after])
+            distance_before = compute_state_distance(reference, state)
+            distance_after = compute_state_distance(
+                reference, permute_units(state, self.wiring, order)
+            )
+            distances.append([distance_before, distance_after])
         return MatchingReport(
             rule=self.rule,
             layers=list(self.wiring.layers),
@@ -163,7 +182,7 @@ class Matcher:
         )
 
 
-def copy_to_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
+def copy_states_to_cpu(states: Sequence[State]) -> list[ModelState]:
     """The states in float64 on the CPU."""
     copies = []
     for state in states:
@@ -173,8 +192,8 @@ def copy_to_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
 
 @torch.no_grad()
 def record_activations(
-    module: Network, state: State, wiring: Wiring, samples: Tensor
-) -> list[Tensor]:
+    module: Network, state: State, wiring: UnitWiring, samples: Samples
+) -> ActivationsByGroup:
     """`[samples, units]` for each group, of a network like `module` with the weights `state`.
 
     For convolutions every position is a sample.
@@ -197,13 +216,10 @@ def record_activations(
     return [outputs[name].transpose(0, 1).flatten(1).T for name in wiring.activation_modules]
 
 
-def compute_distance(first: State, second: State) -> float:
+def compute_state_distance(first_state: State, second_state: State) -> float:
     """‖θ - θ'‖ of two states."""
-    squares = sum((first[name] - second[name]).square().sum() for name in first)
+    squares = sum((first_state[name] - second_state[name]).square().sum() for name in first_state)
     return float(squares) ** 0.5
-
-
-RULES = ("rebasin", "greedy", "activations", "pfnm")
 
 
 @register(
@@ -218,22 +234,22 @@ RULES = ("rebasin", "greedy", "activations", "pfnm")
 class Matching(Method):
     """Put the clients' hidden units into the same order, then average the weights."""
 
-    rule: str = knob("rebasin", "Rule", options=RULES)
+    rule: MatchingRule = knob("rebasin", "Rule", options=RULES)
     sweeps: int = knob(3, "Sweeps", low=0, high=20)
-    weights: str = client_weights_knob("w_k")
-    on: str = knob("noise", "Activations on", options=("public", "noise"))
+    weights: ClientWeighting = make_client_weights_knob("w_k")
+    on: Literal["public", "noise"] = knob("noise", "Activations on", options=("public", "noise"))
     sigma: float = knob(1.0, "Noise of neurons", symbol="σ", low=1e-3, high=1e3, log=True)
     sigma0: float = knob(1.0, "Spread of neurons", symbol="σ_0", low=1e-3, high=1e3, log=True)
     gamma: float = knob(1.0, "Mass", symbol="γ", low=1e-6, high=1e9, log=True)
 
     report = MatchingReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return sizes.one_shot.about if self.rule == "pfnm" else sizes.one_shot
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return sizes.one_shot_bytes.as_estimate if self.rule == "pfnm" else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:
         network = ctx.initial_model()
-        find_wiring(network)  # refuses layers that it cannot follow
+        find_unit_wiring(network)  # refuses layers that it cannot follow
         if self.rule == "pfnm" and not has_one_hidden_layer(network):
             raise UsageError(
                 "PFNM matches networks with one hidden layer;"
@@ -253,7 +269,7 @@ class Matching(Method):
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             average = ctx.new_model(weighted_mean(uploaded.states(), sizes))
             if shares is not None:
-                module, report = match_neurons(
+                module, report = merge_by_matching_neurons(
                     uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps
                 )
             else:

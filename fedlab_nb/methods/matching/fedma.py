@@ -5,7 +5,7 @@ layer at a time. For each layer:
 
 1. Clients train all layers that are not yet fused, on the output of the fused ones, and send the lowest.
 2. The server matches its units by what comes into them, v = [weights, bias], under PFNM's prior
-(`rules.match_neuron_vectors`: a
+(`rules.match_neurons_of_clients`: a
    Gaussian of variance σ² around shared units, these from N(0, σ0²), and a Beta-Bernoulli process of mass γ for
    which client has which): one linear assignment a client, in which new units are columns, too. A shared unit is the
    mean of the units matched with it, which minimises the paper's Eq. 2 for squared distances.
@@ -25,7 +25,7 @@ no batch norm (`mlp`, `cnn`, `vgg9`); no LSTM. Above the first layer images are 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -33,19 +33,35 @@ from torch import Tensor, nn
 from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
+from ...tensor_types import LayerMatrix
 from ...training import ClientModels, run_in_chunks
+from ...training.loop import LabelledSamples, Shard
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import make_class_count_weights
-from ..traffic import Sizes, Traffic
-from .rules import has_plain_blocks, list_unit_layers, match_neuron_vectors
+from ..traffic import FederationSizes, TrafficBytes
+from .rules import has_plain_blocks, list_unit_layers, match_neurons_of_clients
 
 
 @dataclass(frozen=True, eq=False)
 class FedMAReport(Report):
-    """`units [L]`: hidden units of each layer of the result;   shared [L]: the share of them that all clients have."""
+    """The widths of the fused layers.
+
+    `units [L]`: hidden units of each layer of the result
+    shared [L]: the share of them that all clients have
+    """
 
     units: list[int] | None = None
     shared: list[float] | None = None
+
+
+class FusedLayer(NamedTuple):
+    """A layer `[J, i + 1]`, and for each client the rows of it that its own units became."""
+
+    rows: Tensor
+    places: list[Tensor]
+
+
+Block = TypeVar("Block", bound=nn.Module)
 
 
 @register(
@@ -73,20 +89,20 @@ class FedMA(Method):
 
     report = FedMAReport
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
-        return Traffic(sizes.models_down + 2 * sizes.models_up, is_exact=False)
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+        return TrafficBytes(sizes.models_down + 2 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if not has_plain_blocks(ctx.initial_model()):
             raise UsageError(
-                "FedMA needs blocks of one layer without batch norm;"
-                " set model=mlp or cnn, or choose neuron matching."
+                "FedMA needs blocks of one layer without batch norm; set model=mlp or "
+                "cnn, or choose neuron matching."
             )
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
-        everyone = range(ctx.clients_count)
+        all_clients = range(ctx.clients_count)
         models = ctx.send_initial_models()
-        shards = [ctx.private.train(k) for k in everyone]
+        shards = [ctx.private.train(k) for k in all_clients]
         fused = copy_model(models[0])
         hidden = len(models[0].body)
         units: list[int] = []
@@ -94,101 +110,123 @@ class FedMA(Method):
         for n in range(hidden):
             phase = f"layer {n + 1}"
             # Clients: train the layers above the fused ones, and send the lowest.
-            yield from self._train(ctx, models, shards, n, hidden)
+            yield from self._train_upper_layers(ctx, models, shards, n, hidden)
             received = []
-            for k in everyone:
+            for k in all_clients:
                 lowest = list_unit_layers(models[k])[0]
-                received.append(ctx.link.up(k, layer_rows(lowest), phase=phase))
+                received.append(ctx.link.up(k, get_unit_rows(lowest), phase=phase))
             # Server: match and average. Each client gets the layer, and the places of its own units in it.
             with ctx.server():
-                layer, places = self.match_layers(received)
-                count = torch.bincount(torch.cat(places), minlength=len(layer))
+                layer, places_of_units = self.match_and_fuse_layers(received)
+                count = torch.bincount(torch.cat(places_of_units), minlength=len(layer))
                 units.append(len(layer))
                 shared_by_all.append(float((count == ctx.clients_count).double().mean()))
-                fused.body[n] = replace_rows(fused.body[n], layer)
-            for k in everyone:
-                layer, client_places = ctx.link.down(k, (layer, places[k].int()), phase=phase)
+                fused.body[n] = copy_block_with_unit_rows(fused.body[n], layer)
+            for k in all_clients:
+                layer, client_places = ctx.link.down(
+                    k, (layer, places_of_units[k].int()), phase=phase
+                )
                 x, y = shards[k]
-                shards[k] = (run_in_chunks(replace_rows(fused.body[n], layer), x), y)
-                drop_lowest_layer(models[k], client_places.long(), len(layer))
+                outputs = run_in_chunks(copy_block_with_unit_rows(fused.body[n], layer), x)
+                shards[k] = LabelledSamples(outputs, y)
+                remove_fused_lowest_layer(models[k], client_places.long(), len(layer))
         # Clients: train the classifiers; these go up. Server: average them by class shares.
-        yield from self._train(ctx, models, shards, hidden, hidden)
+        yield from self._train_upper_layers(ctx, models, shards, hidden, hidden)
         received = []
-        for k in everyone:
-            received.append(ctx.link.up(k, layer_rows(models[k].classifier), phase="classifiers"))
+        for k in all_clients:
+            received.append(
+                ctx.link.up(k, get_unit_rows(models[k].classifier), phase="classifiers")
+            )
         shares = make_class_count_weights(ctx)
         with ctx.server():
             mean = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
-            fused.classifier = replace_rows(fused.classifier, mean)
+            fused.classifier = copy_block_with_unit_rows(fused.classifier, mean)
             fused.architecture = (*fused.architecture, *units)
         return NetworkModel(fused, FedMAReport(units, shared_by_all))
 
-    def _train(
-        self, ctx: Context, models: Sequence[Network], shards: Sequence, n: int, hidden: int
+    def _train_upper_layers(
+        self,
+        ctx: Context,
+        models: Sequence[Network],
+        shards: Sequence[Shard],
+        fused_layer_count: int,
+        hidden_layer_count: int,
     ) -> Steps[None]:
-        """Clients: their part of the epochs on the layers above the n fused ones."""
+        """Clients: their part of the epochs on the layers above the fused ones."""
         total = ctx.recipe.epochs
-        share = total // (hidden + 1)
-        epochs = share if n < hidden else total - n * share
+        share = total // (hidden_layer_count + 1)
+        epochs = (
+            share if fused_layer_count < hidden_layer_count else total - fused_layer_count * share
+        )
         recipe = replace(ctx.recipe, epochs=epochs)
-        if n:
+        if fused_layer_count:
             recipe = replace(recipe, augmentation="none")
-        stream = f"batches of layer {n + 1}" if n else "batches"
+        stream = f"batches of layer {fused_layer_count + 1}" if fused_layer_count else "batches"
         for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
-            yield Progress("layers", n * share + tick.done, total, {"layer": n + 1})
+            yield Progress(
+                "layers",
+                fused_layer_count * share + tick.done,
+                total,
+                {"layer": fused_layer_count + 1},
+            )
         ctx.check_finite(ClientModels(models))
 
-    def match_layers(self, layers: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def match_and_fuse_layers(self, client_layers: Sequence[LayerMatrix]) -> FusedLayer:
         """One layer `[J, i + 1]` from the clients' layers `[L_k, i + 1]` (weights and bias), and the places.
 
         The places `[L_k]` are, for each client, the shared unit of each of its own.
         """
-        vectors = [rows.cpu().double() for rows in layers]
+        vectors = [rows.cpu().double() for rows in client_layers]
         ones = torch.ones(vectors[0].shape[1], dtype=torch.float64)
         precisions = [ones / self.sigma**2] * len(vectors)
-        result = match_neuron_vectors(
-            vectors, precisions, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps
+        result = match_neurons_of_clients(
+            vectors, precisions, prior_deviation=self.sigma0, mass=self.gamma, sweeps=self.sweeps
         )
-        places = torch.cat(result.members)
-        count = torch.bincount(places)
+        global_units = torch.cat(result.members)
+        count = torch.bincount(global_units)
         total = vectors[0].new_zeros(len(count), len(ones))
-        mean = total.index_add(0, places, torch.cat(vectors)) / count[:, None]
-        return mean.to(layers[0]), result.members
+        mean = total.index_add(0, global_units, torch.cat(vectors)) / count[:, None]
+        return FusedLayer(mean.to(client_layers[0]), result.members)
 
 
-def layer_rows(layer: Any) -> Tensor:
+def get_unit_rows(layer: nn.Linear | nn.Conv2d) -> LayerMatrix:
     """`[units, i + 1]`: the weights that come into each unit, or channel, and its bias."""
+    assert layer.bias is not None  # see `has_plain_blocks`
     return torch.cat([layer.weight.flatten(1), layer.bias[:, None]], 1).detach()
 
 
-def replace_rows(block: nn.Module, rows: Tensor) -> Any:
-    """A copy of `block`, whose only layer has these `rows [units, i + 1]`."""
+def copy_block_with_unit_rows(block: Block, unit_rows: LayerMatrix) -> Block:
+    """A copy of `block`, whose only layer has these `unit_rows [units, i + 1]`."""
     twin = copy_model(block)
     (layer,) = list_unit_layers(twin)
-    layer.bias = nn.Parameter(rows[:, -1].contiguous())
-    set_weight(layer, rows[:, :-1].reshape(len(rows), -1, *layer.weight.shape[2:]))
+    layer.bias = nn.Parameter(unit_rows[:, -1].contiguous())
+    replace_weight_and_sizes(
+        layer, unit_rows[:, :-1].reshape(len(unit_rows), -1, *layer.weight.shape[2:])
+    )
     return twin
 
 
-def drop_lowest_layer(model: Network, places: Tensor, units: int) -> None:
-    """Remove a client's lowest layer, which is fused: the next layer reads its `units`.
+def remove_fused_lowest_layer(
+    model: Network, fused_unit_of_each_unit: Tensor, fused_unit_count: int
+) -> None:
+    """Remove a client's lowest layer, which is fused: the next layer reads its `fused_unit_count`.
 
-    The client's unit i is at places[i]. A linear layer has H W columns for each channel that it reads.
+    The client's unit i is at places_of_units[i]. A linear layer has H W columns for each channel that it reads.
     """
     model.body = model.body[1:]
     layer = list_unit_layers(model)[0]
-    columns = layer.weight.detach().unflatten(1, (len(places), -1))
-    weight = columns.new_zeros(len(columns), units, *columns.shape[2:])
-    weight[:, places.to(columns.device)] = columns
-    set_weight(layer, weight.flatten(1, 2))
-    model.architecture = (*model.architecture, units)
+    columns = layer.weight.detach().unflatten(1, (len(fused_unit_of_each_unit), -1))
+    weight = columns.new_zeros(len(columns), fused_unit_count, *columns.shape[2:])
+    weight[:, fused_unit_of_each_unit.to(columns.device)] = columns
+    replace_weight_and_sizes(layer, weight.flatten(1, 2))
+    model.architecture = (*model.architecture, fused_unit_count)
 
 
-def set_weight(layer: Any, weight: Tensor) -> None:
+def replace_weight_and_sizes(layer: nn.Linear | nn.Conv2d, new_weight: Tensor) -> None:
     """Give a layer a weight with another number of units or inputs."""
-    layer.weight = nn.Parameter(weight.contiguous())
-    outputs, inputs = weight.shape[:2]
-    if weight.dim() == 2:
+    layer.weight = nn.Parameter(new_weight.contiguous())
+    outputs, inputs = new_weight.shape[:2]
+    if new_weight.dim() == 2:
         layer.out_features = outputs
         layer.in_features = inputs
     else:

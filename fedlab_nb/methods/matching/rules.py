@@ -1,107 +1,125 @@
-"""Three rules that find the order of one network's units in which they fit those of another: orders `[units]` by group.
+"""Rules that reorder one network's units so that they match those of another: OT-Fusion, Git Re-Basin and PFNM.
 
-Each is a linear assignment problem, or one for each layer: of all orders of the units, the one with the largest sum of
-scores. It is solved exactly on the CPU. The present order is kept unless another one is better by more than rounding,
-so that ties (units that are never active) move nothing.
+Each solves linear assignment problems, exactly and on the CPU: of all orders of a group of units it takes the one with
+the largest sum of scores. The current order is kept unless another one is better by more than a rounding error, so that
+ties (units that are never active) move nothing.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models import Network, parameter_count
+from ...models import Network, count_parameters
 from ...models.state import copy_model
+from ...tensor_types import ClientClassShares, SquareMatrix
 from ...training import ClientModels
 from ..parts.averages import MergedModel, MergeReport
-from .wiring import State, Wiring, find_wiring, flatten_units, permute_tensor
+from .wiring import (
+    Permutation,
+    State,
+    UnitGroup,
+    UnitWiring,
+    find_unit_wiring,
+    move_units_to_rows,
+    permute_tensor,
+)
 
-BETTER = 1e-9  # of the size of the scores: less is rounding
-Orders = list[Tensor]
+Activations = Tensor  # [samples, units]
+
+ColumnIndices = Tensor  # int64 [rows]
+
+BETTER = 1e-9  # a gain below this share of the scores' size is a rounding error
+UnitOrders = list[Tensor]  # for each group of units the order [units]
 
 
-def find_best_order(scores: Tensor, present: Tensor | None = None) -> Tensor:
+def find_best_permutation(
+    scores: SquareMatrix, current_order: Permutation | None = None
+) -> Permutation:
     """The order p `[n]` with the largest Σ_i scores[i, p(i)], of scores `[n, n]`.
 
-    `present` (default: 0, 1, …) is kept if no other order is better.
+    `current_order` (default: 0, 1, …) is kept if no other order is better.
     """
     scores = scores.double().cpu()
-    if present is None:
-        present = torch.arange(len(scores))
-    best = assign_columns(scores)
-    gain = _sum_assigned_scores(scores, best) - _sum_assigned_scores(scores, present)
+    if current_order is None:
+        current_order = torch.arange(len(scores))
+    best = assign_column_to_each_row(scores)
+    gain = _sum_assigned_scores(scores, best) - _sum_assigned_scores(scores, current_order)
     if gain > BETTER * scores.abs().max():
         return best
-    return present
+    return current_order
 
 
-def assign_columns(scores: Tensor) -> Tensor:
-    """For each row of scores `[n, m]`, n ≤ m, a different column `[n]`, with the largest sum of scores."""
+def assign_column_to_each_row(scores: Tensor) -> ColumnIndices:
+    """A different column for each row of `scores [n, m]`, n ≤ m, such that the scores have the largest sum: `[n]`."""
     from scipy.optimize import linear_sum_assignment
 
     _, columns = linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
     return torch.from_numpy(columns)
 
 
-def match_greedily(reference: State, state: State, wiring: Wiring) -> Orders:
+def find_unit_orders_greedily(
+    reference_state: State, state: State, wiring: UnitWiring
+) -> UnitOrders:
     """OT-Fusion (Singh & Jaggi 2020) for equal widths and uniform mass, where the transport is an assignment.
 
-    Layer after layer: the columns follow the orders so far, then units are matched by the Euclidean distance of the
-    weights that come in, min_P Σ_i ‖U_ref[i] - U[P(i)]‖.
+    It goes from layer to layer. The incoming weights are first reordered as the layers below have been matched; then
+    the layer's units are matched by the Euclidean distance of their incoming weights, min_P Σ_i ‖U_ref[i] - U[P(i)]‖.
     """
-    orders = wiring.make_identity_orders()
+    orders = wiring.make_unchanged_orders()
     matched_groups: set[int] = set()
     for group, units in enumerate(wiring.units):
         reference_rows = []
         client_rows = []
-        for name in wiring.list_group_tensors(group):
+        for name in wiring.list_tensor_names_of_group(group):
             axes = wiring.axes[name]
             makes_units = axes[-1] == (0, group)
             if makes_units and all(g in matched_groups for _, g in axes[:-1]):
                 permuted = permute_tensor(state[name], wiring, name, orders)
-                reference_rows.append(flatten_units(reference[name], 0, units))
-                client_rows.append(flatten_units(permuted, 0, units))
+                reference_rows.append(move_units_to_rows(reference_state[name], 0, units))
+                client_rows.append(move_units_to_rows(permuted, 0, units))
         distances = torch.cdist(
             torch.cat(reference_rows, 1),
             torch.cat(client_rows, 1),
             compute_mode="donot_use_mm_for_euclid_dist",
         )
-        orders[group] = find_best_order(-distances)
+        orders[group] = find_best_permutation(-distances)
         matched_groups.add(group)
     return orders
 
 
-def match_by_rebasin(
+def find_unit_orders_by_rebasin(
     reference: State,
     state: State,
-    wiring: Wiring,
+    wiring: UnitWiring,
     stream: torch.Generator,
-    start: Orders,
-    record: Callable[[float], Any],
-) -> Orders:
+    start: UnitOrders,
+    record: Callable[[float], None],
+) -> UnitOrders:
     """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start`.
 
-    For one group at a time, S = Σ over its tensors of the inner products of the reference's units with the client's,
-    with all other groups in the orders so far, and P = argmax tr(PᵀS). Groups come in random order until none can gain.
-    `record` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
+    One group is matched at a time, while all others keep their current orders: S are the inner products of the
+    reference's units with the client's, summed over the group's tensors, and P = argmax tr(PᵀS). The groups are visited
+    in random order, again and again, until none can gain. `record` is called with the objective,
+    Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
     orders = list(start)
-    value = compute_agreement(reference, state, wiring, orders)
+    value = compute_weight_agreement(reference, state, wiring, orders)
     record(value)
     has_gained = True
     while has_gained:
         has_gained = False
         for group in torch.randperm(len(orders), generator=stream).tolist():
-            products = _inner_products(reference, state, wiring, orders, group)
-            new_order = find_best_order(products, orders[group])
+            products = _compute_inner_products_of_units(reference, state, wiring, orders, group)
+            new_order = find_best_permutation(products, orders[group])
             if torch.equal(new_order, orders[group]):
                 continue
             new_orders = list(orders)
             new_orders[group] = new_order
-            new_value = compute_agreement(reference, state, wiring, new_orders)
+            new_value = compute_weight_agreement(reference, state, wiring, new_orders)
             if new_value > value + BETTER * (1 + abs(value)):
                 orders = new_orders
                 value = new_value
@@ -110,10 +128,10 @@ def match_by_rebasin(
     return orders
 
 
-def compute_agreement(
-    reference: State, state: State, wiring: Wiring, orders: Sequence[Tensor]
+def compute_weight_agreement(
+    reference: State, state: State, wiring: UnitWiring, orders: UnitOrders
 ) -> float:
-    """Σ ⟨reference, state in `orders`⟩ over all numbers that belong to units: the objective of `match_by_rebasin`.
+    """Σ ⟨reference, state in `orders`⟩ over all learnt tensors with units: the objective of Git Re-Basin.
 
     The squared distance of the two networks is a constant minus twice this.
     """
@@ -125,34 +143,37 @@ def compute_agreement(
     return float(sum(products))
 
 
-def compute_correlation(first: Tensor, second: Tensor) -> Tensor:
-    """`[units, units]` of activations `[samples, units]`; 0 for units whose activation is constant."""
-    units = first.shape[1]
-    correlations = torch.corrcoef(torch.cat([first, second], 1).double().T)
+def compute_correlation(
+    first_activations: Activations, second_activations: Activations
+) -> SquareMatrix:
+    """Correlations `[units, units]` of two networks' activations `[samples, units]`; 0 for a constant activation."""
+    units = first_activations.shape[1]
+    correlations = torch.corrcoef(torch.cat([first_activations, second_activations], 1).double().T)
     return correlations[:units, units:].nan_to_num(0.0)
 
 
-def _inner_products(
-    reference: State, state: State, wiring: Wiring, orders: Orders, group: int
-) -> Tensor:
-    """`[units, units]`: inner products of the reference's units with the state's.
+def _compute_inner_products_of_units(
+    reference: State, state: State, wiring: UnitWiring, orders: UnitOrders, group: UnitGroup
+) -> SquareMatrix:
+    """Inner products of the reference's units in `group` with the state's, `[units, units]`.
 
-    The state's other groups are in `orders`, this one as it is.
+    The state's other groups are reordered by `orders`; the units of `group` are not.
     """
     units = wiring.units[group]
     other_orders = list(orders)
     other_orders[group] = torch.arange(units)
     products: Any = 0.0
-    for name in wiring.list_group_tensors(group):
+    for name in wiring.list_tensor_names_of_group(group):
         permuted = permute_tensor(state[name], wiring, name, other_orders)
         for dim, axis_group in wiring.axes[name]:
             if axis_group == group:
-                reference_rows = flatten_units(reference[name], dim, units)
-                products = products + reference_rows @ flatten_units(permuted, dim, units).T
+                reference_rows = move_units_to_rows(reference[name], dim, units)
+                state_rows = move_units_to_rows(permuted, dim, units)
+                products = products + reference_rows @ state_rows.T
     return products
 
 
-def _sum_assigned_scores(scores: Tensor, order: Tensor) -> float:
+def _sum_assigned_scores(scores: SquareMatrix, order: Permutation) -> float:
     return float(scores[torch.arange(len(order)), order].sum())
 
 
@@ -162,50 +183,58 @@ def _sum_assigned_scores(scores: Tensor, order: Tensor) -> float:
 # Yurochkin et al., ICML 2019. A neuron is one vector v = [incoming weights, bias, outgoing weights]. Client k's neurons
 # are noisy copies of global ones: v ~ N(θ_i, σ²), θ_i ~ N(0, σ0²), and an Indian buffet process with mass γ says which
 # global neurons a client has. The precision of the outgoing weight of class c is s_kc / σ², with s_kc client k's share
-# of the class: a client without images of a class has no weight there.
+# of the class: a client without images of a class has no say there.
 #
-# One client after the other, given what all others are matched with, each of its neurons goes to a global neuron of its
-# own, or becomes a new one (the paper's Eq. 8; both sides doubled). With p_k a neuron's precisions, S_i = Σ p v and
-# Q_i = Σ p over the neurons that the others have put into i, m_i how many these are, and M clients:
+# The clients are matched one after the other, given how all others are matched: each of the client's neurons joins a
+# different global neuron or becomes a new one (the paper's Eq. 8, both sides doubled). Let p be the precisions of a
+# neuron v, m_i the number of other clients' neurons in global neuron i, S_i = Σ p v and Q_i = Σ p over these neurons,
+# and M the number of clients. The score of a match is
 #
 #     old i:  Σ_d [(S_i + p v)² / (1/σ0² + Q_i + p) - S_i² / (1/σ0² + Q_i)] + 2 log(m_i / (M - m_i))
 #     new, the r-th of this client:  Σ_d (p v)² / (1/σ0² + p) + 2 log(γ / M) - 2 log r
 #
-# In the end θ_i = S_i / (1/σ0² + Q_i), and the same for the biases of the classes. γ → ∞ matches nothing: a network of
-# all neurons, an ensemble that is weighed by the class shares. γ → 0 makes no more neurons than the largest client has.
-# The authors' code takes the logarithm of m/(M - m) once, and m is at most 10 there.
+# In the end θ_i = S_i / (1/σ0² + Q_i), and likewise for the biases of the classes. For γ → ∞ nothing is matched: the
+# network has all clients' neurons and is an ensemble weighted by the class shares. For γ → 0 it has no more neurons
+# than the largest client's. (The authors' code adds log(m_i / (M - m_i)) once, and m_i is at most 10 there.)
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalNeurons:
-    """`neurons [J, D]`: θ;   members: for each client `[L_k]`, the global neuron of each of its own."""
+    """The neurons of the merged layer, and the clients' neurons that each was made from.
+
+    neurons: θ `[J, D]`
+    members: for each client, the global neuron that each of its own neurons went to, `[L_k]`
+    """
 
     neurons: Tensor
     members: list[Tensor]
 
 
-def match_neuron_vectors(
-    vectors: Sequence[Tensor],
-    precisions: Sequence[Tensor],
+def match_neurons_of_clients(
+    client_neurons: Sequence[Tensor],
+    client_precisions: Sequence[Tensor],
     *,
-    spread: float,
+    prior_deviation: float,
     mass: float,
     sweeps: int,
 ) -> GlobalNeurons:
-    """Match neurons `vectors` (for each client `[L_k, D]`, float64) with `precisions` (for each client `[D]`).
+    """Match the clients' neurons. The largest client comes first; all are then matched anew `sweeps` times.
 
-    `spread`: σ0;   `mass`: γ. The largest client comes first; then `sweeps` times every client is matched anew.
+    client_neurons: each client's, float64 `[L_k, D]`
+    client_precisions: those of each client's neurons, `[D]`
+    prior_deviation: σ0
+    mass: γ
     """
-    prior = 1 / spread**2
-    clients = len(vectors)
-    members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in vectors]
-    order = sorted(range(clients), key=lambda k: -len(vectors[k]))
+    prior = 1 / prior_deviation**2
+    clients = len(client_neurons)
+    members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in client_neurons]
+    order = sorted(range(clients), key=lambda k: -len(client_neurons[k]))
     for k in order * (1 + sweeps):
         members[k] = members[k][:0]
-        _close_gaps(members)
-        s, q, m = _sum_members(vectors, precisions, members)
-        p = precisions[k]
-        pv = p * vectors[k]
+        _renumber_neurons_without_gaps(members)
+        s, q, m = _sum_matched_neurons(client_neurons, client_precisions, members)
+        p = client_precisions[k]
+        pv = p * client_neurons[k]
         # (S + p v)² / (1/σ0² + Q + p), summed over d, as three products of matrices.
         scale = 1 / (prior + q + p)
         old = (s.square() * scale).sum(1) + 2 * pv @ (s * scale).T + pv.square() @ scale.T
@@ -213,56 +242,71 @@ def match_neuron_vectors(
         log_mass = torch.tensor(mass / clients).double().log()
         new = (pv.square() / (prior + p)).sum(1, keepdim=True) + 2 * log_mass
         ranks = torch.arange(1, len(pv) + 1, dtype=torch.float64)
-        choice = assign_columns(torch.cat([old, new - 2 * ranks.log()], 1))
-        # Which of the new neurons is the first makes no difference: they keep the client's order.
+        choice = assign_column_to_each_row(torch.cat([old, new - 2 * ranks.log()], 1))
+        # New neurons are numbered in the client's own order; their order makes no difference.
         is_new = choice >= len(m)
         choice[is_new] = len(m) + torch.arange(int(is_new.sum()))
         members[k] = choice
-    _close_gaps(members)
-    s, q, _ = _sum_members(vectors, precisions, members)
+    _renumber_neurons_without_gaps(members)
+    s, q, _ = _sum_matched_neurons(client_neurons, client_precisions, members)
     return GlobalNeurons(s / (prior + q), members)
 
 
-def _sum_members(
-    vectors: Sequence[Tensor], precisions: Sequence[Tensor], members: Sequence[Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
+class NeuronSums(NamedTuple):
+    """S and Q `[J, D]`, and m `[J]`, of the global neurons."""
+
+    weighted_sums: Tensor
+    precisions: Tensor
+    counts: Tensor
+
+
+def _sum_matched_neurons(
+    client_neurons: Sequence[Tensor],
+    client_precisions: Sequence[Tensor],
+    global_neuron_of_each: Sequence[Tensor],
+) -> NeuronSums:
     """S and Q `[J, D]`, and m `[J]`, of the neurons that are matched so far."""
     neurons = 0
-    for client_members in members:
+    for client_members in global_neuron_of_each:
         if len(client_members):
             neurons = max(neurons, int(client_members.max()) + 1)
-    s = vectors[0].new_zeros(neurons, vectors[0].shape[1])
+    s = client_neurons[0].new_zeros(neurons, client_neurons[0].shape[1])
     q = torch.zeros_like(s)
     m = s.new_zeros(neurons)
-    for v, p, client_members in zip(vectors, precisions, members, strict=True):
+    for v, p, client_members in zip(
+        client_neurons, client_precisions, global_neuron_of_each, strict=True
+    ):
         if len(client_members):
             s[client_members] += p * v
             q[client_members] += p
             m[client_members] += 1
-    return s, q, m
+    return NeuronSums(s, q, m)
 
 
-def _close_gaps(members: list[Tensor]) -> None:
-    """Number the global neurons that a client has without gaps, in place."""
-    numbers = torch.cat(members).unique()
-    for k, client_members in enumerate(members):
-        members[k] = torch.searchsorted(numbers, client_members)
+def _renumber_neurons_without_gaps(global_neuron_of_each: list[Tensor]) -> None:
+    """Renumber the global neurons in place, so that those without a member leave no gaps."""
+    numbers = torch.cat(global_neuron_of_each).unique()
+    for k, client_members in enumerate(global_neuron_of_each):
+        global_neuron_of_each[k] = torch.searchsorted(numbers, client_members)
 
 
 # --------------------------------------------------------------------------------------------------------------- report
-# What a run of neuron matching leaves behind, and its network, with those of the clients.
+# The report of a run of matching, and its global model.
 
-LIMIT = 12_000_000  # numbers of all clients' networks that a model holds; beyond that (large networks) it holds none
+LIMIT = 12_000_000  # a matched model keeps the clients' networks if they have at most this many parameters together
 
 
 @dataclass(frozen=True, eq=False)
 class MatchingReport(MergeReport):
-    """`rule`: by which units were matched;   layers, units: the groups of units, and how many there are.
+    """The matching, and how well the matched units agree.
 
-    orders:     `[M, U]`, U = Σ units: for each client and each place of the reference, the client's unit that comes
-                there; with pfnm for each of the client's units the neuron of the result that it is matched with
-    reference:  the client whose units the others' are matched with
-    moved:      for each client the share of its units that are in another place afterwards
+    rule:       the rule that matched the units
+    layers:     the names of the groups of units
+    units:      the number of units in each group
+    orders:     `[M, U]`, U = Σ units: for each client and each unit of the reference, the client's unit that is matched
+                with it; with pfnm, for each unit of the client, the neuron of the result that it is matched with
+    reference:  the client with whose units all others' are matched
+    moved:      for each client the share of its units that change places
     distances:  for each client ‖θ_ref - θ_k‖ before and after (none with pfnm)
     objective:  for each client the values of the objective, step by step (rebasin)
     neurons:    hidden units of the result
@@ -280,52 +324,70 @@ class MatchingReport(MergeReport):
 
 
 class MatchedModel(MergedModel):
-    """The matched network; `clients`: the networks as the server received them, None where they are too large."""
+    """The matched network; `clients`: the networks as the server received them, None if they are too large."""
 
     def __init__(
         self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels
     ) -> None:
         super().__init__(module, report, average)
         self.clients: ClientModels | None = None
-        if sum(parameter_count(client) for client in clients.modules) <= LIMIT:
+        if sum(count_parameters(client) for client in clients.modules) <= LIMIT:
             self.clients = clients
 
 
 # -------------------------------------------------------------------------------------------------------------- neurons
-# Networks with one hidden layer as lists of neurons, which PFNM matches, and back.
+# Conversion of networks with one hidden layer to lists of neurons, which PFNM matches, and back.
 
 
-def match_neurons(
-    uploaded: ClientModels, shares: Tensor, sigma: float, sigma0: float, mass: float, sweeps: int
-) -> tuple[Network, MatchingReport]:
-    """PFNM's network of the global neurons; `shares [M, C]`: of the classes that each client has; σ, σ0 and γ."""
+class MergedNetwork(NamedTuple):
+    """The network of the global neurons, and how they were matched."""
+
+    network: Network
+    report: MatchingReport
+
+
+def merge_by_matching_neurons(
+    uploaded_models: ClientModels,
+    class_shares: ClientClassShares,
+    sigma: float,
+    sigma0: float,
+    mass: float,
+    sweeps: int,
+) -> MergedNetwork:
+    """Match the clients' neurons by PFNM and make the network of the global ones.
+
+    class_shares: `[M, C]`, each client's share s_kc of the samples of class c
+    sigma, sigma0, mass: σ, σ0 and γ
+    """
     vectors = []
     biases = []
-    for module in uploaded.modules:
+    for module in uploaded_models.modules:
         neurons, bias = extract_neurons(module)
         vectors.append(neurons)
         biases.append(bias)
-    incoming = vectors[0].shape[1] - shares.shape[1]  # weights and bias
-    precisions = torch.cat([torch.ones(len(shares), incoming), shares.cpu()], 1).double()
+    incoming = vectors[0].shape[1] - class_shares.shape[1]  # weights and bias
+    precisions = torch.cat(
+        [torch.ones(len(class_shares), incoming), class_shares.cpu()], 1
+    ).double()
     precisions = precisions / sigma**2
-    result = match_neuron_vectors(
-        vectors, list(precisions), spread=sigma0, mass=mass, sweeps=sweeps
+    result = match_neurons_of_clients(
+        vectors, list(precisions), prior_deviation=sigma0, mass=mass, sweeps=sweeps
     )
     class_precisions = precisions[:, incoming:]
     weighted_biases = torch.stack(biases) * class_precisions
     bias = weighted_biases.sum(0) / (1 / sigma0**2 + class_precisions.sum(0))
-    network = replace_neurons(uploaded.module(0), result.neurons, bias)
+    network = copy_network_with_neurons(uploaded_models.module(0), result.neurons, bias)
     orders = np.stack([client_members.numpy() for client_members in result.members])
     identity = np.arange(orders.shape[1])
     report = MatchingReport(
         rule="pfnm",
-        layers=[find_wiring(network).layers[0]],
+        layers=[find_unit_wiring(network).layers[0]],
         units=[orders.shape[1]],
         orders=orders,
         moved=[float((order != identity).mean()) for order in orders],
         neurons=len(result.neurons),
     )
-    return network, report
+    return MergedNetwork(network, report)
 
 
 def list_linear_layers(network: nn.Module) -> list[nn.Linear]:
@@ -333,7 +395,7 @@ def list_linear_layers(network: nn.Module) -> list[nn.Linear]:
 
 
 def has_one_hidden_layer(network: Network) -> bool:
-    """Whether all parameters of `network` are in two linear layers."""
+    """True if all parameters of `network` are in two linear layers."""
     return (
         len(list_linear_layers(network)) == 2
         and len(network.body) == 1
@@ -342,7 +404,7 @@ def has_one_hidden_layer(network: Network) -> bool:
 
 
 def has_plain_blocks(network: Network) -> bool:
-    """Whether every block of `network` has one layer of units, with a bias, and no other parameters."""
+    """True if every block of `network` has one layer of units, with a bias, and no other parameters."""
     if any(len(list_unit_layers(block)) != 1 for block in network.body):
         return False
     parameters: set[nn.Parameter] = set()
@@ -353,19 +415,26 @@ def has_plain_blocks(network: Network) -> bool:
     return set(network.parameters()) == parameters
 
 
-def list_unit_layers(network: nn.Module) -> list[Any]:
+def list_unit_layers(network: nn.Module) -> list[nn.Linear | nn.Conv2d]:
     """Linear layers and convolutions, from the inputs upwards."""
     return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
-def extract_neurons(network: nn.Module) -> tuple[Tensor, Tensor]:
-    """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
+class Neurons(NamedTuple):
+    """Each neuron's incoming weights, bias and outgoing weights, `[L, i + 1 + C]`; and the classes' biases `[C]`."""
+
+    neurons: Tensor
+    class_biases: Tensor
+
+
+def extract_neurons(network: nn.Module) -> Neurons:
+    """The neurons of a network with one hidden layer, float64 on the CPU."""
     hidden, last = list_linear_layers(network)
     neurons = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1)
-    return neurons.detach().cpu().double(), last.bias.detach().cpu().double()
+    return Neurons(neurons.detach().cpu().double(), last.bias.detach().cpu().double())
 
 
-def replace_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
+def copy_network_with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
     """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
     twin = copy_model(network)
     hidden, last = list_linear_layers(twin)

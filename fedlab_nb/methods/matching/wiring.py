@@ -1,7 +1,7 @@
 """Which numbers of a network belong to which hidden units, so that the units can be put in another order.
 
-`find_wiring(network)` walks through the layers and collects *groups*. A group is every place that one order of units
-changes:
+`find_unit_wiring(network)` walks through the layers and collects *groups*. A group is every
+place that one order of units changes:
 
 - the rows and the bias of the layer that computes the units;
 - the batch norm behind it;
@@ -16,7 +16,6 @@ together.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +23,11 @@ from torch import Tensor, nn
 from ...errors import UsageError
 from ...models.network import Network, Normalise
 from ...models.resnet import PreActivated, Residual
+from ...models.state import ModelState
+
+UnitGroup = int  # number of a group of units that are permuted together
+Permutation = Tensor  # int64 [units]: which unit stands at each place
+UnitRows = Tensor  # [units, numbers of a unit]
 
 State = Mapping[str, Tensor]
 FIXED = 0  # the group of units that cannot move: inputs and classes
@@ -53,7 +57,7 @@ PASSING = (
 
 
 @dataclass(frozen=True)
-class Wiring:
+class UnitWiring:
     """The groups of a network, in the order in which an input meets them; group g is number g in each tuple.
 
     layers:             name of the layer that computes the units
@@ -69,11 +73,11 @@ class Wiring:
     learnt: frozenset[str]
     activation_modules: tuple[str, ...]
 
-    def make_identity_orders(self) -> list[Tensor]:
+    def make_unchanged_orders(self) -> list[Permutation]:
         """The order that changes nothing, for every group."""
         return [torch.arange(n) for n in self.units]
 
-    def list_group_tensors(self, group: int) -> list[str]:
+    def list_tensor_names_of_group(self, group: UnitGroup) -> list[str]:
         """The learnt tensors that an order of `group` changes."""
         names = []
         for name, axes in self.axes.items():
@@ -82,19 +86,21 @@ class Wiring:
         return names
 
 
-def find_wiring(network: Network) -> Wiring:
+def find_unit_wiring(network: Network) -> UnitWiring:
     """The wiring of `network`; UsageError for a layer whose units cannot be followed."""
-    walk = _Walk()
-    last = walk.follow_module(network.body, "body", FIXED)
+    walk = _WiringTracer()
+    last = walk.trace_module(network.body, "body", FIXED)
     walk.record_inputs(network.classifier, "classifier", last)
-    roots = sorted({walk.find_root(group) for group in range(1, len(walk.parents))} - {FIXED})
+    roots = sorted(
+        {walk.find_merged_group(group) for group in range(1, len(walk.parents))} - {FIXED}
+    )
     numbers = {root: number for number, root in enumerate(roots)}
     axes = {}
     learnt = set()
     for name, pairs in walk.axes.items():
         movable = []
         for dim, group in pairs:
-            root = walk.find_root(group)
+            root = walk.find_merged_group(group)
             if root != FIXED:
                 movable.append((dim, numbers[root]))
         if movable:
@@ -103,8 +109,8 @@ def find_wiring(network: Network) -> Wiring:
             learnt.add(name)
     last_module = {}  # of each group; a later activation takes the place of an earlier one
     for group, name in walk.activation_modules:
-        last_module[walk.find_root(group)] = name
-    return Wiring(
+        last_module[walk.find_merged_group(group)] = name
+    return UnitWiring(
         layers=tuple(walk.names[root] for root in roots),
         units=tuple(walk.sizes[root] for root in roots),
         axes=axes,
@@ -113,7 +119,7 @@ def find_wiring(network: Network) -> Wiring:
     )
 
 
-class _Walk:
+class _WiringTracer:
     """The path of an input through a network.
 
     Groups are numbers. `parents` joins groups that turn out to be one: a union-find forest.
@@ -126,97 +132,110 @@ class _Walk:
         self.axes: dict[str, list[tuple[int, int]]] = {}
         self.activation_modules: list[tuple[int, str]] = []
 
-    def find_root(self, group: int) -> int:
+    def find_merged_group(self, group: UnitGroup) -> UnitGroup:
         """The number that all groups joined with `group` share."""
         while self.parents[group] != group:
             group = self.parents[group]
         return group
 
-    def join_groups(self, group: int, other: int) -> int:
+    def merge_groups(self, group: UnitGroup, other_group: UnitGroup) -> UnitGroup:
         """Make one group of two; returns its root."""
-        first, second = sorted((self.find_root(group), self.find_root(other)))
+        first, second = sorted((self.find_merged_group(group), self.find_merged_group(other_group)))
         self.parents[second] = first
         return first
 
-    def follow_module(self, module: Any, name: str, group: int) -> int:
-        """The group of the outputs of `module`, whose inputs are units of `group`."""
+    def trace_module(
+        self, module: nn.Module, module_name: str, input_group: UnitGroup
+    ) -> UnitGroup:
+        """The group of the outputs of `module`, whose inputs are units of `input_group`."""
         if isinstance(module, nn.Sequential):
             for child_name, child in module.named_children():
-                group = self.follow_module(child, f"{name}.{child_name}", group)
-            return group
+                input_group = self.trace_module(child, f"{module_name}.{child_name}", input_group)
+            return input_group
         if isinstance(module, Residual):
-            main = self.follow_module(module.main, f"{name}.main", group)
-            shortcut = self.follow_module(module.shortcut, f"{name}.shortcut", group)
-            return self.follow_module(module.relu, f"{name}.relu", self.join_groups(main, shortcut))
+            main = self.trace_module(module.main, f"{module_name}.main", input_group)
+            shortcut = self.trace_module(module.shortcut, f"{module_name}.shortcut", input_group)
+            return self.trace_module(
+                module.relu, f"{module_name}.relu", self.merge_groups(main, shortcut)
+            )
         if isinstance(module, PreActivated):
-            return self._follow_pre_activated(module, name, group)
+            return self._trace_pre_activated(module, module_name, input_group)
         if isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.groups == 1):
-            self.record_inputs(module, name, group)
-            return self._add_group(module, name)
+            self.record_inputs(module, module_name, input_group)
+            return self._add_group(module, module_name)
         if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
-            return self._follow_normalisation(module, name, group)
+            return self._trace_normalisation(module, module_name, input_group)
         if isinstance(module, POINTWISE):
-            self.activation_modules.append((group, name))
-            return group
+            self.activation_modules.append((input_group, module_name))
+            return input_group
         if isinstance(module, PASSING):
-            return group
+            return input_group
         kind = type(module).__name__
         raise UsageError(
-            f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8."
+            f"Matching cannot follow the units through layer {module_name!r} "
+            f"({kind}); try mlp or resnet8."
         )
 
-    def _follow_pre_activated(self, module: PreActivated, name: str, group: int) -> int:
-        active = self.follow_module(module.before, f"{name}.before", group)
-        main = self.follow_module(module.main, f"{name}.main", active)
-        shortcut = group
+    def _trace_pre_activated(
+        self, module: PreActivated, module_name: str, input_group: UnitGroup
+    ) -> UnitGroup:
+        active = self.trace_module(module.before, f"{module_name}.before", input_group)
+        main = self.trace_module(module.main, f"{module_name}.main", active)
+        shortcut = input_group
         if not module.keeps_shape:
-            shortcut = self.follow_module(module.shortcut, f"{name}.shortcut", active)
-        group = self.join_groups(main, shortcut)
-        self.activation_modules.append((group, name))
-        return group
+            shortcut = self.trace_module(module.shortcut, f"{module_name}.shortcut", active)
+        input_group = self.merge_groups(main, shortcut)
+        self.activation_modules.append((input_group, module_name))
+        return input_group
 
-    def _follow_normalisation(
-        self, module: nn.BatchNorm2d | nn.GroupNorm, name: str, group: int
-    ) -> int:
+    def _trace_normalisation(
+        self, module: nn.BatchNorm2d | nn.GroupNorm, module_name: str, input_group: UnitGroup
+    ) -> UnitGroup:
         if isinstance(module, nn.GroupNorm) and module.num_groups not in (1, module.num_channels):
-            group = self.join_groups(FIXED, group)  # its channels share their statistics in groups
+            input_group = self.merge_groups(
+                FIXED, input_group
+            )  # its channels share their statistics in groups
         for tensor in ("weight", "bias", "running_mean", "running_var"):
             if getattr(module, tensor, None) is not None:
-                self.axes[f"{name}.{tensor}"] = [(0, group)]
-        self.activation_modules.append((group, name))
-        return group
+                self.axes[f"{module_name}.{tensor}"] = [(0, input_group)]
+        self.activation_modules.append((input_group, module_name))
+        return input_group
 
-    def record_inputs(self, layer: Any, name: str, group: int) -> None:
-        """Note that the inputs of `layer`, its columns, are the units of `group`."""
-        self.axes.setdefault(f"{name}.weight", []).append((1, group))
+    def record_inputs(
+        self, layer: nn.Linear | nn.Conv2d, layer_name: str, input_group: UnitGroup
+    ) -> None:
+        """Note that the inputs of `layer`, its columns, are the units of `input_group`."""
+        self.axes.setdefault(f"{layer_name}.weight", []).append((1, input_group))
 
-    def _add_group(self, layer: Any, name: str) -> int:
+    def _add_group(self, layer: nn.Linear | nn.Conv2d, layer_name: str) -> UnitGroup:
         """Add a group: the units that `layer` computes."""
         group = len(self.parents)
         self.parents.append(group)
         self.sizes.append(len(layer.weight))
-        self.names.append(name)
-        self.axes[f"{name}.weight"].append((0, group))
+        self.names.append(layer_name)
+        self.axes[f"{layer_name}.weight"].append((0, group))
         if layer.bias is not None:
-            self.axes[f"{name}.bias"] = [(0, group)]
-        self.activation_modules.append((group, name))
+            self.axes[f"{layer_name}.bias"] = [(0, group)]
+        self.activation_modules.append((group, layer_name))
         return group
 
 
-def flatten_units(tensor: Tensor, dim: int, units: int) -> Tensor:
-    """`[units, rest]`: all numbers of each unit, where the units lie along `dim`."""
-    by_unit = tensor.unflatten(dim, (units, tensor.shape[dim] // units))
-    return by_unit.movedim(dim, 0).reshape(units, -1)
+def move_units_to_rows(tensor: Tensor, unit_dim: int, unit_count: int) -> UnitRows:
+    """`[unit_count, rest]`: all numbers of each unit, where the units lie along `unit_dim`."""
+    by_unit = tensor.unflatten(unit_dim, (unit_count, tensor.shape[unit_dim] // unit_count))
+    return by_unit.movedim(unit_dim, 0).reshape(unit_count, -1)
 
 
-def permute_units(state: State, wiring: Wiring, orders: Sequence[Tensor]) -> dict[str, Tensor]:
+def permute_units(state: State, wiring: UnitWiring, orders: Sequence[Permutation]) -> ModelState:
     """`state` with its units in other `orders`, int64 `[units]` for each group; the network's function is the same."""
     return {name: permute_tensor(tensor, wiring, name, orders) for name, tensor in state.items()}
 
 
-def permute_tensor(tensor: Tensor, wiring: Wiring, name: str, orders: Sequence[Tensor]) -> Tensor:
-    """The tensor `name` of a state, its units in `orders`."""
-    for dim, group in wiring.axes.get(name, ()):
+def permute_tensor(
+    tensor: Tensor, wiring: UnitWiring, tensor_name: str, orders: Sequence[Permutation]
+) -> Tensor:
+    """The tensor `tensor_name` of a state, its units in `orders`."""
+    for dim, group in wiring.axes.get(tensor_name, ()):
         order = orders[group].to(tensor.device)
         by_unit = tensor.unflatten(dim, (len(order), tensor.shape[dim] // len(order)))
         tensor = by_unit.index_select(dim, order).flatten(dim, dim + 1)

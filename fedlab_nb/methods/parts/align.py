@@ -23,84 +23,101 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from ...comm import from_upper_triangle, upper_triangle
+from ...comm import pack_upper_triangle, unpack_upper_triangle
+from ...tensor_types import (
+    ClientCovariances,
+    ClientShares,
+    Covariance,
+    Features,
+    SquareMatrix,
+    TensorsByName,
+)
+
+SymmetricMatrices = Tensor  # [..., d, d]
 
 FLOOR = 1e-4
-COVARIANCES = ("floor", "ledoit-wolf")
+CovarianceEstimate = Literal["floor", "ledoit-wolf"]
+COVARIANCES: tuple[CovarianceEstimate, ...] = get_args(CovarianceEstimate)
 TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
 MOST_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FeatureMoments:
     """`mean [d]` and `covariance [d, d]`, float64."""
 
     mean: Tensor
     covariance: Tensor
 
     @classmethod
-    def measure(cls, rows: Tensor) -> Moments:
-        """The moments of `rows [n, d]`; the covariance is divided by n."""
-        rows = rows.double()
-        mean = rows.mean(0)
-        centred = rows - mean
-        return cls(mean, centred.T @ centred / len(rows))
+    def measure(cls, features: Features) -> FeatureMoments:
+        """The moments of `features [n, d]`; the covariance is divided by n."""
+        features = features.double()
+        mean = features.mean(0)
+        centred = features - mean
+        return cls(mean, centred.T @ centred / len(features))
 
     @classmethod
-    def measure_shrunk(cls, rows: Tensor) -> Moments:
-        """The moments of `rows [n, d]`, their covariance S moved towards the identity (Ledoit & Wolf 2004).
+    def measure_with_shrunk_covariance(cls, features: Features) -> FeatureMoments:
+        """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit
+        & Wolf 2004).
 
         (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and
         b² = Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
         as a share of how far it is from μ I.
         """
-        moments = cls.measure(rows)
+        moments = cls.measure(features)
         covariance = moments.covariance
         identity = torch.eye(len(covariance)).to(covariance)
         scale = covariance.trace() / len(covariance)
         distance = (covariance - scale * identity).square().sum()
         if distance == 0:
             return moments
-        fourth_moment = (rows.double() - moments.mean).square().sum(1).square().mean()
-        error = (fourth_moment - covariance.square().sum()) / len(rows)
+        fourth_moment = (features.double() - moments.mean).square().sum(1).square().mean()
+        error = (fourth_moment - covariance.square().sum()) / len(features)
         share = (error / distance).clamp(0, 1)
         return cls(moments.mean, (1 - share) * covariance + share * scale * identity)
 
-    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        triangle = upper_triangle(self.covariance).to(dtype)
+    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+        triangle = pack_upper_triangle(self.covariance).to(dtype)
         return {"mean": self.mean.to(dtype), "covariance": triangle}
 
     @classmethod
-    def from_message(cls, message: dict[str, Tensor]) -> Moments:
-        covariance = from_upper_triangle(message["covariance"].double())
+    def from_message(cls, message: TensorsByName) -> FeatureMoments:
+        covariance = unpack_upper_triangle(message["covariance"].double())
         return cls(message["mean"].double(), covariance)
 
-    def make_invertible(self) -> Moments:
+    def copy_with_variance_floor(self) -> FeatureMoments:
         """These moments with FLOOR as the least variance along each axis; unchanged if none is below it."""
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
         if values[0] >= least:
             return self
-        return Moments(self.mean, axes * values.clamp(min=least) @ axes.T)
+        return FeatureMoments(self.mean, axes * values.clamp(min=least) @ axes.T)
 
 
-def raise_to_power(matrices: Tensor, exponent: float) -> Tensor:
+def compute_matrix_powers(matrices: SymmetricMatrices, exponent: float) -> SymmetricMatrices:
     """Powers of symmetric positive (semi)definite matrices `[..., d, d]`."""
     values, axes = torch.linalg.eigh(matrices)
     return axes * values.clamp(min=0).pow(exponent)[..., None, :] @ axes.mT
 
 
-def compute_barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
+def compute_barycentre(
+    client_covariances: ClientCovariances, client_shares: ClientShares
+) -> Covariance:
     """S* `[d, d]` of covariances `[M, d, d]`, weights `[M]` that sum to 1."""
-    s = torch.tensordot(weights, covariances, 1)
+    s = torch.tensordot(client_shares, client_covariances, 1)
     for _ in range(MOST_STEPS):
-        root = raise_to_power(s, 0.5)
-        inverse_root = raise_to_power(s, -0.5)
-        mean_root = torch.tensordot(weights, raise_to_power(root @ covariances @ root, 0.5), 1)
+        root = compute_matrix_powers(s, 0.5)
+        inverse_root = compute_matrix_powers(s, -0.5)
+        mean_root = torch.tensordot(
+            client_shares, compute_matrix_powers(root @ client_covariances @ root, 0.5), 1
+        )
         factor = inverse_root @ mean_root
         new_s = factor @ factor.T
         change = (new_s - s).norm()
@@ -110,25 +127,41 @@ def compute_barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
     return s
 
 
-def compute_transport(source_covariance: Tensor, target_covariance: Tensor) -> Tensor:
+def compute_transport_map(
+    source_covariance: Covariance, target_covariance: Covariance
+) -> SquareMatrix:
     """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d, d]`."""
-    root = raise_to_power(source_covariance, 0.5)
-    inverse_root = raise_to_power(source_covariance, -0.5)
-    return inverse_root @ raise_to_power(root @ target_covariance @ root, 0.5) @ inverse_root
+    root = compute_matrix_powers(source_covariance, 0.5)
+    inverse_root = compute_matrix_powers(source_covariance, -0.5)
+    return inverse_root @ compute_matrix_powers(root @ target_covariance @ root, 0.5) @ inverse_root
 
 
-def compute_alignment(source: Moments, target: Moments, tau: float) -> tuple[Tensor, Tensor]:
-    """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments `source` to `target`."""
-    a = compute_transport(source.make_invertible().covariance, target.covariance)
+class AffineMap(NamedTuple):
+    """A matrix `[d, d]` and a shift `[d]`."""
+
+    matrix: Tensor
+    shift: Tensor
+
+
+def compute_alignment_map(
+    source_moments: FeatureMoments, target_moments: FeatureMoments, tau: float
+) -> AffineMap:
+    """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments
+    `source_moments` to `target_moments`."""
+    a = compute_transport_map(
+        source_moments.copy_with_variance_floor().covariance, target_moments.covariance
+    )
     matrix = (1 - tau) * torch.eye(len(a)).to(a) + tau * a
-    return matrix, tau * (target.mean - source.mean @ a)
+    return AffineMap(matrix, tau * (target_moments.mean - source_moments.mean @ a))
 
 
-def pool_moments(client_moments: Sequence[Moments], weights: Tensor) -> Moments:
-    """The moments of all samples together, of clients with shares `weights [M]`."""
+def pool_moments(
+    client_moments: Sequence[FeatureMoments], client_shares: ClientShares
+) -> FeatureMoments:
+    """The moments of all samples together, of clients with shares `client_shares [M]`."""
     means = torch.stack([moments.mean for moments in client_moments])
     covariances = torch.stack([moments.covariance for moments in client_moments])
-    mean = weights @ means
+    mean = client_shares @ means
     differences = means - mean
-    within = torch.tensordot(weights, covariances, 1)
-    return Moments(mean, within + differences.T * weights @ differences)
+    within = torch.tensordot(client_shares, covariances, 1)
+    return FeatureMoments(mean, within + differences.T * client_shares @ differences)

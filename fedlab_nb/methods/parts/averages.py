@@ -13,89 +13,116 @@ Below them: servers that use the clients' mean change as a gradient (FedAdam and
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 
 from ...errors import UsageError, choose
-from ..base import NetworkModel, Report, knob, weighted_mean
+from ...models.state import ModelState
+from ...tensor_types import ClientShares, Labels, ParameterVector, Samples
+from ..base import KnobField, NetworkModel, Report, knob, weighted_mean
+from ..context import ClientIndex
+from ..run_outputs import AccuracyByRule
 
-RULES = ("mean", "median", "trimmed", "krum")
+AverageRule = Literal["mean", "median", "trimmed", "krum"]
+RULES: tuple[AverageRule, ...] = get_args(AverageRule)
 State = Mapping[str, Tensor]
 
 
-def average_knob() -> Any:
+def make_average_knob() -> KnobField:
     """The field `average` of the methods that average models."""
     return knob("mean", "Average", options=RULES)
 
 
-def assumed_knob() -> Any:
+def make_assumed_liars_knob() -> KnobField:
     """The field `assumed`, which belongs to `average`."""
     return knob(2, "Poisoned clients assumed", symbol="f", low=0, high=1000)
 
 
-def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
+def check_average_is_possible(
+    rule: AverageRule, assumed_liars: int, client_count: int, method_title: str
+) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
-    least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
-    if clients < least:
+    least = {"trimmed": 2 * assumed_liars + 1, "krum": assumed_liars + 3}.get(rule, 1)
+    if client_count < least:
         raise UsageError(
-            f"{title}: {rule}, assumed={assumed} needs {least} clients or more,"
-            f" but there are {clients}."
+            f"{method_title}: {rule}, assumed={assumed_liars} needs {least} clients or "
+            f"more, but there are {client_count}."
         )
 
 
 def average_states(
-    states: Sequence[State], weights: Sequence[float], rule: str, assumed: int
-) -> dict[str, Tensor]:
-    """One model from `states` by `rule` (one of RULES); only the mean uses the `weights`."""
+    client_states: Sequence[State],
+    client_weights: Sequence[float],
+    rule: AverageRule,
+    assumed_liars: int,
+) -> ModelState:
+    """One model from `client_states` by `rule` (one of RULES); only the mean uses the `client_weights`."""
     if rule == "mean":
-        return weighted_mean(states, weights)
+        return weighted_mean(client_states, client_weights)
     if rule == "krum":
-        return dict(states[choose_krum_state(states, assumed)])
-    cut = (len(states) - 1) // 2 if rule == "median" else assumed
+        return dict(client_states[choose_krum_client(client_states, assumed_liars)])
+    cut = (len(client_states) - 1) // 2 if rule == "median" else assumed_liars
     average = {}
-    for name in states[0]:
-        average[name] = compute_trimmed_mean(torch.stack([state[name] for state in states]), cut)
+    for name in client_states[0]:
+        average[name] = compute_trimmed_mean(
+            torch.stack([state[name] for state in client_states]), cut
+        )
     return average
 
 
-def compute_trimmed_mean(values: Tensor, cut: int) -> Tensor:
-    """Means over the first axis of `values [M, ...]` without the `cut` largest and smallest."""
-    return values.sort(0).values[cut : len(values) - cut].mean(0)
+def compute_trimmed_mean(client_values: Tensor, trimmed_per_side: int) -> Tensor:
+    """Means over the first axis of `client_values [M, ...]` without the `trimmed_per_side` largest and smallest."""
+    return (
+        client_values.sort(0)
+        .values[trimmed_per_side : len(client_values) - trimmed_per_side]
+        .mean(0)
+    )
 
 
-def flatten_state(state: State, names: Sequence[str]) -> Tensor:
+def flatten_state_into_vector(state: State, names: Sequence[str]) -> ParameterVector:
     """`[d]`: the tensors `names` of a state one after the other."""
     return torch.cat([state[name].flatten() for name in names])
 
 
-def split_vector(values: Tensor, like: State, names: Sequence[str]) -> dict[str, Tensor]:
-    """The tensors that `flatten_state` made the vector `values [d]` from; shapes are those of the state `like`."""
-    pieces = values.split([like[name].numel() for name in names])
-    return {name: piece.view(like[name].shape) for name, piece in zip(names, pieces, strict=True)}
+def split_vector_into_tensors(
+    vector: ParameterVector, template_state: State, names: Sequence[str]
+) -> ModelState:
+    """The tensors that `flatten_state_into_vector` made the vector `vector [d]` from; shapes are
+    those of the state `template_state`."""
+    pieces = vector.split([template_state[name].numel() for name in names])
+    return {
+        name: piece.view(template_state[name].shape)
+        for name, piece in zip(names, pieces, strict=True)
+    }
 
 
-def choose_krum_state(states: Sequence[State], assumed: int) -> int:
+def choose_krum_client(client_states: Sequence[State], assumed_liars: int) -> ClientIndex:
     """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
     rows = []
-    for state in states:
+    for state in client_states:
         rows.append(torch.cat([tensor.flatten().double() for tensor in state.values()]))
     vectors = torch.stack(rows)
     squares = torch.stack([(vectors - row).square().sum(1) for row in vectors])
     nearest = squares.sort(1).values
-    nearest = nearest[:, 1 : len(states) - assumed - 1]  # the first is the model itself
+    nearest = nearest[
+        :, 1 : len(client_states) - assumed_liars - 1
+    ]  # the first is the model itself
     return int(nearest.sum(1).argmin())
 
 
 # --------------------------------------------------------------------------------------------------------------- merged
 @dataclass(frozen=True, eq=False)
 class MergeReport(Report):
-    """average_accuracy: test accuracy, 0–1, of the plain average of the same networks, where the server has it."""
+    """Beside a merged network: how good the plain average is.
+
+    average_accuracy: test accuracy, 0–1, of the plain average of the same networks, where the server has it
+    """
 
     average_accuracy: float | None = None
 
-    def others(self) -> dict[str, float]:
+    def others(self) -> AccuracyByRule:
         if self.average_accuracy is None:
             return {}
         return {"plain average": self.average_accuracy}
@@ -108,11 +135,11 @@ class MergedModel(NetworkModel):
         super().__init__(module, report)
         self.average = None if average is None else NetworkModel(average)
 
-    def measured(self, x: Tensor, y: Tensor) -> Any:
+    def measured(self, samples: Samples, labels: Labels) -> MergeReport:
         report: Any = self.report
         if self.average is None:
             return report
-        return replace(report, average_accuracy=self.average.accuracy(x, y))
+        return replace(report, average_accuracy=self.average.accuracy(samples, labels))
 
 
 # ---------------------------------------------------------------------------------------------------- server optimizers
@@ -131,67 +158,83 @@ class MergedModel(NetworkModel):
 # (their tau, and the argument here) bounds how much a tiny change is magnified. The functions are pure: they return new
 # values and leave their arguments alone. Parameters and changes are one tensor or a dict of tensors.
 
-Values = TypeVar("Values", Tensor, dict[str, Tensor])
+ParameterTensors = TypeVar("ParameterTensors", Tensor, dict[str, Tensor])
 
 # Adam on the mean change; the same with a step size that shrinks more slowly; the plain mean of the parameters.
-SERVER_OPTIMIZERS = ("fedadam", "fedyogi", "fedavg")
+ServerOptimizer = Literal["fedadam", "fedyogi", "fedavg"]
+SERVER_OPTIMIZERS: tuple[ServerOptimizer, ...] = get_args(ServerOptimizer)
 BETA1 = 0.9
 BETA2 = 0.99
 
-Moments = tuple[Any, Any]  # m and v, shaped as the parameters
+OptimizerMoments = tuple[Any, Any]  # m and v, shaped as the parameters
 
 
-def make_initial_moments(parameters: Values) -> Moments:
+def make_zero_optimizer_moments(parameters: ParameterTensors) -> OptimizerMoments:
     """m_0 = v_0 = 0."""
-    m = _map_tensors(torch.zeros_like, parameters)
-    v = _map_tensors(torch.zeros_like, parameters)
+    m = _apply_to_each_tensor(torch.zeros_like, parameters)
+    v = _apply_to_each_tensor(torch.zeros_like, parameters)
     return m, v
 
 
-def compute_mean_change(
-    weights: Tensor | list[float], received: list[Values], parameters: Values
-) -> Values:
+def compute_mean_parameter_change(
+    weights: ClientShares | list[float],
+    client_parameters: list[ParameterTensors],
+    parameters: ParameterTensors,
+) -> ParameterTensors:
     """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
 
     def change(start: Tensor, *ends: Tensor) -> Any:
         return sum(float(w) * (end - start) for w, end in zip(weights, ends, strict=True))
 
-    return _map_tensors(change, parameters, *received)
+    return _apply_to_each_tensor(change, parameters, *client_parameters)
 
 
-def take_server_step(
-    name: str,
-    parameters: Values,
-    delta: Values,
-    state: Moments,
+class ServerStep(NamedTuple):
+    """The parameters after a step, and the optimizer's moments."""
+
+    parameters: Any
+    moments: OptimizerMoments
+
+
+def take_server_optimizer_step(
+    optimizer: ServerOptimizer,
+    parameters: ParameterTensors,
+    mean_change: ParameterTensors,
+    moments: OptimizerMoments,
     *,
     lr: float = 1.0,
     tau: float = 1e-3,
     beta1: float = BETA1,
     beta2: float = BETA2,
-) -> tuple[Values, Moments]:
+) -> ServerStep:
     """One server step: the new parameters and the new state. UsageError for an unknown name.
 
-    >>> state = make_initial_moments(torch.zeros(1))
-    >>> take_server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
+    >>> state = make_zero_optimizer_moments(torch.zeros(1))
+    >>> take_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
     tensor([0.0990])
 
     That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
-    choose("server optimizer", name, SERVER_OPTIMIZERS)
-    if name == "fedavg":
-        return _map_tensors(lambda p, d: p + lr * d, parameters, delta), state
-    m, v = state
-    m = _map_tensors(lambda m, d: beta1 * m + (1 - beta1) * d, m, delta)
-    if name == "fedadam":
-        v = _map_tensors(lambda v, d: beta2 * v + (1 - beta2) * d * d, v, delta)
+    choose("server optimizer", optimizer, SERVER_OPTIMIZERS)
+    if optimizer == "fedavg":
+        return ServerStep(
+            _apply_to_each_tensor(lambda p, d: p + lr * d, parameters, mean_change), moments
+        )
+    m, v = moments
+    m = _apply_to_each_tensor(lambda m, d: beta1 * m + (1 - beta1) * d, m, mean_change)
+    if optimizer == "fedadam":
+        v = _apply_to_each_tensor(lambda v, d: beta2 * v + (1 - beta2) * d * d, v, mean_change)
     else:
-        v = _map_tensors(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, delta)
-    new = _map_tensors(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v)
-    return new, (m, v)
+        v = _apply_to_each_tensor(
+            lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, mean_change
+        )
+    new = _apply_to_each_tensor(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v)
+    return ServerStep(new, (m, v))
 
 
-def _map_tensors(function: Callable[..., Tensor], *values: Values) -> Values:
+def _apply_to_each_tensor(
+    function: Callable[..., Tensor], *values: ParameterTensors
+) -> ParameterTensors:
     """`function` of tensors, or name by name of dicts of tensors."""
     first = values[0]
     if not isinstance(first, dict):

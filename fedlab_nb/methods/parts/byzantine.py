@@ -2,19 +2,21 @@
 (Dhasade, Farhadkhani, Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust Federated Inference, ICLR 2026, arXiv
 2510.00310).
 
-They train and upload honestly, as if each client kept its model and answered by itself. What they say is ours: they
-know the rule and the honest answers, and all name the same class, of all C the one that harms most. If the rule is the
-mean of the probabilities, that is the class that the honest clients together find second most likely, and no other lie
-moves the mean as far. A rule that is trained can be taught on lies (`add_random_lies`).
+They train and upload honestly; only their answers are false, as if each client kept its model and answered by itself.
+The attack is ours, not the paper's: the liars know the rule and the honest answers, and all of them name the same
+class, the one of all C that does the most harm. If the rule is the mean of the probabilities, that is the class that
+the honest clients together find second most likely, and no other lie moves the mean as far. A trained rule can be
+trained on lies as well (`replace_answers_of_random_liars`).
 
-What a liar can send depends on what the rule reads. Of a probability vector the most that one can say is 1 for one
-class. Logits have no such limit: a rule that adds them up is moved as far as the largest logit that it accepts. Here a
-liar's is as large as the largest that an honest client gives for the same sample, so that its size gives nobody away;
-`poison=lie:f:LOGIT` takes another size. (The clients of the paper's public code send probability vectors.)
+The worst lie depends on what the rule reads. In a probability vector it is 1 for one class. Logits have no such limit:
+a rule that adds them up can be moved as far as the largest logit that it accepts. Here a liar's logit is as large as
+the largest one of an honest client for the same sample, so that its size does not give the liar away;
+`poison=lie:f:LOGIT` sets another size. (The clients of the paper's public code send probability vectors.)
 
 A certificate holds whatever the liars say. Let p_k be the honest answers of all M clients, y the class of their mean,
-and D_k = p_ky - p_kj. Liars can turn a D_k into -1 at worst, and do so where it is largest; so no f liars make j beat y
-if the M - f smallest D_k sum to more than f. The paper's certificate is in terms of a margin; this one is exact.
+j another class, and D_k = p_ky - p_kj. A liar can lower its own D_k to -1 at worst, and the worst f liars are those
+with the largest D_k. So no f liars can make j beat y if the M - f smallest D_k sum to more than f. The paper's
+certificate uses a margin; this one is exact.
 
 Left out: attacks that search among uncertain answers by gradients, and liars who disagree with one another.
 """
@@ -23,84 +25,104 @@ from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-# A logit whose probability is 1: how a probability vector (0, 1, 0) stands among logits.
+from ...tensor_types import (
+    BooleanPerSample,
+    ClassScores,
+    ClientLogits,
+    ClientLogitsBySample,
+    ClientProbabilities,
+    ValuePerSample,
+)
+
+# A logit so large that its probability is 1: the probability vector (0, 1, 0) is sent as the logits (0, 100, 0).
 CERTAIN_LOGIT = 100.0
-# Stands for a logit that is for each sample the largest of the honest clients'.
+# A marker in place of a logit: "for each sample, the largest logit of an honest client".
 MATCH_HONEST = 0.0
 
 
-def choose_lie_logit(given: float, reads_probabilities: bool) -> float:
-    """The logit of a lie: the `given` one (`Poison.logit`), or what goes with what the rule reads."""
-    if given:
-        return given
+def choose_lie_logit(chosen_logit: float, reads_probabilities: bool) -> float:
+    """The logit of a lie: `chosen_logit` (from `Poison.logit`) if it is not 0, else the one for what the rule reads."""
+    if chosen_logit:
+        return chosen_logit
     if reads_probabilities:
         return CERTAIN_LOGIT
     return MATCH_HONEST
 
 
-def compute_lie_logits(honest: Tensor, logit: float) -> Tensor:
-    """`[N]`: a lie's logit for each sample; `honest`: the honest clients' logits `[H, N, C]`."""
-    if logit == MATCH_HONEST:
-        return honest.amax((0, 2)).clamp_min(0)
-    return honest.new_full(honest.shape[1:2], logit)
+def compute_lie_logit_per_sample(honest_logits: ClientLogits, lie_logit: float) -> ValuePerSample:
+    """A lie's logit for each sample, `[N]`; `honest_logits [H, N, C]` are the honest clients'."""
+    if lie_logit == MATCH_HONEST:
+        return honest_logits.amax((0, 2)).clamp_min(0)
+    return honest_logits.new_full(honest_logits.shape[1:2], lie_logit)
 
 
-def replace_answers(
-    rule: Callable[[Tensor], Tensor], logits: Tensor, liars: Sequence[int], logit: float
-) -> Tensor:
-    """Clients' logits `[M, N, C]`, those in the rows `liars` replaced; the same tensor if there are none.
+def replace_answers_of_liars(
+    combine_logits: Callable[[ClientLogits], ClassScores],
+    client_logits: ClientLogits,
+    liars: Sequence[int],
+    lie_logit: float,
+) -> ClientLogits:
+    """`client_logits [M, N, C]` with the rows of the `liars` replaced; the same tensor if there are none.
 
-    `rule` makes scores `[N, C]` of them; `logit`: of the class that a liar names, see
-    `choose_lie_logit`; its others are 0. What harms most is what leaves the class of the honest
-    clients' mean least ahead of the best other one.
+    combine_logits: the ensemble's rule, logits `[M, N, C]` -> scores `[N, C]`
+    lie_logit: the logit of the class that a liar names (see `choose_lie_logit`); its other logits are 0
+
+    The liars name the class for which the honest clients' class is least ahead of the best other one.
     """
     if not liars:
-        return logits
-    classes = logits.shape[-1]
-    honest = logits[[k for k in range(len(logits)) if k not in liars]]
+        return client_logits
+    classes = client_logits.shape[-1]
+    honest_clients = [k for k in range(len(client_logits)) if k not in liars]
+    honest = client_logits[honest_clients]
     honest_class = honest.softmax(-1).mean(0).argmax(-1)
     is_honest_class = F.one_hot(honest_class, classes).bool()
-    sizes = compute_lie_logits(honest, logit)[:, None]
+    sizes = compute_lie_logit_per_sample(honest, lie_logit)[:, None]
     margins = []
-    for named_class in torch.eye(classes).to(logits):
-        answers = logits.clone()
+    for named_class in torch.eye(classes).to(client_logits):
+        answers = client_logits.clone()
         answers[list(liars)] = sizes * named_class
-        scores = rule(answers)
+        scores = combine_logits(answers)
         best_other = scores.masked_fill(is_honest_class, -torch.inf).amax(-1)
         margins.append(scores[is_honest_class] - best_other)
     worst_class = torch.stack(margins).argmin(0)
-    answers = logits.clone()
-    answers[list(liars)] = sizes * F.one_hot(worst_class, classes).to(logits)
+    answers = client_logits.clone()
+    answers[list(liars)] = sizes * F.one_hot(worst_class, classes).to(client_logits)
     return answers
 
 
-def add_random_lies(logits: Tensor, liars: int, stream: torch.Generator, logit: float) -> Tensor:
-    """Logits `[n, M, C]` in which so many clients lie, drawn anew for each sample.
+def replace_answers_of_random_liars(
+    client_logits: ClientLogitsBySample, liar_count: int, stream: torch.Generator, lie_logit: float
+) -> ClientLogitsBySample:
+    """`client_logits [n, M, C]` in which `liar_count` clients lie, drawn anew for each sample.
 
-    They name the class that the others together find second most likely. This is what a rule is
-    trained on beside honest answers. `logit`: of a lie, see `choose_lie_logit`.
+    They name the class that the other clients together find second most likely. A rule can be trained
+    on these answers as well as on honest ones. `lie_logit`: see `choose_lie_logit`.
     """
-    samples, clients, classes = logits.shape
-    is_drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liars
-    is_liar = is_drawn.to(logits.device)[..., None]
-    second = (logits.softmax(-1) * ~is_liar).sum(1).topk(2).indices[:, 1]
-    if logit == MATCH_HONEST:
-        sizes = logits.masked_fill(is_liar, -torch.inf).amax((1, 2)).clamp_min(0)
+    samples, clients, classes = client_logits.shape
+    is_drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liar_count
+    is_liar = is_drawn.to(client_logits.device)[..., None]
+    second = (client_logits.softmax(-1) * ~is_liar).sum(1).topk(2).indices[:, 1]
+    if lie_logit == MATCH_HONEST:
+        sizes = client_logits.masked_fill(is_liar, -torch.inf).amax((1, 2)).clamp_min(0)
     else:
-        sizes = logits.new_full((samples,), logit)
-    lies = sizes[:, None] * F.one_hot(second, classes).to(logits)
-    return torch.where(is_liar, lies[:, None], logits)
+        sizes = client_logits.new_full((samples,), lie_logit)
+    lies = sizes[:, None] * F.one_hot(second, classes).to(client_logits)
+    return torch.where(is_liar, lies[:, None], client_logits)
 
 
-def certify_predictions(probabilities: Tensor, liars: int) -> Tensor:
-    """`[N]`: whether no `liars` of the clients can change the class of the mean of honest
-    `probabilities [M, N, C]`."""
-    clients = len(probabilities)
-    top = probabilities.mean(0).argmax(-1)
-    of_top = probabilities.gather(-1, top.expand(clients, -1)[..., None])
-    differences = (of_top - probabilities).sort(0).values  # D_k, ascending over the clients
-    margins = differences[: clients - liars].sum(0) - liars  # [N, C]
-    is_top = F.one_hot(top, probabilities.shape[-1]).bool()
+def are_predictions_certified(
+    client_probabilities: ClientProbabilities, liar_count: int
+) -> BooleanPerSample:
+    """Whether each prediction is safe from `liar_count` liars, whichever clients they are, `[N]`.
+
+    The prediction is the class of the mean of the honest `client_probabilities [M, N, C]`.
+    """
+    clients = len(client_probabilities)
+    top = client_probabilities.mean(0).argmax(-1)
+    top_probabilities = client_probabilities.gather(-1, top.expand(clients, -1)[..., None])
+    # D_k, ascending over the clients
+    differences = (top_probabilities - client_probabilities).sort(0).values
+    margins = differences[: clients - liar_count].sum(0) - liar_count  # [N, C]
+    is_top = F.one_hot(top, client_probabilities.shape[-1]).bool()
     return ((margins > 0) | is_top).all(-1)

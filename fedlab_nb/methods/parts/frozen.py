@@ -19,30 +19,40 @@ The papers take a network that was trained on ImageNet, and so does `lite0`; the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from ...data import SEEN, check_transform
+from ...data import SEEN, normalise_transform
 from ...errors import UsageError
-from ...models import lite0, load_state, model_state, parameter_count
+from ...methods.run_outputs import SentenceOnPrivacy
+from ...models import count_parameters, lite0, load_state, model_state
 from ...rng import generator
+from ...tensor_types import Features, Logits, Samples
 from ...training import Recipe, run_in_chunks
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
-from ..memory import SquareMatrices
-from ..traffic import Sizes
-from .align import COVARIANCES, Moments, compute_alignment, compute_barycentre, pool_moments
+from ..memory import SquareMatricesInMemory
+from ..traffic import FederationSizes
+from .align import (
+    COVARIANCES,
+    CovarianceEstimate,
+    FeatureMoments,
+    compute_alignment_map,
+    compute_barycentre,
+    pool_moments,
+)
 
-KINDS = ("pixels", "relu", "conv", "lite0", "client")
+FeatureKind = Literal["pixels", "relu", "conv", "lite0", "client"]
+KINDS: tuple[FeatureKind, ...] = get_args(FeatureKind)
 CENTRE = 0.3  # about the mean of the classroom's pixels
 FILTER = 5  # side of a random filter
 CELLS = 4  # a side, in which its map is averaged
 
 
 @dataclass(frozen=True, eq=False)
-class Frozen:
+class FrozenFeatures:
     """A feature map: `frozen(x [N, ...])` is `[N, size]`, without an appended 1.
 
     `parameters`: its random or trained numbers. `moved`: a matrix `[size, size]` and a shift `[size]`, by which rows
@@ -55,7 +65,7 @@ class Frozen:
 
     @property
     def parameters(self) -> int:
-        return parameter_count(self.module) + sum(tensor.numel() for tensor in self.moved or ())
+        return count_parameters(self.module) + sum(tensor.numel() for tensor in self.moved or ())
 
     def __call__(self, x: Tensor) -> Tensor:
         rows = run_in_chunks(self.module, x)[:, : self.size]
@@ -75,7 +85,7 @@ class HeadModel(GlobalModel):
 
     def __init__(
         self,
-        frozen: Frozen,
+        frozen: FrozenFeatures,
         head: Callable[[Tensor], Tensor],
         numbers: int,
         report: Report | None = None,
@@ -86,15 +96,22 @@ class HeadModel(GlobalModel):
         self.parameters = frozen.parameters + numbers
         self.report = report or Report()
 
-    def features(self, x: Tensor) -> Tensor:
-        return self.frozen(x)
+    def features(self, samples: Samples) -> Features:
+        return self.frozen(samples)
 
-    def logits(self, x: Tensor) -> Tensor:
-        features = self.features(x)
+    def logits(self, samples: Samples) -> Logits:
+        features = self.features(samples)
         return self.head(features).to(features)
 
 
 # --------------------------------------------------------------------------------- the methods and their knobs
+class ClientAndTestFeatures(NamedTuple):
+    """The feature map of each client, and the one for samples that have no client."""
+
+    clients: list[FrozenFeatures]
+    test: FrozenFeatures
+
+
 @dataclass(frozen=True)
 class FrozenMethod(Method):
     """Base of the methods that train no network, but a head on frozen features."""
@@ -102,24 +119,23 @@ class FrozenMethod(Method):
     trains_locally = False
     sends_models = False
 
-    features: str = knob("pixels", "Features", symbol="φ", options=KINDS)
+    features: FeatureKind = knob("pixels", "Features", symbol="φ", options=KINDS)
     size: int = knob(256, "Dimension", symbol="d", low=1, high=8192, log=True)
     # Apart from the run's own seed, so that runs share their features.
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
     align: float = knob(0.0, "Alignment", low=0, high=1)
-    align_covariance: str = knob("floor", "Covariances aligned", options=COVARIANCES)
+    align_covariance: CovarianceEstimate = knob("floor", "Covariances aligned", options=COVARIANCES)
 
     def refuse(self, ctx: Context) -> None:
         if self.features == "conv" and not ctx.has("images"):
             raise UsageError(
-                f"{self.info.title} has convolutions only for images;"
-                " set features to pixels, relu or client."
+                f"{self.info.title} has convolutions only for images; set features to pixels, relu or client."
             )
         if self.features == SEEN:
-            check_transform(SEEN, ctx.input_shape)
+            normalise_transform(SEEN, ctx.input_shape)
 
-    def compute_feature_size(self, ctx: Context) -> int:
+    def count_features_per_sample(self, ctx: Context) -> int:
         """d, the length of a feature vector, before any is made."""
         if self.features == "pixels":
             return prod(ctx.input_shape)
@@ -129,8 +145,8 @@ class FrozenMethod(Method):
             return ctx.initial_model(ctx.largest_client).classifier.in_features
         return self.size
 
-    def count_features_read(self, sizes: Sizes) -> int:
-        """`compute_feature_size`, as it is known before a run."""
+    def count_features_before_run(self, sizes: FederationSizes) -> int:
+        """`count_features_per_sample`, as it is known before a run."""
         if self.features == "pixels":
             return sizes.numbers
         if self.features == SEEN:
@@ -139,13 +155,13 @@ class FrozenMethod(Method):
             return sizes.features
         return self.size
 
-    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
-        """Covariances and maps of the alignment, one each a client."""
+    def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
+        """Covariances and maps of the alignment, one of each per client."""
         count = 2 * ctx.clients_count if self.align else 0
-        return [SquareMatrices(count, self.compute_feature_size(ctx))]
+        return [SquareMatricesInMemory(count, self.count_features_per_sample(ctx))]
 
     @property
-    def leaks(self) -> str:
+    def leaks(self) -> SentenceOnPrivacy:
         text = self.info.leaks
         if self.features == "client":
             text += ", and the largest client's network"
@@ -153,58 +169,70 @@ class FrozenMethod(Method):
             text += ", and the mean and covariance of its features"
         return text
 
-    def make_features(self, ctx: Context) -> Steps[tuple[list[Frozen], Frozen]]:
+    def make_features(self, ctx: Context) -> Steps[ClientAndTestFeatures]:
         """The features as the knobs say: each client's, which differ with `align`, and those of test samples."""
         frozen = yield from make_common_features(
             ctx, self.features, self.size, self.features_seed, send_body=self.send_body
         )
-        return (yield from align_features(ctx, frozen, self.align, self.align_covariance))
+        return (yield from align_client_features(ctx, frozen, self.align, self.align_covariance))
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
         """With `client` one client trains a network."""
         if self.features == "client":
-            return recipe.epochs / len(sizes)
+            return recipe.epochs / len(client_sample_counts)
         return 0.0
 
 
 # ------------------------------------------------------------------------------------------------ making them
 def make_common_features(
-    ctx: Context, kind: str, size: int, seed: int, *, send_body: bool = False
-) -> Steps[Frozen]:
+    ctx: Context,
+    feature_kind: FeatureKind,
+    feature_count: int,
+    seed: int,
+    *,
+    send_body: bool = False,
+) -> Steps[FrozenFeatures]:
     """The features of this run, the same at every client and at the server.
 
     Client side: call it outside `with ctx.server()`. Phases "seed of the features", or for `client` "initial model"
     (to the largest client; nothing with init="different") and "features" (its network without the last layer: up once,
     then down to each of the others; that of `lite0`, if `send_body`: down to all).
     """
-    if kind == "client":
+    if feature_kind == "client":
         return (yield from _train_largest_client(ctx))
-    if kind == "lite0":
+    if feature_kind == "lite0":
         body = lite0.load_lite0(ctx.device)
         if send_body:
             half_precision = [parameter.half() for parameter in body.parameters()]
             ctx.link.broadcast(half_precision, phase="features")
-        return Frozen(body, lite0.FEATURES)
-    if kind != "pixels":
+        return FrozenFeatures(body, lite0.FEATURES)
+    if feature_kind != "pixels":
         seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
-    frozen = draw_features(kind, ctx.input_shape, size, seed, ctx.dtype)
+    frozen = make_feature_map(feature_kind, ctx.input_shape, feature_count, seed, ctx.dtype)
     return replace(frozen, module=frozen.module.to(ctx.device))
 
 
-def align_features(
-    ctx: Context, frozen: Frozen, tau: float, covariance: str = "floor"
-) -> Steps[tuple[list[Frozen], Frozen]]:
+def align_client_features(
+    ctx: Context,
+    frozen: FrozenFeatures,
+    tau: float,
+    covariance_estimate: CovarianceEstimate = "floor",
+) -> Steps[ClientAndTestFeatures]:
     """SLOT-Align (`align.py`): each client's features, and those of samples that have no client.
 
-    `covariance`: how a client estimates its own, one of COVARIANCES.
+    `covariance_estimate`: how a client estimates its own, one of COVARIANCES.
 
     With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `make_common_features`; phases "moments" (up)
     and "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
     """
     if not tau:
-        return [frozen] * ctx.clients_count, frozen
+        return ClientAndTestFeatures([frozen] * ctx.clients_count, frozen)
     # Clients: mean and covariance of their features; up.
-    measure = Moments.measure if covariance == "floor" else Moments.measure_shrunk
+    measure = (
+        FeatureMoments.measure
+        if covariance_estimate == "floor"
+        else FeatureMoments.measure_with_shrunk_covariance
+    )
     client_moments = []
     for k in range(ctx.clients_count):
         x, _ = ctx.private.train(k)
@@ -214,53 +242,65 @@ def align_features(
     )
     # Server: their barycentre; down.
     with ctx.server():
-        received = [Moments.from_message(message) for message in messages]
+        received = [FeatureMoments.from_message(message) for message in messages]
         shares = torch.tensor(ctx.sizes, dtype=torch.float64, device=ctx.device)
         shares = shares / shares.sum()
         pooled = pool_moments(received, shares)
-        covariances = torch.stack([moments.make_invertible().covariance for moments in received])
-        target = Moments(pooled.mean, compute_barycentre(covariances, shares))
+        covariances = torch.stack(
+            [moments.copy_with_variance_floor().covariance for moments in received]
+        )
+        target = FeatureMoments(pooled.mean, compute_barycentre(covariances, shares))
         message = ctx.link.broadcast(target.make_message(ctx.dtype), phase="barycentre")
-        common = Moments.from_message(message)
+        common = FeatureMoments.from_message(message)
     # Clients: from their own moments to the common ones; the server: from those of all samples together.
     aligned = []
     for moments in client_moments:
-        aligned.append(replace(frozen, moved=compute_alignment(moments, common, tau)))
-    return aligned, replace(frozen, moved=compute_alignment(pooled, common, tau))
+        aligned.append(replace(frozen, moved=compute_alignment_map(moments, common, tau)))
+    return ClientAndTestFeatures(
+        aligned, replace(frozen, moved=compute_alignment_map(pooled, common, tau))
+    )
 
 
-def draw_features(
-    kind: str, input_shape: Sequence[int], size: int, seed: int, dtype: torch.dtype = torch.float32
-) -> Frozen:
-    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `size` numbers.
+def make_feature_map(
+    map_kind: Literal["pixels", "relu", "conv"],
+    input_shape: Sequence[int],
+    feature_count: int,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+) -> FrozenFeatures:
+    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `feature_count` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
     """
     inputs = prod(input_shape)
-    if kind == "pixels":
-        return Frozen(nn.Flatten(), inputs)
-    stream = generator(seed, "frozen features", kind)
-    if kind == "relu":
-        weight = torch.randn(size, inputs, generator=stream) * (2 / inputs) ** 0.5
-        bias = torch.randn(size, generator=stream) / 2
+    if map_kind == "pixels":
+        return FrozenFeatures(nn.Flatten(), inputs)
+    stream = generator(seed, "frozen features", map_kind)
+    if map_kind == "relu":
+        weight = torch.randn(feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
+        bias = torch.randn(feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        linear = _set_parameters(nn.Linear(inputs, size, device="meta"), weight, bias)
+        linear = _freeze_parameters_at(
+            nn.Linear(inputs, feature_count, device="meta"), weight, bias
+        )
         layers = [nn.Flatten(), linear, nn.ReLU()]
     else:
         channels = input_shape[0]
-        filters = ceil(size / CELLS**2)
+        filters = ceil(feature_count / CELLS**2)
         weight = torch.randn(filters, channels, FILTER, FILTER, generator=stream)
         weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
         convolution = nn.Conv2d(
             channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
         )
-        filtered = _set_parameters(convolution, weight)
+        filtered = _freeze_parameters_at(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
-    return Frozen(nn.Sequential(*layers).to(dtype).eval(), size)
+    return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), feature_count)
 
 
-def _set_parameters(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+def _freeze_parameters_at(
+    layer: nn.Module, weight: Tensor, bias: Tensor | None = None
+) -> nn.Module:
     """`layer` with these numbers, which are not trained."""
     layer.register_parameter("weight", nn.Parameter(weight, requires_grad=False))
     if bias is not None:
@@ -268,7 +308,7 @@ def _set_parameters(layer: nn.Module, weight: Tensor, bias: Tensor | None = None
     return layer
 
 
-def _train_largest_client(ctx: Context) -> Steps[Frozen]:
+def _train_largest_client(ctx: Context) -> Steps[FrozenFeatures]:
     """The features of the largest client's network: it trains as in every method, and its body goes to all."""
     k = ctx.largest_client
     model = ctx.initial_model(k)
@@ -280,4 +320,4 @@ def _train_largest_client(ctx: Context) -> Steps[Frozen]:
     received = ctx.link.up(k, model_state(model.body), phase="features")
     others = [client for client in range(ctx.clients_count) if client != k]
     load_state(model.body, ctx.link.broadcast(received, phase="features", clients=others))
-    return Frozen(model.body.eval(), model.classifier.in_features)
+    return FrozenFeatures(model.body.eval(), model.classifier.in_features)

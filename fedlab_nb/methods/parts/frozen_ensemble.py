@@ -3,21 +3,22 @@
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
   to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
-- `combine_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a
+- `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a
   client and class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
-- `ensemble.compute_view(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
+- `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
+  batch-norm loss of one forward pass.
 - `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `make_class_count_weights(ctx)` -> `[M,
   C]`, which uploads C counts a client.
 
 The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
 architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
-`is_faster_side_by_side` says so, or one by one. Several architectures may be mixed.
+`should_run_side_by_side` says so, or one by one. Several architectures may be mixed.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,32 +26,49 @@ from torch import Tensor, nn
 from ...errors import choose
 from ...models import Network, Normalise
 from ...models.state import copy_model
+from ...tensor_types import (
+    ClientClassCounts,
+    ClientClassShares,
+    ClientLogits,
+    ClientShares,
+    ClientWeights,
+    Images,
+    Logits,
+    Samples,
+    ValuePerClient,
+)
 from ...training import ClientModels, run_in_chunks
-from ...training.backend import choose_backend
+from ...training.backend import BackendChoice, choose_backend
 from ...training.evaluate import choose_chunk_size
 from ...training.stack import Stack, StackedLinear
+from ..base import ClientWeighting
 from ..context import Context
 
-WEIGHTS = ("uniform", "samples")
+WEIGHTS: tuple[ClientWeighting, ...] = ("uniform", "samples")
 
 
-def make_client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
-    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and dtype of `like`."""
-    choose("client weights", kind, WEIGHTS)
-    counts = sizes if kind == "samples" else [1] * len(sizes)
+def make_client_weights(
+    weighting: ClientWeighting, client_sample_counts: Sequence[int], dtype_device_template: Tensor
+) -> ClientShares:
+    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and
+    dtype of `dtype_device_template`."""
+    choose("client weights", weighting, WEIGHTS)
+    counts = client_sample_counts if weighting == "samples" else [1] * len(client_sample_counts)
     weights = torch.tensor(counts, dtype=torch.float64)
-    return (weights / weights.sum()).to(like.device, like.dtype)
+    return (weights / weights.sum()).to(dtype_device_template.device, dtype_device_template.dtype)
 
 
-def compute_class_shares(counts: Tensor) -> Tensor:
+def compute_class_shares(class_counts: ClientClassCounts) -> ClientClassShares:
     """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; 1/M for a class that no client has."""
-    counts = counts.float()
-    totals = counts.sum(0)
-    equal = torch.full_like(counts, 1 / len(counts))
-    return torch.where(totals > 0, counts / totals.clamp_min(1), equal)
+    class_counts = class_counts.float()
+    totals = class_counts.sum(0)
+    equal = torch.full_like(class_counts, 1 / len(class_counts))
+    return torch.where(totals > 0, class_counts / totals.clamp_min(1), equal)
 
 
-def make_class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
+def make_class_count_weights(
+    ctx: Context, members: Sequence[int] | None = None
+) -> ClientClassShares:
     """`compute_class_shares` of the members (None: of all). Call it outside `ctx.server()`.
 
     Client part: count the own training labels; C numbers go up (int32, phase "class counts").
@@ -66,27 +84,37 @@ def make_class_count_weights(ctx: Context, members: Sequence[int] | None = None)
         return compute_class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
 
 
-def combine_logits(
-    logits: Tensor, weights: Tensor | None = None, *, normalise: bool = True
-) -> Tensor:
+def combine_client_logits(
+    client_logits: ClientLogits,
+    client_weights: ClientWeights | None = None,
+    *,
+    normalise: bool = True,
+) -> Logits:
     """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
 
-    weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
+    client_weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
     """
-    if weights is None:
-        return logits.mean(0)
-    per_class = weights if weights.dim() == 2 else weights[:, None]
-    total = (per_class[:, None] * logits).sum(0)
+    if client_weights is None:
+        return client_logits.mean(0)
+    per_class = client_weights if client_weights.dim() == 2 else client_weights[:, None]
+    total = (per_class[:, None] * client_logits).sum(0)
     if not normalise:
         return total
     return total / per_class.sum(0)
 
 
 # --------------------------------------------------------------------------------------------------------------- groups
-# The frozen clients of one architecture: one after the other (`Loop`), as one stack (`Stacked`), or side by side
-# (`SideBySide`).
+# The frozen clients of one architecture: one after the other (`LoopGroup`), as one stack
+# (`StackedGroup`), or side by side (`SideBySideGroup`).
 #
 # `group.run(x)` of samples `[N, ...]` gives features and logits: client k's `[N, D]` and `[N, C]` at k.
+
+
+class GroupOutputs(NamedTuple):
+    """Features `[m, N, D]` and logits `[m, N, C]` of m models; a list of m tensors if they run in turn."""
+
+    features: Tensor | list[Tensor]
+    logits: Tensor | list[Tensor]
 
 
 class Group:
@@ -98,27 +126,28 @@ class Group:
     def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
         for layer in norms:
-            layer.register_forward_pre_hook(self._watch)
+            layer.register_forward_pre_hook(self._record_batch_statistics)
 
-    def run(self, x: Tensor) -> tuple[Any, Any]:
-        """Features and logits of `x [N, ...]`."""
+    def run(self, samples: Samples) -> GroupOutputs:
+        """Features and logits of `samples [N, ...]`."""
         raise NotImplementedError
 
-    def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
+    def _record_batch_statistics(self, layer: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
         if self.distances is None:
             return
         # [channels] or [M, channels]
+        assert layer.running_mean is not None and layer.running_var is not None
         variance, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)
-        mean_distances = self._norms(mean - layer.running_mean)
-        variance_distances = self._norms(variance - layer.running_var)
+        mean_distances = self._compute_norm_of_each_client(mean - layer.running_mean)
+        variance_distances = self._compute_norm_of_each_client(variance - layer.running_var)
         self.distances.append((mean_distances + variance_distances).sum())
 
-    def _norms(self, differences: Tensor) -> Tensor:
+    def _compute_norm_of_each_client(self, differences: Tensor) -> ValuePerClient:
         """One norm for each client's channels."""
         return differences.unflatten(-1, self.channels).norm(dim=-1)
 
 
-class Loop(Group):
+class LoopGroup(Group):
     """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -128,48 +157,49 @@ class Loop(Group):
             norms += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
-    def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        features = [module.features(x) for module in self.modules]
+    def run(self, samples: Samples) -> GroupOutputs:
+        features = [module.features(samples) for module in self.modules]
         logits = []
         for module, client_features in zip(self.modules, features, strict=True):
             logits.append(module.classifier(client_features))
-        return features, logits
+        return GroupOutputs(features, logits)
 
 
-def flatten_layers(body: nn.Module) -> list[Any]:
+def flatten_layers(body: nn.Module) -> list[nn.Module]:
     """The layers of nested Sequentials, in order; anything else counts as a layer."""
     if type(body) is not nn.Sequential:
         return [body]
-    layers: list[Any] = []
+    layers: list[nn.Module] = []
     for child in body:
         layers += flatten_layers(child)
     return layers
 
 
-def are_same_normalise(layers: Sequence[Any]) -> bool:
-    """Whether the `layers` are all the same `Normalise`."""
-    if not all(isinstance(layer, Normalise) for layer in layers):
+def are_equal_normalisation_layers(layers: Sequence[nn.Module]) -> bool:
+    """True if the `layers` are all the same `Normalise`."""
+    normalise_layers = [layer for layer in layers if isinstance(layer, Normalise)]
+    if len(normalise_layers) < len(layers):
         return False
-    first = layers[0]
-    same_mean = all(torch.equal(layer.mean, first.mean) for layer in layers)
-    same_std = all(torch.equal(layer.std, first.std) for layer in layers)
+    first = normalise_layers[0]
+    same_mean = all(torch.equal(layer.mean, first.mean) for layer in normalise_layers)
+    same_std = all(torch.equal(layer.std, first.std) for layer in normalise_layers)
     return same_mean and same_std
 
 
-class Stacked(Group):
+class StackedGroup(Group):
     """As one stack."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.count = len(modules)
         stack = Stack(modules)
-        for leaf in stack.activate(self.count).values():
+        for leaf in stack.activate_first_models(self.count).values():
             leaf.requires_grad_(False)
         self.net: Any = stack.net.eval()
         super().__init__(stack.batch_norms)
 
-    def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.net.features(x.expand(self.count, *x.shape))
-        return features, self.net.classifier(features)
+    def run(self, samples: Samples) -> GroupOutputs:
+        features = self.net.features(samples.expand(self.count, *samples.shape))
+        return GroupOutputs(features, self.net.classifier(features))
 
 
 # ---------------------------------------------------------------------------------------------------------- frozen wide
@@ -188,7 +218,7 @@ PIECE = (
 )  # numbers in the first maps of the images that are read at once, so that they fit into the cache
 
 
-class SideBySide(Group):
+class SideBySideGroup(Group):
     """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M, N, D]`."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -198,38 +228,38 @@ class SideBySide(Group):
         # [layer][client]
         layers = list(zip(*(flatten_layers(client.body) for client in clients), strict=True))
         first_client = [client_layers[0] for client_layers in layers]
-        cut = find_flatten(first_client)
+        cut = find_index_of_flatten_or_minus_one(first_client)
         start = int(isinstance(first_client[0], Normalise))
         maps = []
         for i, client_layers in enumerate(layers[:cut]):
-            maps.append(merge_layers(client_layers, reads_images=i == start))
-        rows = [merge_layers(client_layers) for client_layers in layers[cut + 1 :]]
+            maps.append(merge_client_layers(client_layers, reads_images=i == start))
+        rows = [merge_client_layers(client_layers) for client_layers in layers[cut + 1 :]]
         self.maps = nn.Sequential(*maps).eval()
         self.rows = nn.Sequential(*rows)
-        self.classifier = merge_layers([client.classifier for client in clients])
+        self.classifier = merge_client_layers([client.classifier for client in clients])
         self.width = self.count * layers[start][0].out_channels
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
-    def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        pieces = x.split(self.count_images_at_once(x))
+    def run(self, samples: Samples) -> GroupOutputs:
+        pieces = samples.split(self.count_images_at_once(samples))
         if len(pieces) == 1:
-            maps = self.maps(x)
+            maps = self.maps(samples)
         else:
             maps = torch.cat([self.maps(piece) for piece in pieces])
         by_client = maps.unflatten(1, (self.count, -1)).transpose(0, 1)
         features = self.rows(by_client.flatten(2))
-        return features, self.classifier(features)
+        return GroupOutputs(features, self.classifier(features))
 
-    def count_images_at_once(self, x: Tensor) -> int:
-        """How many images are read at once: all where L_BN wants statistics of the whole batch."""
+    def count_images_at_once(self, images: Images) -> int:
+        """The number of images that are read at once: all where L_BN wants statistics of the whole batch."""
         if self.distances is not None and self.norms:
-            return len(x)
-        return max(8, PIECE // (self.width * prod(x.shape[-2:])))
+            return len(images)
+        return max(8, PIECE // (self.width * prod(images.shape[-2:])))
 
 
-def is_faster_side_by_side(modules: Sequence[Network]) -> bool:
-    """Whether `modules`, of one architecture, can run side by side, and are faster so.
+def should_run_side_by_side(modules: Sequence[Network]) -> bool:
+    """True if `modules`, of one architecture, can run side by side, and are faster so.
 
     They can if they are Sequentials of MAP_LAYERS, from a convolution to `Flatten`, and then of ROW_LAYERS; before
     them, one `Normalise` for all. It is faster on large images with few convolutions: 1.2-2 times for `cnn`, `lenet5`,
@@ -241,13 +271,13 @@ def is_faster_side_by_side(modules: Sequence[Network]) -> bool:
     if len({tuple(map(type, flatten_layers(module.body))) for module in modules}) > 1:
         return False
     layers = flatten_layers(first.body)
-    if are_same_normalise([flatten_layers(module.body)[0] for module in modules]):
+    if are_equal_normalisation_layers([flatten_layers(module.body)[0] for module in modules]):
         layers = layers[1:]
-    cut = find_flatten(layers)
+    cut = find_index_of_flatten_or_minus_one(layers)
     if not 0 < cut < len(layers) or not isinstance(layers[0], nn.Conv2d):
         return False
     for layer in layers[:cut]:
-        if type(layer) not in MAP_LAYERS or not is_plain_layer(layer):
+        if type(layer) not in MAP_LAYERS or not can_merge_layer(layer):
             return False
     if any(type(layer) not in ROW_LAYERS for layer in (*layers[cut + 1 :], first.classifier)):
         return False
@@ -260,7 +290,7 @@ def is_faster_side_by_side(modules: Sequence[Network]) -> bool:
     return prod(sides) > FASTER_PIXELS
 
 
-def find_flatten(layers: Sequence[nn.Module]) -> int:
+def find_index_of_flatten_or_minus_one(layers: Sequence[nn.Module]) -> int:
     """The index of the first `Flatten(1)`, -1 if there is none."""
     for i, layer in enumerate(layers):
         if type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1):
@@ -268,23 +298,26 @@ def find_flatten(layers: Sequence[nn.Module]) -> int:
     return -1
 
 
-def is_plain_layer(layer: Any) -> bool:
+def can_merge_layer(layer: nn.Module) -> bool:
     """No groups, no rare padding, no batch norm without scale or statistics."""
     if isinstance(layer, nn.Conv2d):
         return layer.groups == 1 and layer.padding_mode == "zeros"
     return not isinstance(layer, nn.BatchNorm2d) or (layer.affine and layer.track_running_stats)
 
 
-def merge_layers(layers: Sequence[Any], *, reads_images: bool = False) -> Any:
+def merge_client_layers(
+    client_layers: Sequence[nn.Module], *, reads_images: bool = False
+) -> nn.Module:
     """One layer that does what each client's layer does.
 
     `reads_images`: all clients read the same channels, those of the images.
     """
+    layers: Sequence[Any] = client_layers
     first = layers[0]
     if isinstance(first, nn.Linear):
         return _merge_linear(layers)
     if isinstance(first, nn.Conv2d):
-        merged: Any = _empty_convolution(first, len(layers), reads_images)
+        merged: Any = _make_unfilled_convolution(first, len(layers), reads_images)
     elif isinstance(first, nn.BatchNorm2d):
         merged = nn.BatchNorm2d(len(layers) * first.num_features, first.eps, device="meta")
         merged.running_mean = torch.cat([layer.running_mean for layer in layers])
@@ -294,7 +327,7 @@ def merge_layers(layers: Sequence[Any], *, reads_images: bool = False) -> Any:
     for name, parameter in first.named_parameters():
         values = torch.cat([getattr(layer, name) for layer in layers])
         if parameter.dim() == 4:
-            # The maps follow the weights' layout; only `clone` fixes it where there is a single channel.
+            # The maps follow the weights' layout; only `clone` fixes it if there is a single channel.
             values = values.clone(memory_format=torch.channels_last)
         setattr(merged, name, nn.Parameter(values, requires_grad=False))
     return merged
@@ -309,13 +342,15 @@ def _merge_linear(layers: Sequence[nn.Linear]) -> StackedLinear:
     return merged
 
 
-def _empty_convolution(layer: nn.Conv2d, count: int, reads_images: bool) -> nn.Conv2d:
-    """A convolution for `count` clients' layers like `layer`, without weights yet."""
+def _make_unfilled_convolution(
+    layer: nn.Conv2d, client_count: int, reads_images: bool
+) -> nn.Conv2d:
+    """A convolution for `client_count` clients' layers like `layer`, without weights yet."""
     inputs = layer.in_channels
     groups = 1
     if not reads_images:
-        inputs = count * layer.in_channels
-        groups = count
+        inputs = client_count * layer.in_channels
+        groups = client_count
     shape: Any = {
         "kernel_size": layer.kernel_size,
         "stride": layer.stride,
@@ -323,13 +358,13 @@ def _empty_convolution(layer: nn.Conv2d, count: int, reads_images: bool) -> nn.C
         "dilation": layer.dilation,
     }
     has_bias = layer.bias is not None
-    outputs = count * layer.out_channels
+    outputs = client_count * layer.out_channels
     return nn.Conv2d(inputs, outputs, **shape, groups=groups, bias=has_bias, device="meta")
 
 
 # ------------------------------------------------------------------------------------------------------------- ensemble
 @dataclass
-class View:
+class EnsembleOutputs:
     """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`: L_BN, a scalar."""
 
     logits: Tensor
@@ -340,52 +375,61 @@ class View:
 class FrozenEnsemble:
     """The M client models, frozen; see the module's docstring."""
 
-    def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
+    def __init__(self, clients: ClientModels, *, backend: BackendChoice = "auto") -> None:
         self.count = len(clients)
-        self._kinds = [clients.module(members[0]) for members in clients.groups.values()]
+        self._kinds = [
+            clients.module(members[0]) for members in clients.clients_by_architecture.values()
+        ]
         self.groups: list[tuple[list[int], Group]] = []
-        for architecture, members in clients.groups.items():
+        for architecture, members in clients.clients_by_architecture.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
-            way = choose_backend(backend, device, modules[0], architecture[1], len(members))
+            chosen_backend = choose_backend(
+                backend, device, modules[0], architecture[1], len(members)
+            )
             group: Group
-            if way == "stacked":
-                group = Stacked(modules)
-            elif backend == "auto" and way == "loop" and is_faster_side_by_side(modules):
-                group = SideBySide(modules)
+            if chosen_backend == "stacked":
+                group = StackedGroup(modules)
+            elif (
+                backend == "auto" and chosen_backend == "loop" and should_run_side_by_side(modules)
+            ):
+                group = SideBySideGroup(modules)
             else:
-                group = Loop(modules)
+                group = LoopGroup(modules)
             self.groups.append((members, group))
 
-    def compute_view(self, x: Tensor, *, statistics: bool = False) -> View:
-        """All clients on `x [N, ...]`.
+    def compute_outputs(
+        self, samples: Samples, *, with_batch_norm_loss: bool = False
+    ) -> EnsembleOutputs:
+        """All clients on `samples [N, ...]`.
 
-        `statistics`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) - σ²_kl‖₂), where μ_kl(x) and
+        `with_batch_norm_loss`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) -
+          σ²_kl‖₂), where μ_kl(x) and
         σ²_kl(x) are mean and biased variance, over batch and space, of what layer l of client k reads, and μ_kl,
         σ²_kl its running statistics. 0 without batch norm, or when not asked for.
         """
-        logits: list[Tensor] = [x] * self.count
-        features: list[Tensor] = [x] * self.count
-        distance = x.new_zeros(())
+        logits: list[Tensor] = [samples] * self.count
+        features: list[Tensor] = [samples] * self.count
+        distance = samples.new_zeros(())
         for members, group in self.groups:
-            group.distances = [] if statistics else None
-            group_features, group_logits = group.run(x)
-            if statistics:
+            group.distances = [] if with_batch_norm_loss else None
+            group_features, group_logits = group.run(samples)
+            if with_batch_norm_loss:
                 distance = distance + sum(group.distances or ())
             group.distances = None
             if len(self.groups) == 1 and isinstance(group_logits, Tensor):
                 # All clients, in order already.
-                return View(group_logits, group_features, distance / self.count)
+                return EnsembleOutputs(group_logits, group_features, distance / self.count)
             for i, k in enumerate(members):
                 features[k] = group_features[i]
                 logits[k] = group_logits[i]
-        return View(torch.stack(logits), features, distance / self.count)
+        return EnsembleOutputs(torch.stack(logits), features, distance / self.count)
 
-    def logits(self, x: Tensor) -> Tensor:
-        """`[M, N, C]` of `x [N, ...]`."""
-        return self.compute_view(x).logits
+    def logits(self, samples: Samples) -> ClientLogits:
+        """`[M, N, C]` of `samples [N, ...]`."""
+        return self.compute_outputs(samples).logits
 
-    def logits_in_chunks(self, x: Tensor) -> Tensor:
+    def logits_in_chunks(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
-        chunk = min(choose_chunk_size(network, x) for network in self._kinds)
-        return run_in_chunks(self.logits, x, dim=1, chunk=chunk)
+        chunk = min(choose_chunk_size(network, samples) for network in self._kinds)
+        return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)

@@ -2,10 +2,12 @@
 
 - `x = yield from optimise_images(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator
   and its z, or the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `Pool()`: images, their labels and the clients' logits on them, so that a fixed teacher reads each image once.
+- `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed
+teacher reads each image once.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +17,10 @@ from ...data import DATASETS, load
 from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
+from ...tensor_types import ClientLogits, Images, Labels, SampleIndices, Samples, ScalarLoss
 from ...training import Recipe, optim
 from ...training.recipe import crop_and_flip
+from ...value_types import SampleShape
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
@@ -24,56 +28,74 @@ BETAS = (0.5, 0.999)  # Adam's, for the generator
 
 
 def optimise_images(
-    make: Callable[[], Tensor],
+    make_images: Callable[[], Images],
     parameters: Sequence[Tensor],
-    loss: Callable[[Tensor], Tensor],
+    compute_loss: Callable[[Images], ScalarLoss],
     *,
     steps: int,
     lr: float,
     progress: Progress,
-    betas: tuple[float, float] = BETAS,
-    clip: float | None = CLIP,
-    clipped: int | None = None,
-    after: Callable[[], object] = lambda: None,
-) -> Steps[Tensor]:
-    """Adam on `parameters` so that the images `make()` have a low `loss`; returns the batch with the lowest one,
-    cloned.
+    adam_betas: tuple[float, float] = BETAS,
+    maximum_gradient_norm: float | None = CLIP,
+    clipped_parameter_count: int | None = None,
+    project_parameters: Callable[[], object] = lambda: None,
+) -> Steps[Images]:
+    """Adam on `parameters` so that the images `make_images()` have a low `compute_loss`; returns
+    the batch with the lowest one, cloned.
 
-    Yields `progress` after every step. Gradients go to `parameters` only, never to a network inside `loss`. `clip`:
-    largest norm of their gradient, jointly of all or of `parameters[:clipped]`, while the others' are left alone.
-    `after` runs after each step (a projection). The batch is kept by value: kept by reference, as in two released
-    codes, the "best" pixels would be the last ones, since the optimizer changes them in place.
+    Yields `progress` after every step. Gradients go to `parameters` only, never to a network
+    inside `compute_loss`.
+
+    maximum_gradient_norm: largest joint norm of the gradients that are clipped; None: none are
+    clipped_parameter_count: only the gradients of the first so many are clipped; None: all
+    project_parameters: runs after each step
+
+    The batch is kept by value: kept by reference, as in two released codes, the "best" pixels
+    would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
-    clipped_count = len(parameters[:clipped])
-    optimizer = optim.Adam(parameters, lr, betas=betas)
+    clipped_count = len(parameters[:clipped_parameter_count])
+    optimizer = optim.Adam(parameters, lr, betas=adam_betas)
     best = lowest = torch.empty(0)
     for _ in range(steps):
-        x = make()
-        value = loss(x)
-        best, lowest = _choose_lower(best, lowest, x.detach(), value.detach())
+        x = make_images()
+        value = compute_loss(x)
+        best, lowest = _select_images_of_lower_loss(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
-        if clip is not None:
-            clipped_gradients = optim.clip_gradients(gradients[:clipped_count], clip)
+        if maximum_gradient_norm is not None:
+            clipped_gradients = optim.clip_gradients_to_norm(
+                gradients[:clipped_count], maximum_gradient_norm
+            )
             gradients = (*clipped_gradients, *gradients[clipped_count:])
         optimizer.step(gradients)
         with torch.no_grad():
-            after()
+            project_parameters()
         yield progress
     return best
 
 
-def _choose_lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The better of two batches (`best` may have none yet) and its loss, decided on the device, without a wait."""
-    if not len(best):
-        return x.clone(), value
-    better = value < lowest
-    return torch.where(better, x, best), torch.where(better, value, lowest)
+class BestBatch(NamedTuple):
+    """The batch of images with the lowest loss so far, and that loss."""
+
+    images: Tensor
+    loss: Tensor
+
+
+def _select_images_of_lower_loss(
+    best_images: Images, lowest_loss: ScalarLoss, images: Images, loss: ScalarLoss
+) -> BestBatch:
+    """The batch with the lower loss (`best_images` may be empty) and its loss, without a wait for the device."""
+    if not len(best_images):
+        return BestBatch(images.clone(), loss)
+    better = loss < lowest_loss
+    return BestBatch(
+        torch.where(better, images, best_images), torch.where(better, loss, lowest_loss)
+    )
 
 
 def crop_randomly(
-    images: Tensor, stream: torch.Generator, *, padding: int, flip: bool = False
-) -> Tensor:
+    images: Images, stream: torch.Generator, *, padding: int, flip: bool = False
+) -> Images:
     """Each image of `images [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
     `flip`.
 
@@ -88,7 +110,7 @@ def crop_randomly(
     return crop_and_flip(images, offsets.to(images.device), (padding, padding))
 
 
-class Pool:
+class SyntheticPool:
     """Synthetic samples: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
 
     def __init__(self) -> None:
@@ -96,7 +118,7 @@ class Pool:
         self.labels = torch.empty(0)
         self.logits = torch.empty(0)
 
-    def add(self, images: Tensor, labels: Tensor, logits: Tensor) -> None:
+    def add(self, images: Images, labels: Labels, logits: ClientLogits) -> None:
         """Append a batch."""
         if len(self):
             images = torch.cat([self.x, images])
@@ -116,15 +138,17 @@ class Pool:
 # `choose_public_samples` gives them in the shape of the clients' inputs. Of another data set only its public
 # part is taken, so that no client's private samples can get in this way. There is never a label.
 
-# Of the federation's own data set. "other-mix": half the classes, which the caller selects (`choose_half_of_classes`).
+# Of the federation's own data set. "other-mix": half the classes, which the caller selects
+# (`find_sample_indices_of_lower_half_of_classes`).
 OWN_SOURCES = ("held-out", "other-mix")
 # One size of each data set: images are resized.
 IMAGE_SETS = [name for name, info in DATASETS.items() if info.images and ":" not in name]
 SOURCES = (*OWN_SOURCES, "noise", *IMAGE_SETS)
+ImageSource = str  # one of SOURCES
 NOISE = 1000  # samples of noise where no number is given
 
 
-def check_source(ctx: Context, source: str, transform: bool, title: str) -> None:
+def check_image_source(ctx: Context, source: ImageSource, should_augment: bool, title: str) -> None:
     """UsageError, in one sentence, if `source` is not available for this run's inputs."""
     has_images = ctx.has("images")
     if source in OWN_SOURCES and not ctx.has("public"):
@@ -134,7 +158,7 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
         )
     if has_images:
         return
-    if source in DATASETS or transform:
+    if source in DATASETS or should_augment:
         unusable = "images of another data set" if source in DATASETS else "transformed images"
         raise UsageError(
             f"{title} cannot use {unusable} with {ctx.kind};"
@@ -143,39 +167,44 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
 
 
 def choose_public_samples(
-    ctx: Context, source: str, size: int = 0, transform: bool = False
-) -> Tensor:
-    """`[P, *input_shape]` on the run's device; `size` of them at most, drawn without replacement (0: all there are)."""
+    ctx: Context, source: ImageSource, maximum_samples: int = 0, should_augment: bool = False
+) -> Samples:
+    """Public samples `[P, *input_shape]` on the run's device.
+
+    maximum_samples: so many are drawn without replacement, if there are more; 0: all"""
     stream = ctx.generator("public", source)
     if source == "noise":
         # In the range of images, or on the scale of standardised rows.
         draw = torch.rand if ctx.has("images") else torch.randn
-        x = draw(size or NOISE, *ctx.input_shape, generator=stream).to(ctx.device, ctx.dtype)
+        x = draw(maximum_samples or NOISE, *ctx.input_shape, generator=stream).to(
+            ctx.device, ctx.dtype
+        )
     elif source in OWN_SOURCES:
         x = ctx.public
     else:
         foreign = load(source).x_public
         assert foreign is not None  # all of SOURCES have some
-        x = fit_images(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
-    if 0 < size < len(x):
-        rows = torch.randperm(len(x), generator=stream).to(x.device)[:size]
+        x = resize_images_to_shape(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
+    if 0 < maximum_samples < len(x):
+        rows = torch.randperm(len(x), generator=stream).to(x.device)[:maximum_samples]
         x = x[rows]
-    if transform:
-        x = transform_images(x, ctx.generator("public", "transform"))
+    if should_augment:
+        x = augment_images_randomly(x, ctx.generator("public", "transform"))
     return x
 
 
-def choose_half_of_classes(labels: Tensor) -> Tensor:
-    """Rows of the samples whose label, of `labels [P]`, is in the lower half of those that occur ("other-mix").
+def find_sample_indices_of_lower_half_of_classes(consensus_labels: Labels) -> SampleIndices:
+    """Rows of the samples whose label, of `consensus_labels [P]`, is in the lower half of those
+    that occur ("other-mix").
 
     The server knows no true label: these labels are its teachers' first consensus.
     """
-    classes = labels.unique()
+    classes = consensus_labels.unique()
     lower_half = classes[: (len(classes) + 1) // 2]
-    return torch.isin(labels, lower_half).nonzero()[:, 0]
+    return torch.isin(consensus_labels, lower_half).nonzero()[:, 0]
 
 
-def fit_images(images: Tensor, shape: tuple[int, ...]) -> Tensor:
+def resize_images_to_shape(images: Images, shape: SampleShape) -> Images:
     """Images `[P, C', H', W']` in the `shape` (C, H, W): resized, grey spread over channels or colours averaged."""
     if tuple(images.shape[2:]) != tuple(shape[1:]):
         images = F.interpolate(images, size=shape[1:], mode="bilinear", antialias=True)
@@ -184,9 +213,9 @@ def fit_images(images: Tensor, shape: tuple[int, ...]) -> Tensor:
     return images.clamp(0, 1)
 
 
-def transform_images(
-    images: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
-) -> Tensor:
+def augment_images_randomly(
+    images: Images, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
+) -> Images:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
     contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
 
@@ -207,20 +236,20 @@ def transform_images(
 # The server's student: a network of its own that learns from the clients' answers, and never travels.
 
 
-def make_student_recipe(epochs: int, batch: int, lr: float) -> Recipe:
+def make_student_recipe(epochs: int, batch_size: int, lr: float) -> Recipe:
     """SGD with momentum 0.9, weight decay 1e-4, cosine over the epochs: DENSE's student in Co-Boosting's code."""
-    return Recipe(epochs, batch, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
+    return Recipe(epochs, batch_size, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def make_student(ctx: Context, method: str, model: str) -> Network:
+def make_student(ctx: Context, stream_name: str, model: str) -> Network:
     """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
     differ.
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """
-    return ctx.build(ctx.server_architecture(model), ctx.generator(method, "student")).eval()
+    return ctx.build(ctx.server_architecture(model), ctx.generator(stream_name, "student")).eval()
 
 
-def make_snapshot(student: Network, report: Report | None = None) -> NetworkModel:
-    """The student as it is now; training goes on with the original."""
+def copy_student_as_model(student: Network, report: Report | None = None) -> NetworkModel:
+    """A copy of the student as it is now, as a model that predicts; the original learns on."""
     return NetworkModel(copy_model(student), report)

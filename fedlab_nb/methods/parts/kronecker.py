@@ -13,67 +13,86 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import RunError, UsageError, choose
-from ...models.state import copy_model
+from ...models.state import ModelState, copy_model
+from ...tensor_types import (
+    ClientShares,
+    Labels,
+    LayerMatrix,
+    Samples,
+    ScalarTensor,
+    SquareMatrix,
+    Vector,
+)
 from ..context import Context
-from ..memory import SquareMatrices
+from ..memory import SquareMatricesInMemory
+
+LayerInputRows = Tensor  # [N, Q, inputs], Q = 1 for a linear layer
+OutputGradientRows = Tensor  # [N Q, outputs]
+
+LayerName = str  # as in `named_modules`
+MatrixFunction = Callable[[Tensor], Tensor]  # of a matrix of the layer's shape
 
 # How a convolution over Q positions shares its scale between the factors: A is multiplied by φ, B by 1/φ.
 # φ = 1: the published construction (Grosse & Martens 2016); 1/Q: the curvlinops library's; 1/Q^2: the FedLPA authors'.
-CONV_SCALES = ("one", "curvlinops", "official")
+ConvScale = Literal["one", "curvlinops", "official"]
+CONV_SCALES: tuple[ConvScale, ...] = get_args(ConvScale)
 # pi = 1: the same damping on both factors; from the factors' mean diagonals (K-FAC): the damping follows their scales.
-PI_RULES = ("one", "trace")
+DampingSplit = Literal["one", "trace"]
+PI_RULES: tuple[DampingSplit, ...] = get_args(DampingSplit)
 # A client that fits its few classes perfectly has B near 0, and the trace rule would send pi to infinity. Beyond this
 # value the damped block is lambda * I to rounding anyway.
 PI_LIMIT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class KroneckerFactors:
     """One layer's factors: `a [i, i]` of its inputs (i counts the appended 1), `b [o, o]` of its output gradients."""
 
     a: Tensor
     b: Tensor
 
 
-def find_factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
+def find_factor_layers(module: nn.Module) -> dict[LayerName, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
     layers: dict[str, nn.Linear | nn.Conv2d] = {}
     for name, layer in module.named_modules():
-        if isinstance(layer, nn.Conv2d) and not _is_plain(layer):
+        if isinstance(layer, nn.Conv2d) and not _is_plain_convolution(layer):
             raise UsageError(
-                f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain"
-                " Conv2d."
+                f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain Conv2d."
             )
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             layers[name] = layer
     return layers
 
 
-def _is_plain(layer: nn.Conv2d) -> bool:
+def _is_plain_convolution(layer: nn.Conv2d) -> bool:
     if layer.groups != 1 or layer.padding_mode != "zeros":
         return False
     return not isinstance(layer.padding, str)
 
 
-def list_factor_matrices(ctx: Context, *, outputs: bool = True) -> list[SquareMatrices]:
-    """The factors of every client's network: A `[i, i]` and, with `outputs`, B `[o, o]` of each layer."""
+def list_kronecker_factor_sizes(
+    ctx: Context, *, has_output_factors: bool = True
+) -> list[SquareMatricesInMemory]:
+    """The factors of every client's network: A `[i, i]` and, with `has_output_factors`, B `[o, o]` of each layer."""
     count = 2 * ctx.clients_count  # as the clients have them, and as they have arrived
     matrices = []
     for layer in find_factor_layers(ctx.initial_model()).values():
-        rows, columns = join_bias(layer.weight, layer.bias).shape
-        matrices.append(SquareMatrices(count, columns, ctx.dtype.itemsize))
-        if outputs:
-            matrices.append(SquareMatrices(count, rows, ctx.dtype.itemsize))
+        rows, columns = append_bias_column(layer.weight, layer.bias).shape
+        matrices.append(SquareMatricesInMemory(count, columns, ctx.dtype.itemsize))
+        if has_output_factors:
+            matrices.append(SquareMatricesInMemory(count, rows, ctx.dtype.itemsize))
     return matrices
 
 
-def join_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
+def append_bias_column(weight: LayerMatrix, bias: Vector | None) -> LayerMatrix:
     """The layer as a matrix `Θ [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
     rows = weight.reshape(len(weight), -1)
     if bias is None:
@@ -81,14 +100,14 @@ def join_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
     return torch.cat([rows, bias[:, None]], 1)
 
 
-def get_layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
+def get_layer_weight_matrix(state: Mapping[str, Tensor], layer_name: str) -> LayerMatrix:
     """`Θ [o, i]` of the layer of that name in a state dict."""
-    return join_bias(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
+    return append_bias_column(state[f"{layer_name}.weight"], state.get(f"{layer_name}.bias"))
 
 
-def replace_layers(
-    state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def copy_state_with_layers(
+    state: Mapping[str, Tensor], matrices: Mapping[LayerName, LayerMatrix]
+) -> ModelState:
     """A copy of `state` with the layers of `matrices` (name -> `Θ [o, i]`) put in; all other entries stay."""
     new = dict(state)
     for layer, matrix in matrices.items():
@@ -102,12 +121,12 @@ def replace_layers(
 
 def compute_kronecker_factors(
     module: nn.Module,
-    samples: Tensor,
-    labels: Tensor | None,
+    samples: Samples,
+    labels: Labels | None,
     *,
-    conv_scale: str = "one",
+    conv_scale: ConvScale = "one",
     batch_size: int = 128,
-) -> dict[str, Factors]:
+) -> dict[LayerName, KroneckerFactors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
     `samples [n, ...]` and `labels [n]` are the samples and their true labels; the loss is the cross-entropy of
@@ -119,8 +138,10 @@ def compute_kronecker_factors(
     layers = find_factor_layers(module)
     sums = {}
     for name, layer in layers.items():
-        outputs, inputs = join_bias(layer.weight, layer.bias).shape
-        sums[name] = Factors(samples.new_zeros(inputs, inputs), samples.new_zeros(outputs, outputs))
+        outputs, inputs = append_bias_column(layer.weight, layer.bias).shape
+        sums[name] = KroneckerFactors(
+            samples.new_zeros(inputs, inputs), samples.new_zeros(outputs, outputs)
+        )
     positions = dict.fromkeys(layers, 1)
     for batch in record_inputs_and_gradients(module, layers, samples, labels, batch_size):
         for name, (layer_input, gradient) in batch.items():
@@ -136,16 +157,16 @@ def compute_kronecker_factors(
         # Exactly symmetric, as only one triangle will be sent.
         a = (sums[name].a + sums[name].a.T) / 2
         b = (sums[name].b + sums[name].b.T) / 2
-        factors[name] = Factors(a * (phi / len(samples)), b / (phi * q * len(samples)))
+        factors[name] = KroneckerFactors(a * (phi / len(samples)), b / (phi * q * len(samples)))
     return factors
 
 
-def compute_damping_ratio(factors: Factors, rule: str = "one") -> float:
+def compute_damping_ratio(factors: KroneckerFactors, damping_split: DampingSplit = "one") -> float:
     """pi of Eq. 10, which splits the damping: 1, or K-FAC's `sqrt(mean diagonal of A / mean diagonal of B)`.
 
     The paper gives no formula. The ratio is kept within `[1/PI_LIMIT, PI_LIMIT]`.
     """
-    if choose("pi", rule, PI_RULES) == "one":
+    if choose("pi", damping_split, PI_RULES) == "one":
         return 1.0
     means = [factor.diagonal().double().mean() for factor in (factors.a, factors.b)]
     a, b = torch.stack(means).tolist()  # together: on a GPU each question waits
@@ -154,33 +175,40 @@ def compute_damping_ratio(factors: Factors, rule: str = "one") -> float:
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
 
 
-def add_damping(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
-    """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
+def add_damping(
+    factors: KroneckerFactors, damping: float, damping_ratio: float = 1.0
+) -> KroneckerFactors:
+    """Eq. 10: `A + damping_ratio sqrt(lambda) I` and `B + sqrt(lambda)/damping_ratio I`, for `damping` = lambda."""
     root = damping**0.5
-    return Factors(add_identity(factors.a, pi * root), add_identity(factors.b, root / pi))
+    return KroneckerFactors(
+        add_to_diagonal(factors.a, damping_ratio * root),
+        add_to_diagonal(factors.b, root / damping_ratio),
+    )
 
 
-def flatten_inputs(layer: nn.Module, samples: Tensor) -> Tensor:
+def flatten_inputs(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see find_factor_layers
-        patches = F.unfold(samples, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        patches = F.unfold(
+            layer_inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride
+        )
         rows = patches.transpose(1, 2)
     else:
-        rows = samples.reshape(len(samples), -1, samples.shape[-1])
+        rows = layer_inputs.reshape(len(layer_inputs), -1, layer_inputs.shape[-1])
     if layer.bias is None:
         return rows
     return F.pad(rows, (0, 1), value=1.0)
 
 
-def flatten_outputs(layer: nn.Module, gradient: Tensor) -> Tensor:
+def flatten_outputs(layer: nn.Module, output_gradient: Tensor) -> OutputGradientRows:
     """Output gradients `[N*Q, o]`, one row for each row of `flatten_inputs`."""
     if isinstance(layer, nn.Conv2d):
-        gradient = gradient.flatten(2).transpose(1, 2)
-    return gradient.reshape(-1, gradient.shape[-1])
+        output_gradient = output_gradient.flatten(2).transpose(1, 2)
+    return output_gradient.reshape(-1, output_gradient.shape[-1])
 
 
-def add_identity(matrix: Tensor, value: float) -> Tensor:
+def add_to_diagonal(matrix: SquareMatrix, value: float) -> SquareMatrix:
     """`matrix + value I`, for a `matrix [d, d]`."""
     return matrix + value * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 
@@ -191,15 +219,21 @@ def add_identity(matrix: Tensor, value: float) -> Tensor:
 # The raw material of Kronecker factors (FedLPA, RegMean) and of the diagonal Fisher (Fisher merging).
 
 
+class InputAndGradient(NamedTuple):
+    """The input of a layer for a batch, and the gradient of the loss at its output, both `[b, ...]`."""
+
+    layer_input: Tensor
+    output_gradient: Tensor
+
+
 def record_inputs_and_gradients(
     module: nn.Module,
-    layers: Iterable[str],
-    samples: Tensor,
-    labels: Tensor | None,
+    layers: Iterable[LayerName],
+    samples: Samples,
+    labels: Labels | None,
     batch_size: int,
-) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
-    """For each batch of `samples [n, ...]`, `labels [n]`: layer name -> (its input, the gradient at its output),
-    both `[b, ...]`.
+) -> Iterator[dict[LayerName, InputAndGradient]]:
+    """For each batch of `samples [n, ...]`, `labels [n]`: layer name -> its input and its gradient.
 
     The loss is the cross-entropy with the true labels, summed, so that every gradient is one sample's own; without
     labels they are 0, and none is computed. The module is run in eval mode and left as it was.
@@ -234,7 +268,7 @@ def record_inputs_and_gradients(
         results = {}
         for name, slope in zip(recorded, slopes, strict=True):
             layer_input, _ = recorded[name]
-            results[name] = (layer_input, slope)
+            results[name] = InputAndGradient(layer_input, slope)
         yield results
 
 
@@ -250,7 +284,7 @@ def record_inputs_and_gradients(
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class LayerPosterior:
     """One layer's linear system: weights `m [M, o, i]`, damped factors `a [M, i, i]`, `b [M, o, o]`, trust `w [M]`."""
 
     m: Tensor
@@ -261,58 +295,60 @@ class Posterior:
     @classmethod
     def stack(
         cls,
-        matrices: Sequence[Tensor],
-        factors: Sequence[Factors],
-        weights: Sequence[float] | Tensor,
-    ) -> Posterior:
-        """Stack M clients; `weights` are n_k/N (sum 1), or 1/M each."""
-        m = torch.stack(list(matrices))
-        a = torch.stack([f.a for f in factors])
-        b = torch.stack([f.b for f in factors])
-        w = torch.as_tensor(weights, dtype=m.dtype, device=m.device)
+        client_matrices: Sequence[LayerMatrix],
+        client_factors: Sequence[KroneckerFactors],
+        client_weights: Sequence[float] | ClientShares,
+    ) -> LayerPosterior:
+        """Stack M clients; `client_weights` are n_k/N (sum 1), or 1/M each."""
+        m = torch.stack(list(client_matrices))
+        a = torch.stack([f.a for f in client_factors])
+        b = torch.stack([f.b for f in client_factors])
+        w = torch.as_tensor(client_weights, dtype=m.dtype, device=m.device)
         return cls(m, a, b, w)
 
     @cached_property
-    def z(self) -> Tensor:
+    def precision_weighted_sum(self) -> LayerMatrix:
         """Z `[o, i]`: the clients' weights, each multiplied by its own precision (Eq. 12)."""
-        return self._sum(self.b @ self.m @ self.a)
+        return self._sum_over_clients(self.b @ self.m @ self.a)
 
     @cached_property
-    def average(self) -> Tensor:
+    def weighted_client_average(self) -> LayerMatrix:
         """The plain weighted average `[o, i]`, which the solution tends to as the damping grows."""
-        return self._sum(self.m) / self.w.sum()
+        return self._sum_over_clients(self.m) / self.w.sum()
 
-    def apply_precision(self, matrix: Tensor) -> Tensor:
+    def apply_precision(self, matrix: LayerMatrix) -> LayerMatrix:
         """`S Θ = sum_k w_k B_k Θ A_k`; S is symmetric positive definite."""
-        return self._sum(self.b @ matrix @ self.a)
+        return self._sum_over_clients(self.b @ matrix @ self.a)
 
-    def compute_relative_residual(self, residual: Tensor) -> Tensor:
+    def compute_relative_residual(self, residual: LayerMatrix) -> ScalarTensor:
         """`|residual| / |Z|`, and 0 when both are 0."""
-        return residual.norm() / self.z.norm().clamp_min(torch.finfo(self.z.dtype).tiny)
+        return residual.norm() / self.precision_weighted_sum.norm().clamp_min(
+            torch.finfo(self.precision_weighted_sum.dtype).tiny
+        )
 
     @cached_property
-    def approximate_inverse(self) -> Callable[[Tensor], Tensor]:
+    def approximate_inverse(self) -> MatrixFunction:
         """R -> `Bbar^-1 R Abar^-1` with the weighted means of the factors: the inverse that EA takes for that of S.
 
         Raises RunError if a mean factor is not finite or has no positive direction.
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a_inverse = make_inverse(self._sum(self.a) / total)
-        b_inverse = make_inverse(self._sum(self.b) / total)
+        a_inverse = make_inverse_multiplier(self._sum_over_clients(self.a) / total)
+        b_inverse = make_inverse_multiplier(self._sum_over_clients(self.b) / total)
         return lambda r: a_inverse(b_inverse(r).T).T / total
 
-    def compute_expectation_approximation(self) -> Tensor:
+    def solve_with_averaged_factors(self) -> LayerMatrix:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
-        return self.approximate_inverse(self.z)
+        return self.approximate_inverse(self.precision_weighted_sum)
 
-    def estimate_smoothness(self, iterations: int = 30) -> Tensor:
+    def estimate_largest_squared_eigenvalue(self, iterations: int = 30) -> ScalarTensor:
         """L, the largest eigenvalue of S squared, by power iterations from Z.
 
         A Rayleigh quotient lies below the eigenvalue; its error |S v - rho v| is added, so that 1/L is short.
         """
-        v = self.z
-        tiny = torch.finfo(self.z.dtype).tiny
+        v = self.precision_weighted_sum
+        tiny = torch.finfo(self.precision_weighted_sum.dtype).tiny
         for _ in range(iterations):
             v = v / v.norm().clamp_min(tiny)
             product = self.apply_precision(v)
@@ -321,11 +357,11 @@ class Posterior:
             v = product
         return (rho + error).square().clamp_min(tiny)
 
-    def _sum(self, stack: Tensor) -> Tensor:
+    def _sum_over_clients(self, stack: Tensor) -> Tensor:
         return torch.tensordot(self.w, stack, dims=1)
 
 
-def make_inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+def make_inverse_multiplier(matrix: SquareMatrix) -> MatrixFunction:
     """R -> `matrix^-1 R` for a symmetric positive definite matrix `[d, d]`.
 
     Where the damping is below the matrix's own rounding, directions that no data excite would be filled with amplified
@@ -333,8 +369,7 @@ def make_inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     """
     if not torch.isfinite(matrix).all():
         raise RunError(
-            "A layer's factor is not finite: a client's training has diverged;"
-            " use a smaller learning rate."
+            "A layer's factor is not finite: a client's training has diverged; use a smaller learning rate."
         )
     rounding = torch.finfo(matrix.dtype).eps * matrix.diagonal().max()
     lower, info = torch.linalg.cholesky_ex(matrix)

@@ -25,12 +25,16 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network
+from ...models.state import ModelState
+from ...tensor_types import TensorsByName
 
 State = Mapping[str, Tensor]
 
 
-class Adapters:
-    """`maps`: A of every linear layer of `model` except the last, by the name of its weight.
+class LoraAdapters:
+    """Low-rank changes of the linear layers of a model.
+
+    `maps`: A of every linear layer of `model` except the last, by the name of its weight.
 
     `last`: the names of the last layer's parameters, which are trained as a whole.
     """
@@ -47,7 +51,8 @@ class Adapters:
     def project_gradients(
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
-        """Project the `gradients [a, ...]` in place to the numbers that are trained (`training.loop.Adjust`)."""
+        """Project the `gradients [a, ...]` in place to the numbers that are trained
+        (`training.loop.GradientAdjustment`)."""
         for name, gradient in zip(parameters, gradients, strict=True):
             if name in self.maps:
                 a = self.maps[name]
@@ -55,16 +60,18 @@ class Adapters:
             elif name not in self.last:
                 gradient.zero_()
 
-    def make_message(self, start: State, end: State) -> dict[str, Tensor]:
-        """What a client sends: B of each layer, and the last layer."""
-        message = {name: (end[name] - start[name]) @ a.T for name, a in self.maps.items()}
+    def make_message(self, start_state: State, end_state: State) -> TensorsByName:
+        """A client's message: B of each layer, and the last layer."""
+        message = {
+            name: (end_state[name] - start_state[name]) @ a.T for name, a in self.maps.items()
+        }
         for name in self.last:
-            message[name] = end[name]
+            message[name] = end_state[name]
         return message
 
-    def merge_message(self, start: State, message: State) -> dict[str, Tensor]:
-        """The network `start` with a `make_message`, or with the mean of messages, put in."""
-        state = {**start, **message}
+    def merge_message(self, start_state: State, message: State) -> ModelState:
+        """The network `start_state` with a `make_message`, or with the mean of messages, put in."""
+        state = {**start_state, **message}
         for name, a in self.maps.items():
-            state[name] = start[name] + message[name] @ a
+            state[name] = start_state[name] + message[name] @ a
         return state

@@ -24,6 +24,7 @@ from torch import Tensor
 from ...comm import Link
 from ...errors import RunError, check_number
 from ...rng import generator
+from ...tensor_types import Vector
 
 
 def find_smallest_delta(sigma: float, epsilon: float) -> float:
@@ -35,12 +36,14 @@ def find_smallest_delta(sigma: float, epsilon: float) -> float:
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
 
-def find_smallest_sigma(
-    epsilon: float, delta: float, *, queries: int = 1, sensitivity: float = 1.0
+def find_smallest_noise_sigma(
+    epsilon: float, delta: float, *, query_count: int = 1, sensitivity: float = 1.0
 ) -> float:
-    """The smallest σ for which `queries` releases are (ε, δ)-private; 0 for ε = ∞. UsageError unless ε > 0, 0 < δ < 1.
+    """The smallest σ that makes `query_count` releases (ε, δ)-private; 0 for ε = ∞.
 
-    >>> round(find_smallest_sigma(1.0, 1e-5), 3)
+    UsageError unless ε > 0 and 0 < δ < 1.
+
+    >>> round(find_smallest_noise_sigma(1.0, 1e-5), 3)
     3.731
     """
     if epsilon == math.inf:
@@ -58,13 +61,16 @@ def find_smallest_sigma(
         else:
             low = middle
         middle = (low + high) / 2
-    return sensitivity * math.sqrt(queries) * high
+    return sensitivity * math.sqrt(query_count) * high
 
 
-def draw_gaussian_noise(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
-    """N(0, `sigma`²) in the shape, dtype and device of `like`, drawn on the CPU in float64."""
-    noise = torch.randn(like.shape, generator=stream, dtype=torch.float64)
-    return (sigma * noise).to(like)
+def draw_gaussian_noise(
+    shape_dtype_device_template: Tensor, sigma: float, stream: torch.Generator
+) -> Tensor:
+    """N(0, `sigma`²) in the shape, dtype and device of `shape_dtype_device_template`, drawn on the
+    CPU in float64."""
+    noise = torch.randn(shape_dtype_device_template.shape, generator=stream, dtype=torch.float64)
+    return (sigma * noise).to(shape_dtype_device_template)
 
 
 # ----------------------------------------------------------------------------------------------------------- secure sum
@@ -89,24 +95,30 @@ KEY = 32  # bytes of a key
 FRACTION = 32  # binary places of the numbers that are summed
 
 
-def sum_securely(
-    link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
-) -> Tensor:
-    """Σ_k of the clients' float64 vectors `values` `[M][n]`, each rounded to 2^-32: `[n]`, float64.
+def send_and_sum_masked_vectors(
+    link: Link,
+    client_vectors: Sequence[Vector],
+    make_stream: Callable[[int], torch.Generator],
+    phase: str,
+) -> Vector:
+    """Σ_k of `client_vectors [M][n]`, float64, each rounded to 2^-32: `[n]`, float64.
 
-    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`). `streams`:
-    client k's source of its secret. RunError where a sum would not fit into 64 bits.
+    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`).
+    `make_stream(k)`: the source of client k's secret. RunError if a sum would not fit into 64 bits.
     """
-    return sum_masked(mask_values(link, values, streams, phase))
+    return sum_masked_vectors(send_masked_vectors(link, client_vectors, make_stream, phase))
 
 
-def mask_values(
-    link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
-) -> list[Tensor]:
-    """What the server receives: int64 `[M][n]`."""
-    clients = range(len(values))
-    limit = 2.0 ** (63 - FRACTION) / len(values)
-    if not bool(torch.stack([value.abs().max() for value in values]).max() < limit):
+def send_masked_vectors(
+    link: Link,
+    client_vectors: Sequence[Vector],
+    make_stream: Callable[[int], torch.Generator],
+    phase: str,
+) -> list[Vector]:
+    """The masked vectors that the server receives: int64 `[M][n]`."""
+    clients = range(len(client_vectors))
+    limit = 2.0 ** (63 - FRACTION) / len(client_vectors)
+    if not bool(torch.stack([value.abs().max() for value in client_vectors]).max() < limit):
         raise RunError(
             f"A number to sum securely is not below {limit:g};"
             " scale the samples down, or set secure=false."
@@ -114,39 +126,42 @@ def mask_values(
     secrets = []
     public_keys = []
     for k in clients:
-        secret = _to_number(torch.randint(256, (KEY,), generator=streams(k)))
+        secret = _convert_key_to_int(torch.randint(256, (KEY,), generator=make_stream(k)))
         secrets.append(secret)
-        public_keys.append(link.up(k, _to_bytes(pow(BASE, secret, PRIME)), phase="keys"))
+        public_keys.append(
+            link.up(k, _convert_key_to_tensor(pow(BASE, secret, PRIME)), phase="keys")
+        )
     received = []
     for k in clients:
         others = {j: public_keys[j] for j in clients if j != k}
         keys = link.down(k, others, phase="keys")
-        upload = (values[k].double() * 2.0**FRACTION).round().long()
+        upload = (client_vectors[k].double() * 2.0**FRACTION).round().long()
         for j, key in keys.items():
-            shared = pow(_to_number(key), secrets[k], PRIME)
+            shared = pow(_convert_key_to_int(key), secrets[k], PRIME)
             sign = 1 if j > k else -1
-            upload += sign * draw_mask(shared, upload)
+            upload += sign * draw_pairwise_mask(shared, upload)
         received.append(link.up(k, upload, phase=phase))
     return received
 
 
-def sum_masked(received: Sequence[Tensor]) -> Tensor:
+def sum_masked_vectors(masked_vectors: Sequence[Vector]) -> Vector:
     """The sum of the masked vectors, in which the masks cancel, as float64."""
-    return torch.stack(list(received)).sum(0).double() / 2.0**FRACTION
+    return torch.stack(list(masked_vectors)).sum(0).double() / 2.0**FRACTION
 
 
-def draw_mask(shared_secret: int, like: Tensor) -> Tensor:
-    """The mask that two clients draw from their shared number: int64, uniform, shaped as `like`."""
+def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Tensor:
+    """The mask that two clients draw from their shared number: int64, uniform, shaped as
+    `shape_device_template`."""
     digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1
-    mask = torch.empty(like.shape, dtype=torch.int64)
+    mask = torch.empty(shape_device_template.shape, dtype=torch.int64)
     mask.random_(-(2**63), None, generator=generator(seed, "mask"))
-    return mask.to(like.device)
+    return mask.to(shape_device_template.device)
 
 
-def _to_bytes(value: int) -> Tensor:
+def _convert_key_to_tensor(value: int) -> Tensor:
     return torch.tensor(list(value.to_bytes(KEY, "little")), dtype=torch.uint8)
 
 
-def _to_number(key: Tensor) -> int:
+def _convert_key_to_int(key: Tensor) -> int:
     return int.from_bytes(bytes(key.tolist()), "little")

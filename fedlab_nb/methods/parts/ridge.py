@@ -14,27 +14,38 @@ W has not seen:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...comm import from_upper_triangle, upper_triangle
+from ...comm import pack_upper_triangle, unpack_upper_triangle
+from ...tensor_types import (
+    ClassifierWeights,
+    Features,
+    Labels,
+    OneHotLabels,
+    SquareMatrix,
+    TensorsByName,
+)
 from ..context import Context
-from .kronecker import add_identity
+from .kronecker import add_to_diagonal
 from .privacy import draw_gaussian_noise
 
+FeatureMap = Callable[[Tensor], Tensor]  # samples [N, ...] -> features [N, D]
+ErrorPerRidge = Tensor  # [len(GRID)], a squared error for each ρ that is tried
 
-def append_one(features: Tensor) -> Tensor:
+
+def append_one(features: Features) -> Features:
     """Features `[n, d - 1]` with a 1 appended, float64."""
     return F.pad(features.double(), (0, 1), value=1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class RidgeSums:
     """`moments [d, d]` = XᵀX and `classes [d, C]` = XᵀY of rows X with a 1 as last entry.
 
     The last row of `classes` are the classes' sample counts.
@@ -44,124 +55,151 @@ class Sums:
     classes: Tensor
 
     @classmethod
-    def measure(cls, features: Tensor, labels: Tensor, classes: int, *, unit: bool = False) -> Sums:
+    def measure(
+        cls, features: Features, labels: Labels, classes: int, *, has_unit_rows: bool = False
+    ) -> RidgeSums:
         """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
 
-        `unit`: each row is divided by its length.
+        `has_unit_rows`: whether each row is divided by its length.
         """
         rows = append_one(features)
-        if unit:
+        if has_unit_rows:
             rows = rows / rows.norm(dim=1, keepdim=True)
         return cls(rows.T @ rows, rows.T @ F.one_hot(labels, classes).to(rows))
 
-    def add_ridge(self, gamma: float) -> Sums:
-        """The sums with `gamma` added to the diagonal of the moments."""
-        return Sums(add_identity(self.moments, gamma), self.classes)
+    def add_ridge(self, ridge: float) -> RidgeSums:
+        """The sums with `ridge` added to the diagonal of the moments."""
+        return RidgeSums(add_to_diagonal(self.moments, ridge), self.classes)
 
-    def add_noise(self, sigma: float, stream: torch.Generator) -> Sums:
+    def add_noise(self, sigma: float, stream: torch.Generator) -> RidgeSums:
         """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
-        triangle = upper_triangle(self.moments)
-        moments = from_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
-        return Sums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
+        triangle = pack_upper_triangle(self.moments)
+        moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
+        return RidgeSums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
 
-    def make_message(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        """What is sent: the upper triangle of the moments, and the classes' sums."""
+    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+        """The message: the upper triangle of the moments, and the classes' sums."""
         return {
-            "moments": upper_triangle(self.moments).to(dtype),
+            "moments": pack_upper_triangle(self.moments).to(dtype),
             "classes": self.classes.to(dtype),
         }
 
     @classmethod
-    def from_message(cls, message: Mapping[str, Tensor]) -> Sums:
+    def from_message(cls, message: TensorsByName) -> RidgeSums:
         """The sums that `make_message` was made from, in float64."""
-        moments = from_upper_triangle(message["moments"].double())
+        moments = unpack_upper_triangle(message["moments"].double())
         return cls(moments, message["classes"].double())
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.moments + other.moments, self.classes + other.classes)
+    def __add__(self, other: RidgeSums) -> RidgeSums:
+        return RidgeSums(self.moments + other.moments, self.classes + other.classes)
 
-    def __sub__(self, other: Sums) -> Sums:
-        return Sums(self.moments - other.moments, self.classes - other.classes)
+    def __sub__(self, other: RidgeSums) -> RidgeSums:
+        return RidgeSums(self.moments - other.moments, self.classes - other.classes)
 
 
 # The ρ that are tried: 1 and 3 times each power of ten from 0.001 to 10,000.
 GRID: tuple[float, ...] = ()
 for _power in range(-3, 5):
     GRID += (1 * 10.0**_power, 3 * 10.0**_power)
-WAYS = ("given", "clients", "samples")
+RidgeSelection = Literal["given", "clients", "samples"]
+WAYS: tuple[RidgeSelection, ...] = get_args(RidgeSelection)
 
 
-def compute_errors_by_clients(
-    moments: Sequence[Tensor], products: Sequence[Tensor], counts: Sequence[float]
-) -> Tensor:
+def compute_held_out_client_errors(
+    client_moments: Sequence[SquareMatrix],
+    client_products: Sequence[ClassifierWeights],
+    client_sample_counts: Sequence[float],
+) -> ErrorPerRidge:
     """Squared error a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
 
-    `moments`: A_k `[d, d]`; `products`: C_k `[d, C]`; `counts`: n_k. Float64.
+    `client_moments`: A_k `[d, d]`; `client_products`: C_k `[d, C]`; `client_sample_counts`: n_k. Float64.
     """
-    all_moments = sum(moments[1:], moments[0])
-    all_products = sum(products[1:], products[0])
+    all_moments = sum(client_moments[1:], client_moments[0])
+    all_products = sum(client_products[1:], client_products[0])
     errors = torch.zeros(len(GRID), dtype=all_moments.dtype, device=all_moments.device)
-    for k, count in enumerate(counts):
+    for k, count in enumerate(client_sample_counts):
         # In the eigenvectors of the others' moments, where every ρ is a division.
-        values, axes = torch.linalg.eigh(all_moments - moments[k])
-        client_moments = axes.T @ moments[k] @ axes
-        other_products = axes.T @ (all_products - products[k])
-        client_products = axes.T @ products[k]
+        values, axes = torch.linalg.eigh(all_moments - client_moments[k])
+        moments = axes.T @ client_moments[k] @ axes
+        other_products = axes.T @ (all_products - client_products[k])
+        products = axes.T @ client_products[k]
         for g, rho in enumerate(GRID):
             w = other_products / (values.clamp(min=0) + rho)[:, None]
-            errors[g] += count - 2 * (w * client_products).sum() + (w * (client_moments @ w)).sum()
-    return errors / sum(counts)
+            errors[g] += count - 2 * (w * products).sum() + (w * (moments @ w)).sum()
+    return errors / sum(client_sample_counts)
 
 
-def compute_errors_by_samples(
-    moments: Tensor, products: Tensor, rows: Tensor, targets: Tensor
-) -> Tensor:
-    """Σ of squared errors `[G]` of one client's `rows [n, d]` with one-hot `targets [n, C]`.
+def compute_squared_errors_on_samples(
+    moments: SquareMatrix,
+    products: ClassifierWeights,
+    features: Features,
+    one_hot_labels: OneHotLabels,
+) -> ErrorPerRidge:
+    """Σ of squared errors `[G]` of one client's `features [n, d]` with one-hot `one_hot_labels [n,
+    C]`.
 
     They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once. Float64.
     """
     # In the eigenvectors of A, where every ρ is a division.
     values, axes = torch.linalg.eigh(moments)
-    rows = rows @ axes
+    features = features @ axes
     products = axes.T @ products
     errors = []
     for rho in GRID:
         scale = values.clamp(min=0) + rho
-        residuals = targets - rows @ (products / scale[:, None])
-        leverages = rows.square() @ (1 / scale)
+        residuals = one_hot_labels - features @ (products / scale[:, None])
+        leverages = features.square() @ (1 / scale)
         errors.append((residuals / (1 - leverages)[:, None]).square().sum())
     return torch.stack(errors)
 
 
+class ChosenRidge(NamedTuple):
+    """ρ, and the fields of a report that describe the choice."""
+
+    ridge: float
+    report_fields: dict[str, Any]
+
+
 def choose_ridge(
     ctx: Context,
-    way: str,
-    client_features: Sequence[Callable[[Tensor], Tensor]],
-    client_sums: Sequence[Sums],
-) -> tuple[float, dict[str, Any]]:
+    choice: RidgeSelection,
+    feature_map_of_each_client: Sequence[FeatureMap],
+    client_sums: Sequence[RidgeSums],
+) -> ChosenRidge:
     """The ρ of GRID with the least error, and the fields of a report that describe the choice.
 
-    `way`: one of WAYS except "given". `client_features`: each client's feature map. `client_sums`: the clients' sums
+    `choice`: one of WAYS except "given". `feature_map_of_each_client`: each client's feature map.
+      `client_sums`: the clients' sums
     without ridge, as the server knows them.
     """
-    phase = "choice of the ridge"
     with ctx.server():
         total = sum(client_sums[1:], client_sums[0])
-        if way == "clients":
+        if choice == "clients":
             moments = [sums.moments for sums in client_sums]
             products = [sums.classes for sums in client_sums]
             counts = [float(sums.classes[-1].sum()) for sums in client_sums]
-            errors = compute_errors_by_clients(moments, products, counts)
-    if way == "samples":
-        # Link: the sums down. Clients: the error of every ρ, each of their samples left out once; up.
-        sums = Sums.from_message(ctx.link.broadcast(total.make_message(ctx.dtype), phase=phase))
-        received = []
-        for k, features in enumerate(client_features):
-            x, y = ctx.private.train(k)
-            rows = append_one(features(x))
-            targets = F.one_hot(y, ctx.classes).double()
-            client_errors = compute_errors_by_samples(sums.moments, sums.classes, rows, targets)
-            received.append(ctx.link.up(k, client_errors.to(ctx.dtype), phase=phase))
+            errors = compute_held_out_client_errors(moments, products, counts)
+    if choice == "samples":
+        received = exchange_sample_errors(ctx, feature_map_of_each_client, total)
         with ctx.server():
             errors = torch.stack(received).double().sum(0) / float(total.classes[-1].sum())
-    return GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()}
+    return ChosenRidge(GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()})
+
+
+def exchange_sample_errors(
+    ctx: Context, feature_map_of_each_client: Sequence[FeatureMap], total: RidgeSums
+) -> list[ErrorPerRidge]:
+    """Link: the `total` sums down, each client's errors up, `[len(GRID)]`; returns what the server receives.
+
+    A client's error of a ρ is summed over its samples, each of them left out once.
+    """
+    phase = "choice of the ridge"
+    sums = RidgeSums.from_message(ctx.link.broadcast(total.make_message(ctx.dtype), phase=phase))
+    received = []
+    for k, features in enumerate(feature_map_of_each_client):
+        x, y = ctx.private.train(k)
+        rows = append_one(features(x))
+        targets = F.one_hot(y, ctx.classes).double()
+        client_errors = compute_squared_errors_on_samples(sums.moments, sums.classes, rows, targets)
+        received.append(ctx.link.up(k, client_errors.to(ctx.dtype), phase=phase))
+    return received

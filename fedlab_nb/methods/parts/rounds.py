@@ -5,12 +5,12 @@ A method's `run` stays its own algorithm; `Rounds` has the lines that are the sa
     rounds = Rounds(ctx, self)
     state = rounds.first_state                                           # θ_0
     for t in range(self.rounds):
-        rounds.choose_clients(t)                         # S_t, the clients of this round
-        rounds.load_received(rounds.send_down(state))    # θ_t down, to each of them
+        rounds.draw_participants(t)                         # S_t, the clients of this round
+        rounds.load_participant_states(rounds.broadcast_to_participants(state))    # θ_t down, to each of them
         yield from rounds.train_participants(t)          # clients: E local epochs
-        received = rounds.send_up(rounds.copy_states())  # θ_k up
+        received = rounds.upload_from_participants(rounds.copy_participant_states())  # θ_k up
         with ctx.server():
-            state = weighted_mean(received, rounds.sizes)  # θ_{t+1} = Σ_k (n_k/N) θ_k
+            state = weighted_mean(received, rounds.participant_sample_counts)  # θ_{t+1} = Σ_k (n_k/N) θ_k
         yield rounds.make_progress(t, state)
     return rounds.result
 
@@ -24,20 +24,23 @@ parameters: they are averages themselves, and a step that overshoots could make 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
+from ...comm.link import Payload
 from ...errors import UsageError
 from ...models import load_state, model_state
+from ...tensor_types import Features
 from ...training import Recipe, run_in_chunks
+from ...training.local import TrainingOption
 from ...training.loop import Shard
-from ..base import Context, Method, NetworkModel, Progress, Steps, knob
+from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
-from ..run_outputs import has_curve_point
-from ..traffic import Sizes, Traffic
-from .averages import average_states
+from ..run_outputs import should_record_curve_point
+from ..traffic import FederationSizes, TrafficBytes
+from .averages import AverageRule, average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
 # The knobs that all methods of many rounds have, and what the tables say about them.
@@ -52,7 +55,7 @@ ROUNDS: dict[str, Any] = {
 }
 
 
-def epochs_knob(default: int) -> Any:
+def make_local_epochs_knob(default: int) -> KnobField:
     """The field `local_epochs` of an iterative method."""
     return knob(default, "Epochs per round", symbol="E", low=1, high=1000)
 
@@ -70,7 +73,7 @@ class Iterative(Method):
     trains_locally = False
 
     rounds: int = knob(20, "Rounds", symbol="T", low=1, high=1000)
-    local_epochs: int = epochs_knob(10)
+    local_epochs: int = make_local_epochs_knob(10)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
 
     # Whether it computes the mean gradient from how far a client has moved, for which clients must train by SGD.
@@ -79,31 +82,34 @@ class Iterative(Method):
     def refuse(self, ctx: Context) -> None:
         if self.counts_steps and ctx.recipe.optimizer != "sgd":
             raise UsageError(
-                f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer};"
-                " set optimizer=sgd."
+                f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd."
             )
 
-    def bytes_sent(self, sizes: Sizes) -> Traffic:
+    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
         taking_part = self.per_round or sizes.clients
-        return Traffic(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
+        return TrafficBytes(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
 
-    def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        participation = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
+    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+        participation = min(
+            self.per_round or len(client_sample_counts), len(client_sample_counts)
+        ) / len(client_sample_counts)
         return self.rounds * self.local_epochs * participation
 
 
 PHASE = "rounds"
 
 State = dict[str, Tensor]
-Server = Callable[[State, list[State]], State]
+ClientValue = TypeVar("ClientValue")  # what there is one of for each client
+ServerAverage = Callable[[State, list[State]], State]
 
 
-def draw_participants(ctx: Context, per_round: int, round_index: int) -> list[int]:
-    """S_t, ascending: `per_round` of the clients, uniformly; all, without a draw, if it is 0 or there are no more."""
-    if not per_round or per_round >= ctx.clients_count:
+def draw_participants_of_round(ctx: Context, participant_count: int, round_index: int) -> list[int]:
+    """S_t, ascending: `participant_count` of the clients, uniformly; all, without a draw, if it is
+    0 or there are no more."""
+    if not participant_count or participant_count >= ctx.clients_count:
         return list(range(ctx.clients_count))
     order = torch.randperm(ctx.clients_count, generator=ctx.generator("participants", round_index))
-    return sorted(order[:per_round].tolist())
+    return sorted(order[:participant_count].tolist())
 
 
 class Rounds:
@@ -118,7 +124,7 @@ class Rounds:
         self.rounds = method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.participants = list(range(ctx.clients_count))
-        self.rule = getattr(method, "average", "mean")
+        self.rule: AverageRule = getattr(method, "average", "mean")
         self.assumed = getattr(method, "assumed", 0)
         per_round = getattr(method, "per_round", 0) or ctx.clients_count
         self.per_round = min(per_round, ctx.clients_count)
@@ -130,39 +136,39 @@ class Rounds:
         self.result: NetworkModel
 
     # ------------------------------------------------------------------ the clients of a round
-    def choose_clients(self, round_index: int) -> list[int]:
+    def draw_participants(self, round_index: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
-        self.participants = draw_participants(self.ctx, self.per_round, round_index)
+        self.participants = draw_participants_of_round(self.ctx, self.per_round, round_index)
         return self.participants
 
-    def select_participants(self, values: Sequence[Any]) -> list[Any]:
+    def select_values_of_participants(self, values: Sequence[ClientValue]) -> list[ClientValue]:
         """The participants' values, from one value a client."""
         return [values[k] for k in self.participants]
 
     @property
-    def sizes(self) -> list[int]:
+    def participant_sample_counts(self) -> list[int]:
         """n_k of the participants."""
-        return self.select_participants(self.ctx.sizes)
+        return self.select_values_of_participants(self.ctx.sizes)
 
     # ------------------------------------------------------------------ clients (the participants)
-    def send_down(self, payload: Any) -> Any:
+    def broadcast_to_participants(self, payload: Payload) -> Payload:
         """The server's payload to each participant; returns what they receive, one copy for all."""
         return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.participants)
 
-    def load_received(self, state: State) -> None:
+    def load_participant_states(self, state: State) -> None:
         """The participants go on from `state`, as they received it."""
         self.received = state
-        for model in self.select_participants(self.models):
+        for model in self.select_values_of_participants(self.models):
             load_state(model, state)
 
-    def copy_states(self) -> list[State]:
+    def copy_participant_states(self) -> list[State]:
         """The participants' states now, as they send them: a poisoned client changes its own."""
         states = []
         for k in self.participants:
             states.append(self.ctx.make_upload(k, self.received, self.models[k]))
         return states
 
-    def compute_features(self) -> list[Tensor]:
+    def compute_features_of_participants(self) -> list[Features]:
         """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
         features = []
         for k in self.participants:
@@ -171,7 +177,7 @@ class Rounds:
         return features
 
     def train_participants(
-        self, round_index: int, shards: Sequence[Shard] = (), **options: Any
+        self, round_index: int, shards: Sequence[Shard] = (), **options: TrainingOption
     ) -> Steps[None]:
         """The local epochs of a round t.
 
@@ -183,15 +189,15 @@ class Rounds:
             "stream", "batches" if round_index == 0 else f"batches of round {round_index}"
         )
         options.setdefault("recipe", self.recipe)
-        options.setdefault("ids", self.select_participants(self.ctx.ids))
-        models = self.select_participants(self.models)
+        options.setdefault("ids", self.select_values_of_participants(self.ctx.ids))
+        models = self.select_values_of_participants(self.models)
         epochs = self.recipe.epochs
         for tick in self.ctx.train(
-            models, shards or self.select_participants(self.shards), **options
+            models, shards or self.select_values_of_participants(self.shards), **options
         ):
             yield Progress(PHASE, round_index * epochs + tick.done, self.rounds * epochs)
 
-    def send_up(self, payloads: Iterable[Any]) -> list[Any]:
+    def upload_from_participants(self, payloads: Iterable[Payload]) -> list[Payload]:
         """The participants' payloads to the server, one each; returns what the server receives."""
         received = []
         for k, payload in zip(self.participants, payloads, strict=True):
@@ -204,34 +210,37 @@ class Rounds:
         return {name: state[name] for name in self.names}
 
     @property
-    def shares(self) -> list[float]:
+    def participant_shares(self) -> list[float]:
         """p_k = n_k / N of the participants; they sum to 1."""
-        return [n / sum(self.sizes) for n in self.sizes]
+        return [n / sum(self.participant_sample_counts) for n in self.participant_sample_counts]
 
-    def average_ends(self, state: State, ends: list[State]) -> State:
-        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`; `state` is θ_t, not used."""
-        return average_states(ends, self.sizes, self.rule, self.assumed)
+    def average_client_states(self, server_state: State, client_states: list[State]) -> State:
+        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`;
+        `server_state` is θ_t, not used."""
+        return average_states(
+            client_states, self.participant_sample_counts, self.rule, self.assumed
+        )
 
-    def run_all(
+    def run_all_rounds(
         self,
         state: State,
-        train_options: Callable[[State], dict] | None = None,
-        server: Server | None = None,
+        train_options: Callable[[State], dict[str, TrainingOption]] | None = None,
+        server: ServerAverage | None = None,
     ) -> Steps[State]:
         """FedAvg: all rounds from `state`, θ_0; returns θ_T.
 
         `train_options(θ_t)`: further arguments of `train_participants`. `server(θ_t, [θ_k])`: θ_{t+1}, in place
         of the average.
         """
-        server = server or self.average_ends
+        server = server or self.average_client_states
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
-            self.choose_clients(t)
-            received = self.send_down(state)
-            self.load_received(received)
+            self.draw_participants(t)
+            received = self.broadcast_to_participants(state)
+            self.load_participant_states(received)
             options = train_options(received) if train_options else {}
             yield from self.train_participants(t, **options)
-            ends = self.send_up(self.copy_states())
+            ends = self.upload_from_participants(self.copy_participant_states())
             # Server: the weighted average, or another step.
             with self.ctx.server():
                 state = server(state, ends)
@@ -245,7 +254,7 @@ class Rounds:
         """
         check_finite(state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
-        if has_curve_point(round_index + 1, self.rounds):
+        if should_record_curve_point(round_index + 1, self.rounds):
             snapshot = NetworkModel(self.ctx.new_model(state))
             self.result = snapshot
         done = (round_index + 1) * self.recipe.epochs
@@ -253,20 +262,20 @@ class Rounds:
         return Progress(PHASE, done, total, {"round": round_index + 1}, model=snapshot)
 
 
-def count_effective_steps(samples: int, recipe: Recipe) -> float:
-    """‖a_k‖₁: by how many plain gradients a client of `samples` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
+def count_effective_steps(sample_count: int, recipe: Recipe) -> float:
+    """‖a_k‖₁: by how many plain gradients a client of `sample_count` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
 
     With J steps at a constant rate and momentum β it is [J - β (1 - β^J) / (1 - β)] / (1 - β) (Wang et al., NeurIPS
     2020), and J without momentum. Weight decay counts as a part of the gradient. Computed as the distance that SGD
     moves by gradients that are all 1.
     """
-    steps = math.ceil(samples / recipe.batch_size)
+    steps = math.ceil(sample_count / recipe.batch_size)
     distance = 0.0
     velocity = 0.0
     for epoch in range(recipe.epochs):
         for _ in range(steps):
             velocity = recipe.momentum * velocity + 1
-            distance += recipe.lr_at(epoch) / recipe.lr * velocity
+            distance += recipe.compute_learning_rate(epoch) / recipe.lr * velocity
     return distance
 
 

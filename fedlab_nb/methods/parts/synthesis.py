@@ -1,11 +1,12 @@
 """The server of the data-free methods, and the hyper-parameters that they share.
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
-- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides `make_first_weights`,
+- `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
+`make_initial_client_weights`,
   `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
-  `server.add(t, x, y)` is (b), `yield from server.distil_student(t)` is (c), `self.make_global_model(server)` is
-  the model that predicts.
+  `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_network(t)` is (c),
+  `self.make_global_model(server)` is the model that predicts.
 - `GeneratorServer`: with a generator; `x, y = yield from server.make_images(t, self.loss)` is (a).
 The student by itself, for methods that distil on real samples, is in `images.py`.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -22,11 +23,42 @@ from torch import Tensor, nn
 
 from ...models import Network
 from ...models.generators import build_generator, initialise_generator
+from ...tensor_types import (
+    ClientLogits,
+    ClientWeights,
+    Images,
+    Labels,
+    Logits,
+    ScalarLoss,
+    ScalarTensor,
+)
 from ...training import ClientModels
-from ...training.distill import Learner, choose_distillation_loss
-from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, server_model_knob
-from .frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_logits, make_client_weights
-from .images import CLIP, Pool, make_snapshot, make_student, make_student_recipe, optimise_images
+from ...training.distill import StudentTrainer, choose_distillation_loss
+from ...training.loop import LabelledSamples
+from ..base import (
+    ClientWeighting,
+    Context,
+    GlobalModel,
+    KnobField,
+    Method,
+    Progress,
+    Report,
+    Steps,
+    knob,
+    make_server_model_knob,
+)
+from .frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_client_logits, make_client_weights
+from .images import (
+    CLIP,
+    SyntheticPool,
+    copy_student_as_model,
+    make_student,
+    make_student_recipe,
+    optimise_images,
+)
+
+NoiseOfSteps = Tensor  # [steps, images, nz]
+GeneratorLoss = Callable[..., Tensor]  # see `make_images`
 
 # ------------------------------------------------------------------------------------------------------ synthesis trace
 # What a synthesis leaves behind for pictures: images, and numbers by epoch.
@@ -39,10 +71,12 @@ SHOWN = 20  # images kept of each frame
 class SynthesisReport(Report):
     """Of T epochs in which synthetic images were made; S images of F epochs (about FRAMES) are kept.
 
-    synthetic_images:  `[F, S, C, H, W]` uint8, 0–255, or feature rows `[F, S, D]`;   synthetic_labels: `[F, S]`, the
-                       intended ones;   synthetic_epochs: `[F]`, from 1
-    difficulty:        `[T]`, 1 - the mean probability that the teacher gives to the intended labels
-    disagreement:      `[T]`, share of the batch that the student classifies otherwise, before it learns from it
+    synthetic_images: `[F, S, C, H, W]` uint8, 0–255, or feature rows `[F, S, D]`
+    synthetic_labels: `[F, S]`, the intended ones
+    synthetic_epochs: `[F]`, from 1
+    difficulty: `[T]`, 1 - the mean probability that the teacher gives to the intended labels
+    disagreement: `[T]`, share of the batch that the student classifies otherwise, before it learns
+        from it
     distillation_loss: `[T]`, mean over the epoch's steps
     """
 
@@ -54,12 +88,15 @@ class SynthesisReport(Report):
     distillation_loss: np.ndarray | None = None
 
 
-def has_frame(done: int, total: int) -> bool:
-    """Whether epoch `done` (from 1) of `total` is one of the about FRAMES whose images are kept; the last one is."""
-    return done == total or done % max(1, round(total / FRAMES)) == 0
+def should_trace_images_of_epoch(epochs_done: int, total_epochs: int) -> bool:
+    """True if the images of epoch `epochs_done` (from 1) are kept.
+
+    Those of about FRAMES epochs are, the last one among them.
+    """
+    return epochs_done == total_epochs or epochs_done % max(1, round(total_epochs / FRAMES)) == 0
 
 
-class SynthesisTrace:
+class TrainingTrace:
     """Collects, epoch by epoch, the arrays of a `SynthesisReport`; `add_value` adds to any of its series."""
 
     def __init__(self, epochs: int) -> None:
@@ -69,29 +106,34 @@ class SynthesisTrace:
 
     @torch.no_grad()
     def add_batch(
-        self, done: int, images: Tensor, labels: Tensor, teacher_logits: Tensor, student: nn.Module
+        self,
+        steps_done: int,
+        images: Images,
+        labels: Labels,
+        teacher_logits: Logits,
+        student: nn.Module,
     ) -> None:
-        """Epoch `done` (from 1): new `images [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the
+        """Epoch `steps_done` (from 1): new `images [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the
         student."""
         probabilities = teacher_logits.softmax(1).gather(1, labels[:, None])
         self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
         disagree = student(images).argmax(1) != teacher_logits.argmax(1)
         self.add_value("disagreement", disagree.double().mean())
-        if has_frame(done, self.epochs):
+        if should_trace_images_of_epoch(steps_done, self.epochs):
             rows = (
                 torch.linspace(0, len(images) - 1, min(SHOWN, len(images)))
                 .round()
                 .long()
                 .to(images.device)
             )
-            self.frames.append((done, images[rows], labels[rows]))
+            self.frames.append((steps_done, images[rows], labels[rows]))
 
-    def add_value(self, name: str, value: Tensor) -> None:
-        """One more value of the series `name`."""
-        self.series.setdefault(name, []).append(value.detach().clone())
+    def add_value(self, series_name: str, value: ScalarTensor) -> None:
+        """One more value of the series `series_name`."""
+        self.series.setdefault(series_name, []).append(value.detach().clone())
 
-    def make_arrays(self) -> dict[str, Any]:
+    def make_arrays(self) -> dict[str, np.ndarray]:
         """The report's arrays so far, by field name."""
         arrays = {name: torch.stack(values).cpu().numpy() for name, values in self.series.items()}
         if self.frames:
@@ -105,16 +147,17 @@ class SynthesisTrace:
         return arrays
 
 
-CLIPS = ("together", "generator")
+ClipChoice = Literal["together", "generator"]
+CLIPS: tuple[ClipChoice, ...] = get_args(ClipChoice)
 
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
-def weights_knob() -> str:
+def make_teacher_weights_knob() -> KnobField:
     """The field `weights` of the methods whose teacher is fixed: FedENS, or by sample counts (DW-X in Co-Boosting)."""
     return knob("uniform", "Weights", symbol="w_k", options=WEIGHTS)
 
 
-def clip_knob() -> str:
+def make_clip_knob() -> KnobField:
     """The field `clip` of the methods that search with generator and z together."""
     return knob("together", "Clipping", options=CLIPS)
 
@@ -130,32 +173,39 @@ class ServerKnobs(Method):
     server_lr: float = knob(0.1, "Server rate", low=1e-5, high=10, log=True)
     temperature: float = knob(4.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
 
-    server_model: str = server_model_knob()
+    server_model: str = make_server_model_knob()
 
     report = SynthesisReport
     # At 0.1 a student with convolutions dies. A trial, not a study: on 28x28 letters drawn for validation FedDF and
     # DENSE stayed at chance there, and 0.02 was above 0.05 for both and for Co-Boosting.
     convolutional = {"server_lr": 0.02}
 
-    def learner(self, student: Network) -> Learner:
+    def make_student_trainer(self, student: Network) -> StudentTrainer:
         """With the optimizer of `make_student_recipe`, clipped gradients, KL at `temperature`."""
         recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
-        return Learner(student, recipe, choose_distillation_loss("kl", self.temperature), clip=CLIP)
+        return StudentTrainer(
+            student, recipe, choose_distillation_loss("kl", self.temperature), clip=CLIP
+        )
 
-    def make_first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
-        """w `[M]` of the clients in the teacher, device and dtype of `like`; None: all alike."""
-        kind = getattr(self, "weights", "uniform")
+    def make_initial_client_weights(
+        self, ctx: Context, dtype_device_template: Tensor
+    ) -> ClientWeights | None:
+        """w `[M]` of the clients in the teacher, device and dtype of `dtype_device_template`;
+        None: all alike."""
+        kind: ClientWeighting = getattr(self, "weights", "uniform")
         if kind == "uniform":
             return None
-        return make_client_weights(kind, ctx.sizes, like)
+        return make_client_weights(kind, ctx.sizes, dtype_device_template)
 
-    def combine_teacher_logits(self, client_logits: Tensor, weights: Tensor | None) -> Tensor:
+    def combine_teacher_logits(
+        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+    ) -> Logits:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
-        return combine_logits(client_logits, weights)
+        return combine_client_logits(client_logits, client_weights)
 
-    def make_global_model(self, server: Server) -> GlobalModel:
+    def make_global_model(self, server: DistillationServer) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
-        return make_snapshot(server.student, self.report(**server.trace.make_arrays()))
+        return copy_student_as_model(server.student, self.report(**server.trace.make_arrays()))
 
 
 @dataclass(frozen=True)
@@ -169,7 +219,7 @@ class GeneratorKnobs(ServerKnobs):
 
 
 # --------------------------------------------------------------------------------------------------------------- server
-class Server:
+class DistillationServer:
     """The server of a data-free method.
 
     The `uploaded` models, frozen as `ensemble`, their `weights` w `[M]` (None: all alike), `student`, its `learner`,
@@ -183,59 +233,65 @@ class Server:
         name = method.info.name
         self.ensemble = FrozenEnsemble(uploaded)
         self.student = make_student(ctx, name, method.server_model)
-        self.learner = method.learner(self.student)
-        self.weights = method.make_first_weights(ctx, next(self.student.parameters()))
-        self.pool = Pool()
-        self.trace = SynthesisTrace(method.epochs)
+        self.learner = method.make_student_trainer(self.student)
+        self.weights = method.make_initial_client_weights(ctx, next(self.student.parameters()))
+        self.pool = SyntheticPool()
+        self.trace = TrainingTrace(method.epochs)
         self.stream = ctx.generator(name, "synthesis")
         self._order = ctx.generator(name, "batches")
 
-    def compute_teacher_logits(self, images: Tensor) -> Tensor:
+    def compute_teacher_logits(self, images: Images) -> Logits:
         """The teacher's logits `[N, C]` of `images [N, ...]`."""
         return self.method.combine_teacher_logits(self.ensemble.logits(images), self.weights)
 
-    def draw_labels(self) -> Tensor:
+    def draw_labels(self) -> Labels:
         """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
         labels = torch.randint(self.ctx.classes, (self.method.images,), generator=self.stream)
         return labels.sort().values.to(self.ctx.device)
 
-    def add(self, epoch: int, images: Tensor, labels: Tensor) -> None:
+    def add_batch_to_pool(self, epoch: int, images: Images, labels: Labels) -> None:
         """(b) of `epoch` (from 0): `images [b, ...]` with `labels [b]` joins the pool and the trace."""
         logits = self.ensemble.logits_in_chunks(images)
         self.pool.add(images, labels, logits)
         teacher = self.method.combine_teacher_logits(logits, self.weights)
         self.trace.add_batch(epoch + 1, images, labels, teacher, self.student)
 
-    def distil_student(
-        self, epoch: int, prepare: Callable[[Tensor], Tensor] | None = None
+    def distil_student_network(
+        self, epoch: int, prepare_images: Callable[[Images], Images] | None = None
     ) -> Steps[None]:
         """(c) of `epoch`: a pass over the pool, of `passes` steps at most.
 
-        `prepare` changes a batch before teacher and student read it; without it the teacher's cached logits are used.
+        `prepare_images` changes a batch before teacher and student read it; without it the
+        teacher's cached logits are used.
         """
-        if prepare:
+        if prepare_images:
             teacher = self.compute_teacher_logits
         else:
             teacher = self.method.combine_teacher_logits(self.pool.logits, self.weights)
         steps = self.method.passes or None
         losses = []
         for loss in self.learner.train_one_pass(
-            self.pool.x, teacher, self._order, epoch=epoch, steps=steps, prepare=prepare
+            self.pool.x, teacher, self._order, epoch=epoch, steps=steps, prepare=prepare_images
         ):
             losses.append(loss)
             yield Progress("distillation", epoch, self.method.epochs)
         yield self.finish_epoch(epoch, losses)
 
-    def finish_epoch(self, epoch: int, losses: list[Tensor]) -> Progress:
-        """The progress at the end of `epoch`, with the `losses` of its distillation steps."""
-        loss = torch.stack(losses).mean()
+    def finish_epoch(self, epoch: int, distillation_losses: list[ScalarLoss]) -> Progress:
+        """The progress at the end of `epoch`, with the `distillation_losses` of its distillation
+        steps."""
+        loss = torch.stack(distillation_losses).mean()
         epochs = self.method.epochs
         self.trace.add_value("distillation_loss", loss)
-        model = self.method.make_global_model(self) if has_frame(epoch + 1, epochs) else None
+        model = (
+            self.method.make_global_model(self)
+            if should_trace_images_of_epoch(epoch + 1, epochs)
+            else None
+        )
         return Progress("distillation", epoch + 1, epochs, {"loss": float(loss)}, model=model)
 
 
-class GeneratorServer(Server):
+class GeneratorServer(DistillationServer):
     """With a `generator` of samples like the clients', freshly drawn."""
 
     def __init__(self, method: GeneratorKnobs, ctx: Context, uploaded: ClientModels) -> None:
@@ -249,15 +305,16 @@ class GeneratorServer(Server):
             dtype=ctx.dtype,
         )
 
-    def draw_noise(self, steps: int, count: int) -> Tensor:
-        """z of so many steps, `[steps, count, nz]`: drawn one after the other, and moved to the device together."""
-        size = (count, self.method.latent)
-        noise = [torch.randn(size, generator=self.stream) for _ in range(steps)]
+    def draw_noise(self, step_count: int, image_count: int) -> NoiseOfSteps:
+        """z of so many steps, `[step_count, image_count, nz]`: drawn one after the other, and
+        moved to the device together."""
+        size = (image_count, self.method.latent)
+        noise = [torch.randn(size, generator=self.stream) for _ in range(step_count)]
         return torch.stack(noise).to(self.ctx.device, self.ctx.dtype)
 
-    def make_images(self, epoch: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
+    def make_images(self, epoch: int, compute_loss: GeneratorLoss) -> Steps[LabelledSamples]:
         """(a) of `epoch`: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
-        `generator_loss(x, y, ensemble, student, w)`.
+        `compute_generator_loss(x, y, ensemble, student, w)`.
 
         Returns the images x `[b, ...]` of the lowest loss and their intended labels y `[b]`.
         """
@@ -269,7 +326,7 @@ class GeneratorServer(Server):
         self.student.requires_grad_(False)  # the images are optimised here, not the student
 
         def image_loss(x: Tensor) -> Tensor:
-            return loss(x, y, self.ensemble, self.student, self.weights)
+            return compute_loss(x, y, self.ensemble, self.student, self.weights)
 
         x = yield from optimise_images(
             lambda: self.generator(z),
@@ -277,8 +334,10 @@ class GeneratorServer(Server):
             image_loss,
             steps=method.generator_steps,
             lr=method.generator_lr,
-            clipped=None if method.clip == "together" else -1,  # z is the last parameter
+            clipped_parameter_count=None
+            if method.clip == "together"
+            else -1,  # z is the last parameter
             progress=Progress("synthesis", epoch, method.epochs),
         )
         self.student.requires_grad_(True)
-        return x, y
+        return LabelledSamples(x, y)

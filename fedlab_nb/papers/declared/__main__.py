@@ -16,22 +16,28 @@ from collections.abc import Sequence
 from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
-from ...studies.stored_figures import parse_seeds
-from ..points import COMMAND, DeclaredStudy, compute_rows
-from .figures import ROOT, FigureStudy, check_texts, find_changed_texts, load_all_studies
+from ...studies.stored_figures import parse_seed_range
+from ..points import COMMAND, DeclaredStudy, compute_point_rows
+from .figures import ROOT, FigureStudy, describe_wrong_texts, load_all_studies, make_corrected_texts
+
+ExitCode = int
 
 
-def print_claims(studies: list[FigureStudy], seeds: str | None, workers: int) -> int:
+def print_judged_claims(
+    studies: list[FigureStudy], seed_range: str | None, worker_count: int
+) -> ExitCode:
     """Print each claim with its numbers. Returns the exit code: 1 if an ordering is another one than
     the texts say.
 
-    seeds: other seeds than those of the stored results, such as "100-109"; nothing is written then
+    seed_range: other seeds than those of the stored results, such as "100-109"; nothing is written then
     """
     is_wrong = False
     for study in studies:
-        if seeds:
-            points = list(study.list_points((), parse_seeds(seeds)))
-            rows = [row for _, row in compute_rows(points, study.decimals, workers=workers)]
+        if seed_range:
+            points = list(study.list_points((), parse_seed_range(seed_range)))
+            rows = [
+                row for _, row in compute_point_rows(points, study.decimals, workers=worker_count)
+            ]
         else:
             rows = study.load_rows()
         for claim, rule in study.claims.items():
@@ -42,7 +48,7 @@ def print_claims(studies: list[FigureStudy], seeds: str | None, workers: int) ->
     return int(is_wrong)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_argument_parser() -> argparse.ArgumentParser:
     """Make the parser of the command's options."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=form)
@@ -63,62 +69,67 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def choose_studies(prefixes: Sequence[str]) -> list[DeclaredStudy]:
-    """The studies whose names begin with one of `prefixes`; all without prefixes. UsageError for one
+def choose_studies(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
+    """Choose the studies whose names begin with one of `name_prefixes`; all without prefixes. UsageError for one
     that fits no study."""
     studies = load_all_studies()
-    if not prefixes:
+    if not name_prefixes:
         return list(studies.values())
-    for prefix in prefixes:
+    for prefix in name_prefixes:
         if not any(name.startswith(prefix) for name in studies):
             choose("study", prefix, studies)
-    return [study for study in studies.values() if study.name.startswith(tuple(prefixes))]
+    return [study for study in studies.values() if study.name.startswith(tuple(name_prefixes))]
 
 
-def parse_methods(text: str) -> list[str]:
+def parse_method_names(comma_separated_names: str) -> list[str]:
     """Read "fens,afl"; UsageError for a name that is no method's."""
-    names = [name.strip() for name in text.split(",")]
+    names = [name.strip() for name in comma_separated_names.split(",")]
     return [choose("method", name, METHODS) for name in names if name]
 
 
-def main() -> int:
+def main() -> ExitCode:
     """Run the command; returns its exit code."""
-    parser = make_parser()
+    parser = make_argument_parser()
     options = parser.parse_args()
     try:
         studies = choose_studies(options.names)
-        methods = parse_methods(options.anew)
+        methods = parse_method_names(options.anew)
     except UsageError as error:
         parser.error(str(error))
     figure_studies = {study.name: study for study in studies if isinstance(study, FigureStudy)}
     if options.claims:
-        return print_claims(list(figure_studies.values()), options.seeds, options.workers)
+        return print_judged_claims(list(figure_studies.values()), options.seeds, options.workers)
     if not options.texts and not options.check:
         for study in studies:
-            compute_study(study, methods, options.later, options.workers)
+            compute_missing_rows_of_study(study, methods, options.later, options.workers)
     if not options.check:
-        for path, text in find_changed_texts(ROOT, figure_studies).items():
+        for path, text in make_corrected_texts(ROOT, figure_studies).items():
             write_file(path, text, force=True)
             print(f"changed {path}")
     complaints = []
     for study in studies:
         complaints += study.describe_stale_rows()
-    complaints += check_texts(ROOT, figure_studies)
+    complaints += describe_wrong_texts(ROOT, figure_studies)
     print("\n".join(complaints) or "All stored results hold, and the texts agree with them.")
     return int(bool(complaints))
 
 
-def compute_study(
-    study: DeclaredStudy, recomputed: Sequence[str], with_later: bool, workers: int
+def compute_missing_rows_of_study(
+    study: DeclaredStudy,
+    recomputed_methods: Sequence[str],
+    includes_later_runs: bool,
+    worker_count: int,
 ) -> None:
     """Compute the missing rows of a study, and print which runs failed.
 
-    recomputed: methods that are computed in any case
-    with_later: also the runs that are made only on demand
+    recomputed_methods: methods that are computed in any case
+    includes_later_runs: also the runs that are made only on demand
     """
-    if with_later and isinstance(study, FigureStudy):
-        study = study.include_later_runs()
-    failures = study.compute_missing_rows(recomputed=recomputed, workers=workers, progress=True)
+    if includes_later_runs and isinstance(study, FigureStudy):
+        study = study.make_study_with_later_runs()
+    failures = study.compute_missing_rows(
+        recomputed_methods=recomputed_methods, workers=worker_count, progress=True
+    )
     for point, reason in failures.items():
         print(f"{study.name} {point}: {reason}", file=sys.stderr)
     print(f"{study.name}: complete", flush=True)

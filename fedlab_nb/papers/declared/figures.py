@@ -19,22 +19,23 @@ from typing import Any, NamedTuple
 from ...declared import parse_toml
 from ...studies.grid import Study
 from ...studies.outcome import Outcome
-from ...studies.statistics import band
+from ...studies.statistics import compute_band
 from ...studies.stored_figures import (
     OPERATOR,
     SERIES,
-    Values,
-    compute_figure,
-    format_figure,
-    select_seeds,
+    ValuesBySeed,
+    compute_figure_values_by_seed,
+    format_figure_values,
+    select_values_of_seeds,
 )
-from ...studies.stored_rows import FOLDER, Row, find_file, make_row_key
-from ..cells import list_stored_points
+from ...studies.stored_rows import FOLDER, StoredRow, make_path_of_stored_rows, make_unique_row_key
+from ..cells import list_points_of_stored_tables
 from ..points import COMMAND, DeclaredStudy, Point
 from ..reproduction import FILES
 from ..tuning import SETS, list_tuning_points
 
 SEEDS = tuple(range(10))
+StudyArguments = Mapping[str, Any]  # keyword arguments of `fl.study`
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
@@ -52,7 +53,7 @@ TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebo
 class Judgement(NamedTuple):
     """Whether a claim holds, and its numbers in words.
 
-    holds: None where the order is as claimed, but not clear on these seeds
+    holds: None if the order is as claimed, but not clear on these seeds
     """
 
     holds: bool | None
@@ -67,8 +68,8 @@ class FigureStudy(DeclaredStudy):
     seeds, or what a function of `measures` gives without any declared run: a constant, or {seed: value}.
 
     runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
-    later: runs that are made only on demand (`include_later_runs`), as they take long: `core_minutes` on one core.
-           Rows of them that are there stay, and are wanted like all others
+    later: runs that are made only on demand (`make_study_with_later_runs`), as they take long:
+           `core_minutes` on one core. Rows of them that are there stay, and are wanted like all others
     figures, claims: {name: what it is computed from};   quotes: {file: templates} in files that take no comments
     measures: the module of functions that measure more than a run's own numbers
     """
@@ -81,40 +82,44 @@ class FigureStudy(DeclaredStudy):
     quotes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: str = ""
 
-    def list_points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
+    def list_points(
+        self, rows: Sequence[StoredRow] = (), seeds: Sequence[int] = ()
+    ) -> Iterator[Point]:
         """List the points of all runs, and of the later ones that have rows.
 
         seeds: others than the declared ones
         """
         for name, declared in self.runs.items():
-            yield from self.list_run_points(name, declared, seeds)
-        stored = {make_row_key(row) for row in rows}
+            yield from self.list_points_of_named_runs(name, declared, seeds)
+        stored = {make_unique_row_key(row) for row in rows}
         for name, declared in self.later.items():
-            for point in self.list_run_points(name, drop_minutes(declared), seeds):
+            for point in self.list_points_of_named_runs(
+                name, select_study_arguments(declared), seeds
+            ):
                 if point.key in stored:
                     yield point
 
-    def list_run_points(
-        self, name: str, declared: Mapping[str, Any], seeds: Sequence[int]
+    def list_points_of_named_runs(
+        self, runs_name: str, study_arguments: StudyArguments, seeds: Sequence[int]
     ) -> Iterator[Point]:
         """List the points of the runs of that name; `seeds`: others than the declared ones."""
-        settings = {"seeds": SEEDS, **declared}
+        settings = {"seeds": SEEDS, **study_arguments}
         if seeds:
             settings["seeds"] = seeds
         grid = Study.declare(**settings)
         for cell in replace(grid, seeds=grid.seeds[:1]).cells():
-            method = cell.plan.name
+            method = cell.plan.method_name
             columns = {}
-            for column in self.list_columns(name, method):
-                columns[column] = partial(self.read_column, column)
-            yield Point(name, method, cell.values, cell.plan.settings, grid.seeds, columns)
+            for column in self.list_kept_columns(runs_name, method):
+                columns[column] = partial(self.read_column_value, column)
+            yield Point(runs_name, method, cell.values, cell.plan.settings, grid.seeds, columns)
 
-    def include_later_runs(self) -> FigureStudy:
-        """The same study, which wants the runs that are made only on demand, too."""
-        later = {name: drop_minutes(declared) for name, declared in self.later.items()}
+    def make_study_with_later_runs(self) -> FigureStudy:
+        """Make the same study, which wants the runs that are made only on demand, too."""
+        later = {name: select_study_arguments(declared) for name, declared in self.later.items()}
         return replace(self, runs={**self.runs, **later}, later={})
 
-    def list_columns(self, runs: str, method: str) -> list[str]:
+    def list_kept_columns(self, runs_name: str, method: str) -> list[str]:
         """List the columns that the rows of a method in these runs keep: the declared ones, then
         those that figures read."""
         read = set[str]()
@@ -123,27 +128,27 @@ class FigureStudy(DeclaredStudy):
                 series = SERIES.fullmatch(part)
                 if series is None or not series["column"]:
                     continue
-                if (series["runs"], series["method"]) == (runs, method):
+                if (series["runs"], series["method"]) == (runs_name, method):
                     read.add(series["column"])
         return [*self.columns, *sorted(read - set(self.columns))]
 
-    def find_measure(self, name: str) -> Callable[..., Any]:
+    def get_measure_function(self, measure_name: str) -> Callable[..., Any]:
         """Find a function of the module `measures`: by its name in the module's table MEASURES, or by
-        its own where there is no such table."""
+        its own if there is no such table."""
         module = importlib.import_module(self.measures)
         functions = getattr(module, "MEASURES", vars(module))
-        return functions[name]
+        return functions[measure_name]
 
-    def read_column(self, name: str, outcome: Outcome) -> float | None:
-        """Read a column of an outcome; None where this method has nothing of the kind.
+    def read_column_value(self, column: str, outcome: Outcome) -> float | None:
+        """Read a column of an outcome; None if this method has nothing of the kind.
 
-        name: a path into the outcome, such as `report.heads.ccvr`, whole numbers being positions;
+        column: a path into the outcome, such as `report.heads.ccvr`, whole numbers being positions;
             or `probes.mean`: what the measure `probes` gives under "mean"
         """
         value: Any = outcome
-        steps = name.split(".")
+        steps = column.split(".")
         if not hasattr(outcome, steps[0]) and self.measures:
-            value = self.find_measure(steps.pop(0))(outcome)
+            value = self.get_measure_function(steps.pop(0))(outcome)
         for step in steps:
             if value is not None and re.fullmatch(r"-?\d+", step):
                 value = value[int(step)]
@@ -153,7 +158,9 @@ class FigureStudy(DeclaredStudy):
                 value = getattr(value, step, None)
         return value
 
-    def compute_figure(self, expression: str, rows: Sequence[Row]) -> Values:
+    def compute_figure_values_by_seed(
+        self, expression: str, rows: Sequence[StoredRow]
+    ) -> ValuesBySeed:
         """Compute a figure's values by seed.
 
         expression: its name, an expression of figures, or a number, which is the same on every seed
@@ -162,20 +169,20 @@ class FigureStudy(DeclaredStudy):
         if expression.startswith("="):
             name, _, arguments_text = expression[1:].strip().partition("(")
             arguments = ast.literal_eval(f"({arguments_text.rstrip(')')},)")
-            measured = self.find_measure(name)(*arguments)
+            measured = self.get_measure_function(name)(*arguments)
             if isinstance(measured, Mapping):
                 return dict(measured)
             return {0: float(measured)}
         try:
-            return compute_figure(expression, self.figures, rows)
+            return compute_figure_values_by_seed(expression, self.figures, rows)
         except ValueError as error:
             raise ValueError(f"Study {self.name}: {error}") from None
 
-    def judge_claim(self, claim: str, rows: Sequence[Row]) -> Judgement:
+    def judge_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> Judgement:
         """Judge whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise),
         `a > 0.3` (its whole band)."""
-        left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
-        difference = band(self.compute_figure(f"{left} - {right}", rows))
+        left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
+        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
         numbers = f"{100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f}"
         numbers += f", {difference.verdict}"
         if sign == ">" and difference.mean <= 0:
@@ -183,99 +190,109 @@ class FigureStudy(DeclaredStudy):
         expected = "clear" if sign == ">" else "within the noise"
         return Judgement(True if difference.verdict == expected else None, numbers)
 
-    def find_methods(self, expression: str) -> set[str]:
+    def find_methods_read_by_figure(self, expression: str) -> set[str]:
         """Find the methods whose runs a figure, or an expression of figures, reads."""
         expression = expression.strip()
         if expression in self.figures:
-            return self.find_methods(self.figures[expression])
+            return self.find_methods_read_by_figure(self.figures[expression])
         parts = OPERATOR.split(expression)
         if len(parts) > 1:
-            return set().union(*map(self.find_methods, parts))
+            return set().union(*map(self.find_methods_read_by_figure, parts))
         series = SERIES.fullmatch(expression)
         return {series["method"]} if series else set()
 
-    def is_at_edge(self, claim: str, rows: Sequence[Row]) -> bool:
+    def can_rounding_break_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> bool:
         """Whether rounding on another processor could turn a claim that holds on `rows` into one that does not."""
-        left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
-        difference = band(self.compute_figure(f"{left} - {right}", rows))
+        left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
+        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
         if sign == ">":
             distance = difference.low
         else:
             distance = min(-difference.low, difference.high)
-        if self.find_methods(f"{left} - {right}") & set(AMPLIFIERS):
+        if self.find_methods_read_by_figure(f"{left} - {right}") & set(AMPLIFIERS):
             return distance < MOVES_AMPLIFIED
         return distance < MOVES
 
-    def format_figure(self, reference: str, rows: Sequence[Row]) -> str:
+    def format_figure_values(self, figure_reference: str, rows: Sequence[StoredRow]) -> str:
         """Write a figure as a text refers to it: `server`, `server:mean`, `server@0-2:each`."""
-        name, _, form = reference.partition(":")
+        name, _, form = figure_reference.partition(":")
         name, _, seeds = name.partition("@")
-        return format_figure(select_seeds(self.compute_figure(name, rows), seeds), form)
+        return format_figure_values(
+            select_values_of_seeds(self.compute_figure_values_by_seed(name, rows), seeds), form
+        )
 
 
-def drop_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `fl.study` in a declaration of `later`."""
-    return {name: value for name, value in declared.items() if name != "core_minutes"}
+def select_study_arguments(declaration: Mapping[str, Any]) -> StudyArguments:
+    """Select the arguments of `fl.study` in a declaration of `later`."""
+    return {name: value for name, value in declaration.items() if name != "core_minutes"}
 
 
-def load_study(path: Path) -> FigureStudy:
-    """The study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
+def load_figure_study(toml_file: Path) -> FigureStudy:
+    """Load the study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
     lesson's beside its declaration."""
-    content = parse_toml(path.read_text(encoding="utf-8"))
+    content = parse_toml(toml_file.read_text(encoding="utf-8"))
     content.pop("bars", None)  # of a lesson's pictures
-    results = path.with_suffix(".json")
-    if path.parent == DECLARATIONS:
+    results = toml_file.with_suffix(".json")
+    if toml_file.parent == DECLARATIONS:
         results = FOLDER / results.name
-    return FigureStudy(content.pop("name", path.stem), results, **{"decimals": 6, **content})
+    return FigureStudy(content.pop("name", toml_file.stem), results, **{"decimals": 6, **content})
 
 
 def load_all_studies() -> dict[str, DeclaredStudy]:
     """{name: study} of all declared studies."""
     files = list(LESSONS.glob("*/figures.toml"))
     files += [path for path in DECLARATIONS.glob("*.toml") if path.name != "tuning.toml"]
-    studies: list[DeclaredStudy] = [load_study(file) for file in files]
+    studies: list[DeclaredStudy] = [load_figure_study(file) for file in files]
     studies.sort(key=lambda study: study.name)
     note = (
         "accuracy: share of the validation images, a fixed fifth of the training images; "
         "no test image was used"
     )
     for dataset in SETS:
-        path = find_file("tuning", dataset)
+        path = make_path_of_stored_rows("tuning", dataset)
         list_points = partial(list_tuning_points, dataset)
         studies.append(DeclaredStudy(path.stem, path, note, wanted=list_points))
     note = "accuracy: share of the test images; by seed"
     small_file, large_file = FILES
-    studies.append(DeclaredStudy(small_file.stem, small_file, note, wanted=list_stored_points))
-    list_large_points = partial(list_stored_points, large=True)
+    studies.append(
+        DeclaredStudy(small_file.stem, small_file, note, wanted=list_points_of_stored_tables)
+    )
+    list_large_points = partial(list_points_of_stored_tables, has_large_datasets=True)
     studies.append(DeclaredStudy(large_file.stem, large_file, note, wanted=list_large_points))
     return {study.name: study for study in studies}
 
 
 # ------------------------------------------------------------------------------------------------------- in texts
-def find_texts(root: Path) -> Iterator[Path]:
-    """All Markdown texts below `root` that may name figures."""
+def list_markdown_texts(root: Path) -> Iterator[Path]:
+    """List all Markdown texts below `root` that may name figures."""
     for folder in TEXTS:
         yield from sorted(root.glob(f"{folder}/*.md"))
 
 
-StoredRows = Mapping[str, Sequence[Row]]  # by study; a text has many figures of the same one
+StoredRowsByStudy = Mapping[
+    str, Sequence[StoredRow]
+]  # by study; a text has many figures of the same one
 StudyClaim = tuple[str, str]  # names of a study and of one of its claims
 
 
-def update_figures(text: str, studies: Mapping[str, FigureStudy], rows: StoredRows) -> str:
+def insert_current_figures(
+    text: str, studies: Mapping[str, FigureStudy], rows_by_study: StoredRowsByStudy
+) -> str:
     """Return `text` with the figures of `studies` as they are now."""
 
     def write_marked_figure(match: re.Match) -> str:
         name = match["study"]
         if name not in studies:
             return match[0]
-        value = studies[name].format_figure(match["what"], rows[name])
+        value = studies[name].format_figure_values(match["what"], rows_by_study[name])
         return f"<!--n {name}.{match['what']}-->{value}<!--/n-->"
 
     return FIGURE.sub(write_marked_figure, text)
 
 
-def update_quotes(text: str, template: str, study: FigureStudy, rows: Sequence[Row]) -> str:
+def insert_current_figures_by_template(
+    text: str, template: str, study: FigureStudy, rows: Sequence[StoredRow]
+) -> str:
     """Return `text` with the figures of a template as they are now. ValueError if the text has no
     such place.
 
@@ -288,7 +305,7 @@ def update_quotes(text: str, template: str, study: FigureStudy, rows: Sequence[R
     pattern = re.compile(r"([^\n]{1,60}?)".join(patterns))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
-    values = [study.format_figure(reference, rows) for reference in pieces[1::2]]
+    values = [study.format_figure_values(reference, rows) for reference in pieces[1::2]]
 
     def write_place(match: re.Match) -> str:
         fixed_words = match.groups()[::2]
@@ -300,12 +317,12 @@ def update_quotes(text: str, template: str, study: FigureStudy, rows: Sequence[R
     return pattern.sub(write_place, text)
 
 
-def find_changed_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[Path, str]:
+def make_corrected_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[Path, str]:
     """{path: the text as it should be} of all texts that name another figure than their study;
-    ValueError where one cannot be read."""
+    ValueError if one cannot be read."""
     rows = {name: study.load_rows() for name, study in studies.items()}
-    texts = {path: path.read_text(encoding="utf-8") for path in find_texts(root)}
-    updated = {path: update_figures(text, studies, rows) for path, text in texts.items()}
+    texts = {path: path.read_text(encoding="utf-8") for path in list_markdown_texts(root)}
+    updated = {path: insert_current_figures(text, studies, rows) for path, text in texts.items()}
     for name, study in studies.items():
         for file, templates in study.quotes.items():
             path = root / file
@@ -313,18 +330,18 @@ def find_changed_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[P
                 texts[path] = path.read_text(encoding="utf-8")
             text = updated.get(path) or texts[path]
             for template in templates:
-                text = update_quotes(text, template, study, rows[name])
+                text = insert_current_figures_by_template(text, template, study, rows[name])
             updated[path] = text
     return {path: text for path, text in updated.items() if text != texts[path]}
 
 
-def check_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
+def describe_wrong_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
     """One sentence for each text that disagrees with its study, and for each claim that does not
     hold, stands in no text, or in no study."""
     lines = []
-    for path in find_changed_texts(root, studies):
+    for path in make_corrected_texts(root, studies):
         lines.append(f"{path.name}: a figure differs from its study; run {COMMAND} --texts")
-    marked = {claim for claim in find_marked_claims(root) if claim[0] in studies}
+    marked = {claim for claim in find_claims_marked_in_texts(root) if claim[0] in studies}
     declared = set[StudyClaim]()
     for name, study in studies.items():
         declared.update((name, claim) for claim in study.claims)
@@ -332,16 +349,16 @@ def check_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
         lines.append(f"{name}: a text marks {claim!r}, and no such claim is declared")
     for name, claim in declared - marked:
         lines.append(f"{name}: no text marks the claim with <!--c {name}.{claim}-->")
-    return lines + check_claims(studies, find_edge_remarks(root))
+    return lines + describe_wrong_claims(studies, find_claims_marked_as_at_edge(root))
 
 
-def check_claims(
-    studies: Mapping[str, FigureStudy], edge_remarks: Collection[StudyClaim]
+def describe_wrong_claims(
+    studies: Mapping[str, FigureStudy], claims_marked_as_at_edge: Collection[StudyClaim]
 ) -> list[str]:
     """One sentence for each claim that does not hold, or whose text is wrong about whether it lies
     at the edge of its band.
 
-    edge_remarks: the claims of which a text says so
+    claims_marked_as_at_edge: the claims of which a text says so
     """
     lines = []
     for name in sorted(studies):
@@ -349,35 +366,35 @@ def check_claims(
         rows = study.load_rows() if study.claims else []
         for claim in sorted(study.claims):
             judgement = study.judge_claim(claim, rows)
-            has_remark = (name, claim) in edge_remarks
+            has_remark = (name, claim) in claims_marked_as_at_edge
             if not judgement.holds:
                 rule = study.claims[claim]
                 lines.append(f"{name}: {claim} ({rule}) does not hold: {judgement.numbers}")
-            elif study.is_at_edge(claim, rows) and not has_remark:
+            elif study.can_rounding_break_claim(claim, rows) and not has_remark:
                 lines.append(
                     f"{name}: {claim}: {judgement.numbers}; "
                     f"write '{EDGE})' after its mark in the text"
                 )
-            elif has_remark and not study.is_at_edge(claim, rows):
+            elif has_remark and not study.can_rounding_break_claim(claim, rows):
                 lines.append(
                     f"{name}: {claim}: {judgement.numbers}; it is not at the edge, as the text says"
                 )
     return lines
 
 
-def find_marked_claims(root: Path) -> set[StudyClaim]:
-    """The claims that the texts mark."""
+def find_claims_marked_in_texts(root: Path) -> set[StudyClaim]:
+    """Find the claims that the texts mark."""
     claims = set()
-    for path in find_texts(root):
+    for path in list_markdown_texts(root):
         for match in CLAIM.finditer(path.read_text(encoding="utf-8")):
             claims.add((match["study"], match["claim"]))
     return claims
 
 
-def find_edge_remarks(root: Path) -> set[StudyClaim]:
-    """The claims of which a text says that they lie at the edge of their band."""
+def find_claims_marked_as_at_edge(root: Path) -> set[StudyClaim]:
+    """Find the claims of which a text says that they lie at the edge of their band."""
     remarks = set()
-    for path in find_texts(root):
+    for path in list_markdown_texts(root):
         text = path.read_text(encoding="utf-8")
         for match in CLAIM.finditer(text):
             if text[match.end() :].lstrip().startswith(EDGE):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...declared import read_toml
+from ...value_types import JsonValue, SettingsByName, SettingValue
 
 CLASSROOM = "classroom"
 
@@ -26,7 +27,7 @@ CLASSROOM = "classroom"
 class Line:
     """One declared value, and where it comes from."""
 
-    value: Any
+    value: SettingValue
     source: str
 
 
@@ -37,17 +38,19 @@ Lines = Mapping[str, Line]
 class Block:
     """Lines that hold together: those of `[all]`, or those of one of the `[[rows]]`.
 
-    shared: lines for all methods;   methods: further lines, by method;   sources: where the paper has each method
+    shared: lines for all methods
+    methods: further lines, by method
+    sources: where the paper has each method
     when: of a row, {dataset, alpha or channels: the values for which it holds}
     """
 
     shared: Lines
     methods: Mapping[str, Lines]
     sources: Mapping[str, str]
-    when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    when: Mapping[str, Sequence[SettingValue]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Block:
+    def read(cls, content: Mapping[str, JsonValue]) -> Block:
         """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
         shared = {}
         methods = {}
@@ -61,11 +64,11 @@ class Block:
                     sources[name] = entry["source"]
         return cls(shared, methods, sources, content.get("when", {}))
 
-    def is_for(self, **values: Any) -> bool:
+    def has_condition_met_by(self, **values: SettingValue) -> bool:
         """Whether the block is for these values: a row's `when` allows them."""
         return all(values[name] in allowed for name, allowed in self.when.items())
 
-    def merge(self, row: Block) -> Block:
+    def replace_lines_by_row(self, row: Block) -> Block:
         """The block with the lines of a row in place of its own."""
         methods = dict(self.methods)
         for name, lines in row.methods.items():
@@ -108,13 +111,15 @@ class Setup:
             words=content.get("sources", {}),
         )
 
-    def apply_rows(self, dataset: str, alpha: float, input_shape: Sequence[int]) -> Setup:
+    def apply_rows_for_dataset_and_alpha(
+        self, dataset: str, alpha: float, input_shape: Sequence[int]
+    ) -> Setup:
         """The set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
-            if row.is_for(dataset=str(dataset), alpha=alpha, channels=channels):
-                block = block.merge(row)
+            if row.has_condition_met_by(dataset=str(dataset), alpha=alpha, channels=channels):
+                block = block.replace_lines_by_row(row)
         return replace(self, block=block, rows=())
 
     @property
@@ -122,18 +127,18 @@ class Setup:
         """The methods of the paper, in the file's order."""
         return tuple(self.block.methods)
 
-    def select_lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
+    def select_declared_lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
         """The lines of those `names` that are declared: the shared ones, or `method`'s."""
         declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
         return {name: line for name, line in declared_lines.items() if name in names}
 
 
-def drop_sources(lines: Lines) -> dict[str, Any]:
+def get_values_without_sources(lines: Lines) -> SettingsByName:
     """The values without their sources."""
     return {name: line.value for name, line in lines.items()}
 
 
-def format_value(value: Any) -> str:
+def format_setting_value(value: SettingValue) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -5,11 +5,11 @@ import pytest
 from lab_views import sentence_of
 
 from fedlab_nb.labs.afl import budget, size, skew
-from fedlab_nb.labs.afl.budget import draw_budgets
-from fedlab_nb.labs.afl.forget import Removal, draw_removal, remove_client
-from fedlab_nb.labs.afl.size import draw_sizes
-from fedlab_nb.plots import Series, png
-from fedlab_nb.plots.words import data_size
+from fedlab_nb.labs.afl.budget import draw_accuracy_against_budget
+from fedlab_nb.labs.afl.forget import ClientRemoval, draw_accuracy_after_removal, remove_client
+from fedlab_nb.labs.afl.size import draw_accuracy_against_feature_count
+from fedlab_nb.plots import Series, render_picture_png
+from fedlab_nb.plots.words import format_data_size
 from fedlab_nb.studies import run
 
 SYSTEM = "afl"
@@ -60,8 +60,8 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
     picture = panel.show("size")
     assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
     assert (
-        f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
-        and data_size(11_180) in picture.sentence
+        f"{format_data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
+        and format_data_size(11_180) in picture.sentence
     )
 
 
@@ -83,9 +83,9 @@ def test_a_forgotten_client_in_words():
     after[3] = 0.2
     samples = np.zeros(10, dtype=int)
     samples[3] = 40
-    removal = Removal(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
-    picture = draw_removal(removal, DIGITS, setting="here", class_index=3)
-    for number in ("40 samples", "83 %", "90 %", "more: 3."):
+    removal = ClientRemoval(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    for number in ("40 samples", "83 %", "90 %", "; “3” loses 10 points or more."):
         assert number in picture.sentence
     assert "2e-09" in picture.detail
     assert picture.table[3] == {
@@ -94,19 +94,26 @@ def test_a_forgotten_client_in_words():
         "with it": "90 %",
         "without it": "20 %",
     }
-    assert png(picture)
+    assert render_picture_png(picture)
+    after[8] = 0.7
+    removal = ClientRemoval(None, 2, before, after, (0.9, 0.81), samples, 2e-9)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    assert "; “3” and “8” lose 10 points or more." in picture.sentence
+    removal = ClientRemoval(None, 2, before, before, (0.9, 0.9), samples, 2e-9)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    assert "; no class loses 10 points or more." in picture.sentence
 
 
 def test_budgets_in_words():
     by_budget = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
     by_features = {"pixels": by_budget, "9 random features": by_budget}
-    picture = draw_budgets(by_features, 10.0, 1e-5, setting="here")
+    picture = draw_accuracy_against_budget(by_features, 10.0, 1e-5, setting="here")
     assert picture.sentence == (
         "With a privacy budget of ε = 10 the noise leaves pixels 90 % in place of 94 % and 9 random "
         "features 90 % in place of 94 %."
     )
     assert "σ = 0.71" in picture.detail and "e^ε = 2.2e+04" in picture.detail
-    assert png(picture)
+    assert render_picture_png(picture)
 
 
 def test_sizes_in_words():
@@ -115,9 +122,9 @@ def test_sizes_in_words():
         64: Series("relu", accuracies={0: 0.9}, up=9000),
     }
     pixels = Series("pixels", accuracies={0: 0.94}, up=2000)
-    picture = draw_sizes({"relu": by_size}, pixels, "a")
+    picture = draw_accuracy_against_feature_count({"relu": by_size}, pixels, "a")
     assert "16 relu features 70 % for 1 kB" in picture.sentence
     assert "64 relu features 90 % for 9 kB" in picture.sentence
     assert "94 % for 2 kB" in picture.sentence
     assert [row["method"] for row in picture.table] == ["relu", "pixels"]
-    assert png(picture)
+    assert render_picture_png(picture)

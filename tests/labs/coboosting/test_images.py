@@ -3,7 +3,7 @@
 import numpy as np
 from lab_views import sound
 
-from fedlab_nb.labs.coboosting.images import draw_images
+from fedlab_nb.labs.coboosting.images import draw_synthetic_images
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
 
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
@@ -20,13 +20,13 @@ def picture_of(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_in
         disagreement=np.array([0.9, 0.5, 0.1]),
     )
     real = rng.uniform(0, 1, (classes, *shape[1:])) if has_real else None
-    picture = draw_images(
+    picture = draw_synthetic_images(
         report,
         [str(c) for c in range(classes)],
         setting=SETTING,
-        frame=frame,
-        epochs=4,
-        real=real,
+        frame_index=frame,
+        total_epochs=4,
+        real_images=real,
         class_index=class_index,
     )
     return sound(picture, SETTING)

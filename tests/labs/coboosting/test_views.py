@@ -1,9 +1,13 @@
 """Co-Boosting's lab without a kernel, on short real runs: every view before, while and after, and its controls."""
 
+from base64 import b64encode
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from javascript import javascript
 from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
 
 from fedlab_nb.labs import lab
@@ -11,25 +15,27 @@ from fedlab_nb.labs.coboosting.by_hand import (
     EQUAL,
     LEARNT,
     YOURS,
-    ByHandPicture,
-    Scores,
-    Sliders,
-    score_weights,
+    WeightsByHandPicture,
+    WeightsByHandView,
+    WeightScores,
+    WeightSliders,
+    compute_weight_scores,
 )
 from fedlab_nb.labs.coboosting.images import DATA_FREE
-from fedlab_nb.labs.coboosting.switches import IDEAS, Variant, draw_switches
+from fedlab_nb.labs.coboosting.switches import IDEAS, IdeaVariant, draw_idea_variants
 from fedlab_nb.labs.coboosting.votes import (
-    compute_class_accuracies,
+    compute_accuracy_by_class,
     compute_client_logits,
     normalise_weights,
-    predict_classes,
-    split_in_halves,
+    predict_by_weighted_logits,
+    split_into_tune_and_judge_rows,
+    sum_weighted_logits,
 )
-from fedlab_nb.labs.coboosting.weights import Trajectories, draw_trajectories
+from fedlab_nb.labs.coboosting.weights import WeightTrajectoriesView, draw_trajectories
 from fedlab_nb.methods.coboosting import CoBoostingReport
-from fedlab_nb.plots import png
+from fedlab_nb.plots import render_picture_png
 from fedlab_nb.studies import run
-from fedlab_nb.studies.statistics import Band, band
+from fedlab_nb.studies.statistics import Band, compute_band
 
 SYSTEM = "coboosting"
 RAN = {"seeds": 2}
@@ -38,6 +44,11 @@ SHORT = {
     "coboosting.passes": 2, "coboosting.generator_steps": 2, "coboosting.mu": 0.5, "epochs": 2,
 }  # fmt: skip
 VIEWS = ("hand", "weights", "images")
+
+
+def drag(view, levels):
+    """Set the sliders, as a hand does in the browser."""
+    view.take({"count": view._given + 1, "levels": [float(level) for level in levels]})
 
 
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
@@ -53,25 +64,26 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     state = ran.state("hand")
     fedens = state.runs.find_row("ensemble").outcomes[0]
     assert state.prepared is fedens
-    equal_classes = predict_classes(compute_client_logits(fedens), np.ones(3))
+    equal_classes = predict_by_weighted_logits(compute_client_logits(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
-    for i, slider in enumerate(view.sliders.children[:3]):
+    for i in range(3):
         for value in (1, 0):
-            slider.value = value
+            levels = list(view.sliders.value)
+            levels[i] = value
+            drag(view, levels)
             assert view.sliders.value[i] == value
             assert sentence_of(ran, "hand")
     assert view.sliders.value == (0, 0, 0)
     view.start.value = "equal"
     assert len(set(view.sliders.value)) == 1
-    assert "(0 ± 0 points" in sentence_of(ran, "hand")
+    assert sentence_of(ran, "hand") and "0 ± 0 points" in ran.show("hand").detail
     view.start.value = "Co-Boosting"
     weights = np.array(view.sliders.value)
     outcome = ran.state("hand").outcome
     learnt = outcome.report.ensemble_weights
     np.testing.assert_allclose(weights / weights.sum(), learnt, atol=1e-3)
-    slider_values = [slider.value for slider in view.sliders.children]
-    assert slider_values == pytest.approx(list(weights), abs=0.01)
-    view.sliders.children[0].value = 0.36
+    assert ran.show("hand").scene["levels"] == list(weights)
+    drag(view, [0.36, *weights[1:]])
     assert view.start.value == "own"  # from here on the weights are the learner's
     view.start.value = "by sample counts"
     held = outcome.label_counts.sum(1)
@@ -82,19 +94,19 @@ def test_the_judge_half_is_spoilt_by_dragging_on(make):
     panel = make()
     panel.run(wait=True)
     view = panel.lab_views["hand"]
-    assert "judge half decides" in sentence_of(panel, "hand")
-    view.sliders.children[0].value = 0.9
+    assert "the other half judges them" in sentence_of(panel, "hand")
+    drag(view, [0.9, *view.sliders.value[1:]])
     view.learnt.value = True
     view.judge.value = True
     sentence = sentence_of(panel, "hand")
-    assert sentence.startswith("Judge half")
+    assert sentence.startswith("On new images")
     assert "Co-Boosting" in sentence
     assert "no longer judges" not in sentence
-    view.sliders.children[0].value = 0.1
+    drag(view, [0.1, *view.sliders.value[1:]])
     assert "no longer judges" in sentence_of(panel, "hand")
     panel.controls.alpha.value = 1.0  # another run: equal weights again, and both secrets hidden
     panel.run(wait=True)
-    assert "judge half decides" in panel.show("hand").sentence
+    assert "the other half judges them" in panel.show("hand").sentence
     assert not view.judge.value
     assert not view.learnt.value
     assert len(set(view.sliders.value)) == 1
@@ -135,7 +147,7 @@ def test_while_it_runs_weights_and_images_move(live, name):
     assert all("seed 0" in picture.alt for picture in pictures)
     report = CoBoostingReport(weights=np.full((2, 5), 0.2))  # of clients that are no longer there
     state = replace(panel.state("weights"), report=report, outcome=None)
-    assert "holds 0 samples" in Trajectories().draw(state).detail
+    assert "holds 0 samples" in WeightTrajectoriesView().draw(state).detail
 
 
 def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
@@ -155,22 +167,59 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
 
 
 def test_a_slider_for_each_client():
-    sliders = Sliders()
+    sliders = WeightSliders()
     for clients in (1, 13):
         sliders.set_weights(np.arange(1, clients + 1))
-        names = [slider.description for slider in sliders.children]
-        assert names == list("ABCDEFGHIJKLM"[:clients])
+        assert len(sliders.value) == clients
         assert sliders.value[-1] == (0.5 if clients == 1 else 1)
-    sliders.children[12].value = 0.02
-    assert sliders.value[12] == 0.02
     assert sliders.value[11] == pytest.approx(12 / 13, abs=1e-4)
 
 
+def test_what_a_hand_cannot_have_set_is_not_taken():
+    view = WeightsByHandView()
+    view.sliders.set_weights([1, 2])
+    before = view.sliders.value
+    for levels in ([1.0], [0.5, 1.1], [float("nan"), 0.5], []):
+        view.take({"count": 1, "levels": levels})
+        assert view.sliders.value == before
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([(7, 1, 3), (20, 4, 10), (30, 13, 2)]))
+def test_the_browser_adds_up_as_python_does(seed, shape):
+    """Sums of logits to 1e-6, and what weights get right, also weights that are all 0."""
+    images, clients, classes = shape
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 5, shape).astype(np.float32)
+    labels = rng.integers(0, classes, images)
+    tune, _ = split_into_tune_and_judge_rows(images)
+    for weights in (rng.uniform(0, 1, clients), np.zeros(clients)):
+        sums, share, scores = javascript(
+            "hand_sums",
+            "const logits = unpackNumbers(packed);"
+            "return [[...sumLogits(logits, weights, classes)], normaliseWeights(weights),"
+            " scoreWeights({ logits, labels, classes }, weights, numbers)];",
+            packed=b64encode(logits.tobytes()).decode(),
+            weights=weights.tolist(),
+            labels=labels.tolist(),
+            classes=classes,
+            numbers=tune.tolist(),
+        )
+        expected = sum_weighted_logits(logits, weights)
+        np.testing.assert_allclose(np.reshape(sums, expected.shape), expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(share, normalise_weights(weights), atol=1e-12)
+        is_right = predict_by_weighted_logits(logits, weights) == labels
+        assert scores["all"] == is_right[tune].mean()
+        by_class = compute_accuracy_by_class(is_right[tune], labels[tune], classes)
+        found = [np.nan if one is None else one for one in scores["byClass"]]
+        np.testing.assert_allclose(found, by_class)
+
+
 def test_halves_and_accuracy_by_class():
-    tune, judge = split_in_halves(361)
+    tune, judge = split_into_tune_and_judge_rows(361)
     assert sorted([*tune, *judge]) == list(range(361))
     assert abs(len(tune) - len(judge)) <= 1
-    accuracy = compute_class_accuracies(np.array([True, False, True]), np.array([0, 0, 2]), 4)
+    accuracy = compute_accuracy_by_class(np.array([True, False, True]), np.array([0, 0, 2]), 4)
     np.testing.assert_array_equal(accuracy, [0.5, np.nan, 1, np.nan])
 
 
@@ -180,18 +229,18 @@ def test_what_weights_achieve_by_hand(ran):
     """
     ensemble = ran.state("hand").runs.find_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
-    hidden = score_weights(ensemble, weights, shows_judge=False)
-    shown = score_weights(ensemble, weights, shows_judge=True)
+    hidden = compute_weight_scores(ensemble, weights, shows_judge=False)
+    shown = compute_weight_scores(ensemble, weights, shows_judge=True)
     right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
     equal = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = split_in_halves(len(right))
+    tune, judge = split_into_tune_and_judge_rows(len(right))
     for half, accuracy in ((tune, shown.tune), (judge, shown.judge)):
         assert accuracy == {EQUAL: equal[half].mean(), YOURS: right[half].mean()}
     assert hidden.judge is None
     assert hidden.tune == shown.tune
     assert sum(hidden.sizes) == len(right)
     for half, scores in ((tune, hidden), (judge, shown)):
-        assert scores.gap == band((right[half].astype(float) - equal[half]).tolist())
+        assert scores.gap == compute_band((right[half].astype(float) - equal[half]).tolist())
     assert shown.shares[YOURS].tolist() == weights[YOURS]
     assert shown.by_class[YOURS].shape == (10,)
 
@@ -218,7 +267,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         weights[LEARNT] = rng.uniform(0, 1, clients)
         tune[LEARNT] = 0.63
         judge = {EQUAL: 0.5, YOURS: 0.55, LEARNT: 0.6}
-    scores = Scores(
+    scores = WeightScores(
         counts=random_counts(clients, classes),
         shares={name: normalise_weights(w) for name, w in weights.items()},
         by_class={
@@ -229,7 +278,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         gap=Band(0.07, 0.04, 180),
         sizes=(180, 180),
     )
-    picture = picture or ByHandPicture()
+    picture = picture or WeightsByHandPicture()
     return picture.show(scores, class_names(classes), setting=SETTING, **marks)
 
 
@@ -247,9 +296,11 @@ def test_by_hand_draws_shares():
 
 
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
-    redrawn = ByHandPicture()
+    redrawn = WeightsByHandPicture()
     for options in ({}, {"shows_judge": True, "client": 1, "class_index": 2}, {}):
-        assert png(draw_by_hand(redrawn, **options)) == png(draw_by_hand(**options))
+        assert render_picture_png(draw_by_hand(redrawn, **options)) == render_picture_png(
+            draw_by_hand(**options)
+        )
     many = draw_by_hand(clients=50, classes=40, shows_judge=True, client=49, class_index=39)
     sound(many, SETTING)
 
@@ -281,7 +332,7 @@ def test_trajectories_tell_of_the_selected_client():
 
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     counts = random_counts(4, 3)
-    figure = draw_trajectories(PATH, counts, class_names(3), SETTING, epochs=20).figure
+    figure = draw_trajectories(PATH, counts, class_names(3), SETTING, total_epochs=20).figure
     left = figure.axes[0]
     lines = [line.get_ydata() for line in left.lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
@@ -297,14 +348,14 @@ def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
 
 # ------------------------------------------------------------------------------------------------ switches
 def variant(on, ensemble, server):
-    return Variant(on, dict(enumerate(ensemble)), dict(enumerate(server)))
+    return IdeaVariant(on, dict(enumerate(ensemble)), dict(enumerate(server)))
 
 
 def test_switches_name_what_matters_and_what_is_noise():
     whole = variant(IDEAS, [0.7, 0.72, 0.71], [0.5, 0.52, 0.51])
     no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
     no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
-    picture = sound(draw_switches([whole, no_ghs, no_ee], SETTING), SETTING)
+    picture = sound(draw_idea_variants([whole, no_ghs, no_ee], SETTING), SETTING)
     assert picture.sentence == (
         "Against all three ideas (seeds 0–2) the teacher loses most with no EE, 20 points; the student "
         "is as good without any of them."
@@ -318,7 +369,7 @@ def test_switches_name_what_matters_and_what_is_noise():
 
 def test_switches_of_one_seed_give_no_verdict():
     variants = [variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])]
-    picture = sound(draw_switches(variants, SETTING), SETTING)
+    picture = sound(draw_idea_variants(variants, SETTING), SETTING)
     assert picture.table[1]["ensemble, against all three"] == "-20 points, one seed"
 
 

@@ -3,8 +3,12 @@
 import numpy as np
 from lab_views import sentence_of
 
-from fedlab_nb.labs.distilled.budget import PER_CLASS, Budget, draw_budgets
-from fedlab_nb.plots import plural, png
+from fedlab_nb.labs.distilled.budget import (
+    PER_CLASS,
+    ImageBudgetResult,
+    draw_accuracy_against_image_budget,
+)
+from fedlab_nb.plots import format_count_and_noun, render_picture_png
 
 SYSTEM = "distilled"
 SHORT = {"clients": 3, "epochs": 2, "methods": []}
@@ -27,7 +31,10 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
     label = int(np.flatnonzero(outcome.report.counts[2])[-1])
     panel.views.class_index.value = label
-    assert plural(int(outcome.report.counts[2, label]), "pair") in panel.show("sent").alt
+    assert (
+        format_count_and_noun(int(outcome.report.counts[2, label]), "pair")
+        in panel.show("sent").alt
+    )
 
 
 def test_the_button_tries_several_numbers_of_images(make):
@@ -43,13 +50,47 @@ def test_the_button_tries_several_numbers_of_images(make):
     assert sentence_of(panel, "budget").startswith("With 10 per class")
 
 
+def test_what_the_button_showed_is_older_once_the_controls_have_moved(make):
+    """Its caption names its own setting, and not the run's; the run's methods stand beside their own setting alone."""
+    panel = make(methods=["fedavg"], alpha=0.1)
+    panel.run(wait=True)
+    panel.show("budget")
+    panel.work("budget")
+    view = panel.views["budget"]
+    assert "α = 0.1" in view.caption.value and "moved" not in view.caption.value
+    assert "fl-older" not in view.box._dom_classes
+    panel.controls.alpha.value = 0.5
+    panel.show("budget")
+    assert "α = 0.1" in view.caption.value
+    assert "the controls have moved: press “Try 1 to 10 per class”" in view.caption.value
+    assert "fl-older" in view.box._dom_classes
+    panel.work("budget")
+    assert "α = 0.5" in view.caption.value and "moved" not in view.caption.value
+    assert "fl-older" not in view.box._dom_classes
+    assert "FedAvg" not in sentence_of(panel, "budget", "α = 0.5")
+    panel.run(wait=True)
+    assert "FedAvg, one round: " in sentence_of(panel, "budget", "α = 0.5")
+
+
 def test_bytes_and_accuracy_of_each_number_of_images():
-    points = {1: Budget(1000, {0: 0.8}, {0: 0.79}), 3: Budget(3000, {0: 0.9}, {0: 0.91})}
-    picture = draw_budgets(points, 3, setting="here", others={"FENS": Budget(26280, {}, {0: 0.87})})
+    points = {
+        1: ImageBudgetResult(1000, {0: 0.8}, {0: 0.79}),
+        3: ImageBudgetResult(3000, {0: 0.9}, {0: 0.91}),
+    }
+    picture = draw_accuracy_against_image_budget(
+        points,
+        3,
+        setting="here",
+        results_by_other_method={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
+    )
     assert "FENS: 87 %, 26.3 kB" in picture.sentence and "correct on 91 %" in picture.sentence
-    assert "at most 3 kB a client" in picture.sentence and png(picture).startswith(b"\x89PNG")
+    assert "at most 3 kB a client" in picture.sentence and render_picture_png(picture).startswith(
+        b"\x89PNG"
+    )
     rows = {row["method"]: row for row in picture.table}
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]
     assert rows["test images"]["m_c = 3"].startswith("91") and "m_c = 1" not in rows["test images"]
-    unknown = draw_budgets({2: Budget(10, {}, {0: 0.5})}, 2, setting="here", others={})
+    unknown = draw_accuracy_against_image_budget(
+        {2: ImageBudgetResult(10, {}, {0: 0.5})}, 2, setting="here", results_by_other_method={}
+    )
     assert [row["method"] for row in unknown.table] == ["test images"]

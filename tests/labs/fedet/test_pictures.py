@@ -6,20 +6,29 @@ import numpy as np
 from lab_views import sound
 from toy_outcomes import toy
 
-from fedlab_nb.labs.fedet.dissent import DissentSamples, compute_accuracy_by_thirds, draw_dissent
-from fedlab_nb.labs.fedet.public import draw_public, make_choice
+from fedlab_nb.labs.fedet.dissent import (
+    DissentSamples,
+    compute_accuracy_by_thirds,
+    draw_accuracy_by_dissent,
+)
+from fedlab_nb.labs.fedet.public import draw_public_sources, make_public_data_result
 from fedlab_nb.labs.fedet.rounds import (
     AFTER,
     AVERAGED,
     BEFORE,
     COPIED,
     DISSENT,
-    draw_rounds,
+    draw_curves_over_rounds,
     make_one_shot_curves,
 )
-from fedlab_nb.labs.fedet.target import draw_target
-from fedlab_nb.labs.fedet.traffic import Point, draw_traffic, format_count, measure_traffic_to_goal
-from fedlab_nb.plots import png
+from fedlab_nb.labs.fedet.target import draw_soft_target
+from fedlab_nb.labs.fedet.traffic import (
+    RoundEnd,
+    draw_traffic,
+    format_large_number,
+    measure_traffic_until_goal,
+)
+from fedlab_nb.plots import render_picture_png
 
 SETTING = "digits, α = 0.1, 3 clients, seed 0"
 NAMES = ["zero", "one", "two"]
@@ -33,7 +42,7 @@ def check(picture, *words):
 def test_dissent_says_whether_disagreement_predicts_error():
     mass = np.linspace(0, 1, 9)
     samples = DissentSamples(mass, np.arange(9) < 5, np.arange(9) < 3)
-    picture = draw_dissent({0: samples, 1: samples}, SETTING, 0.5)
+    picture = draw_accuracy_by_dissent({0: samples, 1: samples}, SETTING, 0.5)
     check(
         picture,
         "on 100 % of the third with the least dissent, on 0 % of the third with the most.",
@@ -46,12 +55,12 @@ def test_dissent_says_whether_disagreement_predicts_error():
 def test_dissent_where_no_sample_gets_an_answer():
     right = np.arange(9) < 5
     samples = DissentSamples(np.linspace(0.1, 1.1, 9), right, right)
-    check(draw_dissent({0: samples}, SETTING, 0.0), "0 % of the samples get an answer")
+    check(draw_accuracy_by_dissent({0: samples}, SETTING, 0.0), "0 % of the samples get an answer")
 
 
 def test_dissent_without_a_wrong_answer_has_no_auc():
     right = np.ones(1, dtype=bool)
-    picture = draw_dissent({0: DissentSamples(np.zeros(1), right, right)}, SETTING, 1.0)
+    picture = draw_accuracy_by_dissent({0: DissentSamples(np.zeros(1), right, right)}, SETTING, 1.0)
     check(picture, "Dissent is no warning here: the consensus gets 100 % right")
     assert "AUC" not in picture.detail
 
@@ -67,12 +76,12 @@ def test_thirds_are_cut_by_dissent():
 # -------------------------------------------------------------------------------------------------------- target
 def draw_one_target(label, voice, strength, class_index=None):
     """The target of a single sample."""
-    return draw_target(
+    return draw_soft_target(
         np.array([label]),
         np.array([voice], dtype=float),
         NAMES,
-        strength=strength,
-        sample=0,
+        diversity_strength=strength,
+        sample_index=0,
         setting=SETTING,
         class_index=class_index,
     )
@@ -88,12 +97,12 @@ def test_target_is_the_soft_label():
 
 
 def test_target_of_many_classes():
-    picture = draw_target(
+    picture = draw_soft_target(
         np.zeros(4, dtype=int),
         np.random.default_rng(0).dirichlet([0.3] * 30, 4),
         [str(c) for c in range(30)],
-        strength=4,
-        sample=3,
+        diversity_strength=4,
+        sample_index=3,
         setting=SETTING,
         class_index=1,
     )
@@ -110,21 +119,21 @@ def make_choices(has_images=True, **accuracies):
         outcomes = {
             seed: toy("fedet", accuracy, report=report) for seed, accuracy in enumerate(values)
         }
-        choices.append(make_choice(name, outcomes))
+        choices.append(make_public_data_result(name, outcomes))
     return choices
 
 
 def test_public_compares_over_seeds():
     choices = make_choices(held=[0.7, 0.8, 0.75], noise=[0.3, 0.2, 0.25])
-    picture = draw_public(choices, SETTING, 0.1)
+    picture = draw_public_sources(choices, SETTING, 0.1)
     check(picture, "best with held (75 %), worst with noise (25 %): +50 points, clear")
     assert [row["accuracy"][:2] for row in picture.table] == ["75", "25"]
     close = make_choices(a=[0.7, 0.5, 0.6], b=[0.5, 0.7, 0.55])
-    check(draw_public(close, SETTING, 0.1), "within the noise")
+    check(draw_public_sources(close, SETTING, 0.1), "within the noise")
     one_seed = make_choices(has_images=False, a=[0.7], b=[0.5])
-    check(draw_public(one_seed, SETTING, 0.1), "one seed")
+    check(draw_public_sources(one_seed, SETTING, 0.1), "one seed")
     one_choice = make_choices(only=[0.02])
-    check(draw_public(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
+    check(draw_public_sources(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
 
 
 def test_rounds_tells_of_the_marked_one():
@@ -134,7 +143,7 @@ def test_rounds_tells_of_the_marked_one():
         AVERAGED: {1: 0.1, 2: 0.4},
         COPIED: {1: 0.1, 2: 0.45},
     }
-    picture = draw_rounds(curves, SETTING, 2, "Round 2")
+    picture = draw_curves_over_rounds(curves, SETTING, 2, "Round 2")
     check(picture, f"Round 2: {BEFORE} 20 %, {AFTER} 50 %", f"{COPIED} 45 %")
     first = {"round": 1, BEFORE: "10 %", AFTER: "30 %", AVERAGED: "10 %", COPIED: "10 %"}
     assert picture.table[0] == first
@@ -142,9 +151,11 @@ def test_rounds_tells_of_the_marked_one():
 
 def test_rounds_while_it_runs():
     curves = {DISSENT: {1: 0.7}, AFTER: {1: 0.3}}
-    check(draw_rounds(curves, SETTING, 1, "Round 1"), f"{DISSENT} 70 %, {AFTER} 30 %")
-    check(draw_rounds(curves, SETTING, 9, "Round 9"), "not measured")
-    assert png(draw_rounds({}, SETTING, 1, "Round 1")).startswith(b"\x89PNG")
+    check(draw_curves_over_rounds(curves, SETTING, 1, "Round 1"), f"{DISSENT} 70 %, {AFTER} 30 %")
+    check(draw_curves_over_rounds(curves, SETTING, 9, "Round 9"), "not measured")
+    assert render_picture_png(draw_curves_over_rounds({}, SETTING, 1, "Round 1")).startswith(
+        b"\x89PNG"
+    )
 
 
 def test_one_shot_against_its_teachers():
@@ -154,7 +165,7 @@ def test_one_shot_against_its_teachers():
     ]
     student = {0: [(30, 0.2), (60, 0.6)], 1: [(30, 0.2), (60, 0.7)]}
     curves = make_one_shot_curves(student, reports)
-    picture = draw_rounds(curves, SETTING, 60, "After 60 steps", "step")
+    picture = draw_curves_over_rounds(curves, SETTING, 60, "After 60 steps", "step")
     check(picture, f"After 60 steps: {AFTER} 65 %", "75 %", "30 %")
     assert [row[AFTER] for row in picture.table] == ["20 %", "65 %"]
     assert make_one_shot_curves({0: [(30, 0.2)]}, []) == {AFTER: {30: 0.2}}
@@ -162,15 +173,15 @@ def test_one_shot_against_its_teachers():
 
 # -------------------------------------------------------------------------------------------------------- traffic
 SMALL = {
-    0: [Point(1, 100.0, 0.3), Point(2, 200.0, 0.7), Point(3, 300.0, 0.5)],
-    1: [Point(1, 100.0, 0.65), Point(2, 200.0, 0.7)],
+    0: [RoundEnd(1, 100.0, 0.3), RoundEnd(2, 200.0, 0.7), RoundEnd(3, 300.0, 0.5)],
+    1: [RoundEnd(1, 100.0, 0.65), RoundEnd(2, 200.0, 0.7)],
 }
-LARGE = {0: [Point(1, 1000.0, 0.9)], 1: [Point(1, 1000.0, 0.9)]}
+LARGE = {0: [RoundEnd(1, 1000.0, 0.9)], 1: [RoundEnd(1, 1000.0, 0.9)]}
 
 
 def test_traffic_finds_where_the_goal_is_first_reached():
-    assert measure_traffic_to_goal(SMALL, 0.6) == (1.5, 150)
-    assert measure_traffic_to_goal(SMALL, 0.8) is None
+    assert measure_traffic_until_goal(SMALL, 0.6) == (1.5, 150)
+    assert measure_traffic_until_goal(SMALL, 0.8) is None
     picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
     check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     reached = [(row["numbers to 60 %"], row["rounds"]) for row in picture.table]
@@ -179,10 +190,10 @@ def test_traffic_finds_where_the_goal_is_first_reached():
 
 def test_traffic_says_how_many_seeds_reach_the_goal():
     check(draw_traffic({"Fed-ET": SMALL}, SETTING, 0.98), "only 0 of 2 seeds")
-    one_fails = {0: SMALL[0], 1: [Point(1, 100.0, 0.1)]}
+    one_fails = {0: SMALL[0], 1: [RoundEnd(1, 100.0, 0.1)]}
     check(draw_traffic({"Fed-ET": one_fails}, SETTING, 0.6), "only 1 of 2 seeds")
 
 
 def test_counts_are_readable():
-    counts = [format_count(count) for count in (7, 1500, 2_370_000, 4e9)]
+    counts = [format_large_number(count) for count in (7, 1500, 2_370_000, 4e9)]
     assert counts == ["7", "1.5 k", "2.37 M", "4 G"]

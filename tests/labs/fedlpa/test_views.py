@@ -8,10 +8,10 @@ from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
 from fedlab_nb.labs.fedlpa.factors import LayerFactors, choose_image_shape, draw_factors
 from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
 from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
-from fedlab_nb.labs.fedlpa.replay import format_number
+from fedlab_nb.labs.fedlpa.replay import format_small_number
 from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
 from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
-from fedlab_nb.plots.words import format_letters
+from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
@@ -21,7 +21,7 @@ VIEWS = ["plane", "factors", "damping", "solver", "leak"]
 # ------------------------------------------------------------------------------------------------------ the lab
 def test_the_plane_has_its_numbers_without_a_run(make):
     panel = make()
-    assert panel.views.visible == "plane"
+    assert panel.views.visible_view_name == "plane"
     table = picture_of(panel, "plane", "angle 90").table
     assert [row["distance"] for row in table] == [1.131, 0, 0, 0]
     assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
@@ -29,6 +29,7 @@ def test_the_plane_has_its_numbers_without_a_run(make):
 
 
 # Slow because it draws every view at both ends of every control.
+@pytest.mark.slow
 def test_every_view_after_a_run(ran):
     every_control_at_both_ends(ran, VIEWS[1:], "")
 
@@ -37,7 +38,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
         look_at(ran, client=client)
-        start = f"Client {format_letters(client)} holds mostly {counts[client].argmax()} "
+        start = f"Client {format_client_letters(client)} holds mostly {counts[client].argmax()} "
         assert sentence_of(ran, "factors").startswith(start)
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
@@ -59,7 +60,7 @@ def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_v
 
 def test_the_solver_of_the_run_then_all_three(ran):
     outcome = ran.outcomes[0]
-    assert f"accuracy {100 * outcome.accuracy:.0f} %" in sentence_of(ran, "solver")
+    assert f"({100 * outcome.accuracy:.0f} % right)" in sentence_of(ran, "solver")
     ran.set("solver", steps=100, damping=1e-6)
     picture = ran.work("solver")
     assert ran.error == ""
@@ -94,11 +95,12 @@ def test_one_image_comes_back_and_of_many_their_mean(make):
 
 def test_the_residuals_move_while_it_solves(live):
     panel, seen = live("solver", solver="gd", iterations=2000)
-    assert all(picture.sentence.startswith("Solving. Gradient descent after ") for picture in seen)
-    assert "Gradient descent after 2000 steps" in panel.sentence
+    assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in seen)
+    assert "of the error left after 2000 steps" in panel.sentence
 
 
 # Slow because a convolution's factors are made, and drawn at both ends of every control.
+@pytest.mark.slow
 def test_one_client_with_a_cnn(make):
     panel = make(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)
@@ -198,7 +200,7 @@ def test_small_numbers_are_readable():
         784.0: "784",
         2e5: "2.0·10⁵",
     }
-    assert [format_number(value) for value in shown] == list(shown.values())
+    assert [format_small_number(value) for value in shown] == list(shown.values())
 
 
 LAMBDAS = [1e-6, 1e-3, 1.0]
@@ -213,7 +215,7 @@ def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, 
     sweep = DampingSweep(
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
-    assert sweep.overdamped_layers("one", 1) == where
+    assert sweep.list_overdamped_layers("one", 1) == where
     picture = sound(draw_damping(sweep, "one", 1), "toy, rule π = 1")
     assert picture.sentence == (
         "At λ_damp = 10⁻³ FedLPA gets 80 % right; at 10⁻⁶, the best λ_damp, it gets 90 %."
@@ -241,8 +243,8 @@ def test_solver_tells_residual_and_accuracy_of_each_way():
     }
     picture = sound(draw_solutions(Solutions(curves, points, "toy")), "toy")
     assert picture.sentence == (
-        "Conjugate gradients after 2 steps: residual 10⁻⁷, accuracy 80 %; gradient descent after 100 steps: residual "
-        "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
+        "Conjugate gradients: solved after 2 steps (80 % right); gradient descent: 50 % of the error left after 100 "
+        "steps (40 % right); shortcut EA: 100 % of the error left after 0 steps (20 % right)."
     )
     assert list(picture.table[1].values()) == ["conjugate gradients", 1, "10⁻³", "70 %"]
     steps = [row["steps"] for row in picture.table if row["solver"] == "gradient descent"]
@@ -254,7 +256,7 @@ def test_solver_while_it_runs_and_with_many_layers():
         draw_solutions(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), is_running=True),
         "toy, so far",
     )
-    assert live.sentence == "Solving. Gradient descent after 1 step: residual 0.5."
+    assert live.sentence == "Solving. Gradient descent: 50 % of the error left after 1 step."
     many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
     sound(draw_solutions(Solutions({"cg": many}, {}, "toy")), "toy")
 
@@ -265,7 +267,7 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     sweep = NoiseSweep(
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
-    assert sweep.guesses("bias", 0) == [[0, 1], [0]]
+    assert sweep.guess_classes("bias", 0) == [[0, 1], [0]]
     picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
     assert (
         "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence

@@ -6,8 +6,8 @@ from lab_views import look_at, picture_of, sentence_of
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import load
 from fedlab_nb.labs.fens.cost import measure_network_size
-from fedlab_nb.labs.fens.sample import Sample
-from fedlab_nb.plots.words import format_letters
+from fedlab_nb.labs.fens.sample import OneSampleView
+from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "fens"
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
@@ -43,7 +43,7 @@ def test_the_rounds_can_be_replayed(ran):
 
 def test_samples_can_be_leafed_through_kind_by_kind(ran):
     view = ran.lab_views["sample"]
-    for kind in Sample.KINDS:
+    for kind in OneSampleView.KINDS:
         view.kind.value = kind
         sentence_of(ran, "sample")  # the slider fits itself to what there is
         view.at.value = view.at.max
@@ -121,12 +121,12 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     assert measure_network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     ran.set("cost", whose="the paper's", rounds=100)
     sentence = sentence_of(ran, "cost")
-    assert "100 rounds of FedAvg cost 100 times as much" in sentence
+    assert "100 rounds of FedAvg 100 times." in sentence
     assert "4.36× with the paper's network" in sentence
     rows = ran.set("cost", rounds=1).table
     fens_rows = [row for row in rows if row["what"] == "FENS"]
     (paper,) = [row for row in fens_rows if row["network"] == "4.9 million"]
-    formula = float(f"{formulas.compute_fens_ratio(4_932_344, 20, 8450, 500):.3g}")
+    formula = float(f"{formulas.compute_fens_bytes_ratio(4_932_344, 20, 8450, 500):.3g}")
     assert paper["× one-shot"] == formula == 4.36
     ran.set("cost", whose="as set here")
 
@@ -140,7 +140,7 @@ def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
     view = panel.lab_views["forget"]
     for client in (0, 2):
         view.who.value = client
-        start = f"Without client {format_letters(client)}, accuracy goes from"
+        start = f"Without client {format_client_letters(client)}, accuracy goes from"
         assert start in sentence_of(panel, "forget")
     panel.controls.clients.value = 2
     panel.run(wait=True)  # what the button found belongs to the run before

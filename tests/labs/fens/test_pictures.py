@@ -5,10 +5,10 @@ import pytest
 from lab_views import sound, words_of
 from toy_outcomes import toy
 
-from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_cost
+from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_client_cost
 from fedlab_nb.labs.fens.forget import Removals, draw_removals
-from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_trust
-from fedlab_nb.labs.one_sample import OneSample, draw_one_sample
+from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_counts_and_weights
+from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_and_outputs
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 
 SETTING = "digits, α = 0.1, 3 clients"
@@ -24,7 +24,9 @@ def sentence_of(picture):
 def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
-        picture = draw_trust(COUNTS, np.eye(3), ABC, SETTING, rule=rule, when="round 2 of 5")
+        picture = draw_counts_and_weights(
+            COUNTS, np.eye(3), ABC, SETTING, rule=rule, when="round 2 of 5"
+        )
         assert "round 2 of 5" in sentence_of(picture)
 
 
@@ -43,7 +45,7 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
 
 def test_a_forgotten_client_has_no_weight_to_speak_of():
     weights = np.array([[0.9, 0.2, 0.1], [np.nan] * 3, [0.1, 0.3, 0.8]])
-    picture = draw_trust(COUNTS, weights, ABC, SETTING, client=1, class_index=0)
+    picture = draw_counts_and_weights(COUNTS, weights, ABC, SETTING, client=1, class_index=0)
     assert "client A counts most for class a (weight 0.90, 9 samples)" in sentence_of(picture)
 
 
@@ -54,7 +56,7 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
     weights = rng.normal(size=(clients, classes))
     names = [f"class number {c}" for c in range(classes)]
     selected = {"client": clients - 1, "class_index": classes - 1}
-    sentence_of(draw_trust(counts, weights, names, SETTING, **selected))
+    sentence_of(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
     after = dict(enumerate(0.5 + weights / 9))
     removals = make_removals(np.full(classes, 0.5), after, counts)
     sentence_of(draw_removals(removals, names, SETTING, **selected))
@@ -71,7 +73,7 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
 )
 def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     logits = np.random.default_rng(2).normal(size=(clients, classes)) * 30
-    sample = OneSample(
+    sample = SampleOutputs(
         x=x,
         name="test sample 12",
         truth=2,
@@ -89,7 +91,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
         client=3,
         class_index=1,
     )
-    picture = draw_one_sample(sample, "Logits", "Words.")
+    picture = draw_sample_and_outputs(sample, "Logits", "Words.")
     assert sentence_of(picture) == "Words."
     assert len(picture.table) == clients + 1
     first = picture.table[0]
@@ -109,8 +111,8 @@ def bars_of(d):
 
 
 def test_bytes_are_compared_at_both_sizes():
-    picture = draw_cost(bars_of(100), bars_of(10_000), 100, clients=7, setting=SETTING)
-    assert "FENS costs a client 2.5 times a single message" in sentence_of(picture)
+    picture = draw_client_cost(bars_of(100), bars_of(10_000), 100, clients=7, setting=SETTING)
+    assert "FENS costs a client 2.5 times as much as one-shot learning, and" in sentence_of(picture)
     assert "With 7 clients: 2.5× here" in picture.detail and "4.36×" in picture.detail
     assert [row["× one-shot"] for row in picture.table] == [1, 2.5, 20, 1, 2, 20]
 

@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs.fusefl import probes
-from fedlab_nb.methods.fusefl.blocks import Client
+from fedlab_nb.methods.fusefl.blocks import ClientBlocks
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
 
@@ -75,8 +75,10 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
 
 def fused_from(networks, blocks):
     """The networks side by side, unchanged, in so many blocks."""
-    clients = [Client(network, blocks) for network in networks]
-    stages = [Stage([client.get_branch(k) for client in clients]) for k in range(blocks)]
+    clients = [ClientBlocks(network, blocks) for network in networks]
+    stages = [
+        Stage([client.get_block_with_adaptor(k) for client in clients]) for k in range(blocks)
+    ]
     return FusedNetwork(stages, [networks[0].classifier], "average", "sum")
 
 
@@ -112,10 +114,10 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
         for s in (1, 50)
     )
     samples = torch.rand(400, 1, 2, 2, generator=seeded()), y
-    ((each, of_mean),) = probes.probe_layers(train, test, samples, samples)
+    ((each, of_mean),) = probes.probe_features_of_layers(train, test, samples, samples)
     assert len(each) == 6 and of_mean.accuracy > max(one.accuracy for one in each) + 0.1
     assert of_mean.labels > max(one.labels for one in each) + 0.2
-    ((few, same),) = probes.probe_layers(train, test, samples, samples, max_clients=2)
+    ((few, same),) = probes.probe_features_of_layers(train, test, samples, samples, max_clients=2)
     assert few == each[:2] and same == of_mean
 
 
@@ -126,7 +128,7 @@ def test_what_cannot_be_probed():
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
         next(
-            probes.probe_layers(
+            probes.probe_features_of_layers(
                 [[narrow, wide]], [[narrow, wide]], (x, torch.arange(4)), (x, torch.arange(4))
             )
         )

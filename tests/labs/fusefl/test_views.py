@@ -5,12 +5,17 @@ import pytest
 from lab_views import every_control_at_both_ends, look_at, sentence_of, sound, words_of
 
 from fedlab_nb.data import federate
-from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue, make_test_sets
+from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue_results, make_test_sets_by_cue
 from fedlab_nb.labs.fusefl.fusion_calibration import draw_fusion_calibration
-from fedlab_nb.labs.fusefl.probes import ProbeResults, Reading, draw_probes
-from fedlab_nb.labs.fusefl.steps import Replay, draw_step, list_shown_clients, list_steps
+from fedlab_nb.labs.fusefl.probes import DecoderReading, ProbeResults, draw_probe_curves
+from fedlab_nb.labs.fusefl.steps import (
+    RunReplay,
+    choose_clients_to_draw,
+    draw_fusion_step,
+    list_steps,
+)
 from fedlab_nb.methods.fusefl.network import FuseFLReport
-from fedlab_nb.plots.words import data_size, format_letters
+from fedlab_nb.plots.words import format_client_letters, format_data_size
 
 SYSTEM = "fusefl"
 RAN = {"spurious": "0", "seeds": 2}
@@ -29,6 +34,7 @@ MADE = "digits, α = 0.1, 3 clients"
 
 
 # Slow because it draws every view at both ends of every control.
+@pytest.mark.slow
 def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
     every_control_at_both_ends(ran, VIEWS)
     look_at(ran, client=2, class_index=9)
@@ -55,13 +61,13 @@ def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
     assert view.play.max == 10
     ledger = ran.state("steps").outcome.ledger
     last = ran.show("steps").table[-1]
-    assert last["up so far"] == data_size(ledger.up)
-    assert last["down so far"] == data_size(ledger.down)
+    assert last["up so far"] == format_data_size(ledger.up)
+    assert last["down so far"] == format_data_size(ledger.down)
 
 
 def test_every_kind_of_test_images():
     data = federate("digits", clients=3).dataset
-    sets = make_test_sets(data, 0.8, 0)
+    sets = make_test_sets_by_cue(data, 0.8, 0)
     assert list(sets) == ["clean", "tied", "untied"]
     assert all(x.shape == data.x_test.shape for x in sets.values())
     assert not (sets["tied"] == sets["clean"]).all()
@@ -69,6 +75,7 @@ def test_every_kind_of_test_images():
 
 
 # ---------------------------------------------------------------------------------------------------------- live, work
+@pytest.mark.slow
 def test_steps_are_drawn_while_it_runs(live):
     _, seen = live("steps", methods=[], epochs=60, seeds=1)
     assert any("train for block" in picture.sentence for picture in seen)
@@ -126,7 +133,7 @@ def replay(clients=5, blocks=2, adaptor="conv", head="ccvr"):
     heads = {"own": 0.5, "average": 0.4, "ccvr": 0.9}
     outside = [[0.2 + 0.01 * m for m in range(clients)]] * blocks
     report = FuseFLReport(home=np.ones((blocks, clients)), outside=outside, heads=heads)
-    return Replay(
+    return RunReplay(
         clients, SETTING, {"blocks": blocks, "adaptor": adaptor, "head": head}, phases, report
     )
 
@@ -149,25 +156,27 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
 )
 def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     data = replay(clients, blocks, adaptor=adaptor)
-    assert clients - 1 in list_shown_clients(clients, clients - 1)
-    assert len(list_shown_clients(clients, None)) == min(clients, 8)
+    assert clients - 1 in choose_clients_to_draw(clients, clients - 1)
+    assert len(choose_clients_to_draw(clients, None)) == min(clients, 8)
     for i in (2, 5, 10**6):
-        picture = made(draw_step(data, i, client=clients - 1))
+        picture = made(draw_fusion_step(data, i, client=clients - 1))
         assert len(picture.table) == len(list_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
     assert (
-        f"Client {format_letters(clients - 1)} after round {blocks}: 100 % at home"
+        f"Client {format_client_letters(clients - 1)} after round {blocks}: 100 % at home"
         in picture.sentence
     )
 
 
 def test_a_run_that_goes_on_is_drawn_without_accuracies():
-    bare = Replay(5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport())
+    bare = RunReplay(
+        5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport()
+    )
     running = [bare._replace(report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
-    now = made(draw_step(running[0], client=1))
+    now = made(draw_fusion_step(running[0], client=1))
     assert "train for block 2" in now.sentence
     assert now.table[5]["up so far"] == "1.5 kB"
-    assert "calibrate" in draw_step(running[1]).sentence
+    assert "calibrate" in draw_fusion_step(running[1]).sentence
 
 
 def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
@@ -189,18 +198,20 @@ def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    sentence = words_of(made(draw_cue(cue_data())))
+    sentence = words_of(made(draw_cue_results(cue_data())))
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
-    assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").detail
-    assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: correct")
-    assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: correct")
+    assert "FuseFL 50 %" in draw_cue_results(cue_data(), "untied").detail
+    assert draw_cue_results(cue_data(), client=3).sentence.startswith("Client D: correct")
+    assert draw_cue_results(cue_data(marked=())).sentence.startswith(
+        "5 clients without a cue: correct"
+    )
     for clients, test, shape in (
         (1, "untied", (6, 7)),
         (5, "tied", (3, 3, 8, 8)),
         (50, "clean", (9, 1, 8, 8)),
     ):
-        picture = made(draw_cue(cue_data(clients, (0,), shape), test, client=clients - 1))
+        picture = made(draw_cue_results(cue_data(clients, (0,), shape), test, client=clients - 1))
         assert picture.table[-1]["who"] == "FuseFL"
         assert len(picture.table) == clients + 2
 
@@ -237,7 +248,7 @@ def test_halves_tell_noise_from_more():
 
 def layer(each, of_mean):
     """A layer of which so much is read: of the labels twice the bits, of the images three times."""
-    of_clients, mean = ([Reading(a, 2 * a, 3 * a) for a in of] for of in (each, [of_mean]))
+    of_clients, mean = ([DecoderReading(a, 2 * a, 3 * a) for a in of] for of in (each, [of_mean]))
     return of_clients, *mean
 
 
@@ -248,7 +259,7 @@ def test_probes_compare_like_with_like():
     fused = [layer([0.98, 0.96], 0.98), layer([0.8, 0.68], 0.9)]
     data = ProbeResults(ISOLATED, fused, [1, 2], SETTING, 60)
     read = [
-        made(draw_probes(data, client=1, measure=measure))
+        made(draw_probe_curves(data, client=1, measure=measure))
         for measure in ("accuracy", "labels", "images")
     ]
     top = {
@@ -262,8 +273,8 @@ def test_probes_compare_like_with_like():
         shown = {name: words(share).replace("%", " %") for name, share in top.items()}
         assert picture.table[1] == {"layer": 2, **shown}
         assert all(f"{name} {share}" in picture.sentence for name, share in shown.items())
-    alone = draw_probes(ProbeResults(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
+    alone = draw_probe_curves(ProbeResults(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
     assert alone.table[0]["fused, one client"] == ""
     for clients, layers in ((1, 1), (50, 13)):
         point = layer([0.5] * clients, 0.0)
-        made(draw_probes(ProbeResults([point] * layers, [point], [layers], SETTING, 60)))
+        made(draw_probe_curves(ProbeResults([point] * layers, [point], [layers], SETTING, 60)))

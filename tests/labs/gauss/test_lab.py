@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from lab_views import picture_of
 
-from fedlab_nb.labs.gauss.class_pictures import draw_classes
+from fedlab_nb.labs.gauss.class_pictures import draw_class_statistics
 from fedlab_nb.methods.gauss import GaussReport
-from fedlab_nb.plots import png
-from fedlab_nb.plots.words import format_letters
+from fedlab_nb.plots import render_picture_png
+from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "gauss"
 SHORT = {"clients": 3, "seeds": 1, "methods": []}
@@ -27,7 +27,7 @@ def test_classes_and_what_a_client_sends(ran):
     for client in range(3):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
-        assert f"Client {format_letters(client)} holds" in picture.sentence
+        assert f"Client {format_client_letters(client)} holds" in picture.sentence
         assert "secure sum" in picture.detail
         held = counts[client][counts[client] > 0]
         assert [row["images"] for row in picture.table] == held.tolist()
@@ -44,7 +44,7 @@ def test_all_heads_side_by_side(make):
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
     classifiers = [row["classifier"] for row in picture.table]
-    assert classifiers[:5] == ["means", "nb", "lda", "fedcgs", "qda"]
+    assert classifiers[:5] == ["Nearest mean", "Naive Bayes", "LDA", "FedCGS", "QDA"]
     least, *_, best = sorted(picture.table, key=lambda row: float(row["accuracy"].split()[1]))
     assert picture.sentence.startswith(f"{best['classifier']} is the most accurate with ")
     assert f", {least['classifier']} the least with " in picture.sentence
@@ -73,9 +73,9 @@ def test_a_class_of_nobody_is_said():
         counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32)
     )
     for shape in ((3, 2, 2), None):
-        picture = draw_classes(report, "nb", ["a", "b"], shape=shape, setting="here")
+        picture = draw_class_statistics(report, "nb", ["a", "b"], shape=shape, setting="here")
         assert (
             "Nobody holds class b" in picture.sentence
             and "5 samples" in picture.sentence
-            and png(picture)
+            and render_picture_png(picture)
         )

@@ -3,7 +3,7 @@
 import pytest
 from lab_views import look_at, sentence_of
 
-from fedlab_nb.labs.matching.game import STREAMS, make_puzzle
+from fedlab_nb.labs.matching.game import STREAMS, make_matching_puzzle
 
 SYSTEM = "matching"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
@@ -17,7 +17,7 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
         assert view.order == (0, 1, 2, 3)
         assert "found" not in picture.sentence
         assert f"Puzzle {number + 1}" in picture.alt
-        best = make_puzzle(number).find_best_order()
+        best = make_matching_puzzle(number).find_best_order()
         for place, unit in enumerate(best):
             picture = panel.set("game", **{f"place{place + 1}": unit})
             assert sorted(view.order) == [0, 1, 2, 3] == sorted(menu.value for menu in view.places)

@@ -13,26 +13,26 @@ from fedlab_nb.labs.matching.game import (
     STREAMS,
     UNITS,
     compute_network_outputs,
-    make_puzzle,
+    make_matching_puzzle,
     swap_units,
 )
 from fedlab_nb.labs.matching.pairs import (
     RULES,
-    Line,
-    Pair,
+    InterpolationLine,
+    MatchedPair,
     compute_unit_cosines,
     match_networks,
-    measure_line,
+    measure_interpolation_line,
 )
-from fedlab_nb.labs.matching.partners import draw_partners
-from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
+from fedlab_nb.labs.matching.partners import draw_unit_matches
+from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 
 EXACT = torch.float64
-HILL = Line(np.array([0.5, 2.0, 0.7]), np.array([0.9, 0.3, 0.8]))
-FLAT = Line(np.array([0.5, 0.4, 0.7]), np.array([0.9, 0.85, 0.8]))
+HILL = InterpolationLine(np.array([0.5, 2.0, 0.7]), np.array([0.9, 0.3, 0.8]))
+FLAT = InterpolationLine(np.array([0.5, 0.4, 0.7]), np.array([0.9, 0.85, 0.8]))
 ALIKE = np.array([[0.1, 0.9, 0.0], [0.2, 0.1, 0.6], [0.7, 0.3, -0.2]])
-PAIR = Pair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
+PAIR = MatchedPair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
 
 
 def network(seed=0, name="mlp"):
@@ -49,7 +49,7 @@ def samples():
 
 def shuffled(module, seed=3):
     """The same function, its units in another order."""
-    wiring, stream = find_wiring(module), torch.Generator().manual_seed(seed)
+    wiring, stream = find_unit_wiring(module), torch.Generator().manual_seed(seed)
     twin = network()
     load_state(
         twin,
@@ -64,7 +64,7 @@ def shuffled(module, seed=3):
 @torch.no_grad()
 def test_the_barrier_of_a_network_with_itself_is_0(samples):
     module = network()
-    own = measure_line(module, model_state(module), model_state(module), *samples)
+    own = measure_interpolation_line(module, model_state(module), model_state(module), *samples)
     assert own.barrier < 1e-12 and np.ptp(own.accuracy) == 0
     assert own.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
 
@@ -73,7 +73,9 @@ def test_the_barrier_of_a_network_with_itself_is_0(samples):
 def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     x, y = samples
     one, other = network(0), network(5)
-    between = measure_line(one, model_state(one), model_state(other), x, y, points=5)
+    between = measure_interpolation_line(
+        one, model_state(one), model_state(other), x, y, point_count=5
+    )
     average = network()
     load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
     for at, module in ((0, one), (2, average), (4, other)):
@@ -84,8 +86,8 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
 
 
 def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
-    assert Line(np.array([1.0, 2.5, 2.0]), np.zeros(3)).barrier == 1.0
-    assert Line(np.array([1.0, 0.5, 2.0]), np.zeros(3)).barrier == 0.0
+    assert InterpolationLine(np.array([1.0, 2.5, 2.0]), np.zeros(3)).barrier == 1.0
+    assert InterpolationLine(np.array([1.0, 0.5, 2.0]), np.zeros(3)).barrier == 0.0
 
 
 # ------------------------------------------------------------------------------------------------ two clients
@@ -118,10 +120,10 @@ def test_a_pair_of_one_network_moves_nothing(samples):
 @torch.no_grad()
 def test_cosines_by_hand():
     one, other = network(0, "mlp1"), network(5, "mlp1")
-    wiring = find_wiring(one)
+    wiring = find_unit_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
     got = compute_unit_cosines(
-        model_state(one), model_state(other), wiring, wiring.make_identity_orders(), 0
+        model_state(one), model_state(other), wiring, wiring.make_unchanged_orders(), 0
     )
     assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 
@@ -143,7 +145,7 @@ def test_the_picture_of_a_barrier():
 
 
 def test_the_picture_of_partners():
-    picture = draw_partners(PAIR, 0)
+    picture = draw_unit_matches(PAIR, 0)
     assert "toy, seed 0" in picture.alt and "from 0.00 to 0.73" in picture.sentence
     left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
     assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
@@ -154,14 +156,15 @@ def test_the_picture_of_partners():
 # ------------------------------------------------------------------------------------------------ the game
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
-    here = make_puzzle(number)
+    here = make_matching_puzzle(number)
     barriers = sorted(
-        (here.barrier(order), order) for order in itertools.permutations(range(UNITS))
+        (here.compute_barrier(order), order) for order in itertools.permutations(range(UNITS))
     )
     (best, order), (second, _) = barriers[:2]
     assert order == here.find_best_order() and best < 0.01 and second > 0.1
     assert (
-        all(place != unit for place, unit in enumerate(order)) and here.barrier(range(UNITS)) > 0.3
+        all(place != unit for place, unit in enumerate(order))
+        and here.compute_barrier(range(UNITS)) > 0.3
     )
     assert np.abs(here.b[list(order)] - here.a).max() < 4 * NOISE  # partners are nearly the same
 
@@ -173,10 +176,10 @@ def test_the_answers_of_a_tiny_network_by_hand():
 
 
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
-    here = make_puzzle(0)
+    here = make_matching_puzzle(0)
     for order in itertools.permutations(range(UNITS)):
-        loss = here.loss(order)
-        assert loss[0] == 0 and loss[-1] == pytest.approx(here.loss(range(UNITS))[-1])
+        loss = here.compute_losses(order)
+        assert loss[0] == 0 and loss[-1] == pytest.approx(here.compute_losses(range(UNITS))[-1])
     assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swap_units((0, 1, 2, 3), 3, 3) == (
         0,
         1,

@@ -17,20 +17,27 @@ from class_fixtures import a_message, a_room
 from fedlab_nb import live
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live import classroom
-from fedlab_nb.live.classroom import choose_file, listen, save_class, wait_for_end
-from fedlab_nb.live.classroom.rehearse import make_students
+from fedlab_nb.live.classroom import (
+    choose_file_to_keep_messages,
+    save_class,
+    start_server,
+    wait_for_end,
+)
+from fedlab_nb.live.classroom.rehearse import make_simulated_students
 
 TODAY = date.today()
 
 
 def test_a_second_class_takes_the_next_port(monkeypatch):
     async def work():
-        first = listen(a_room(), None, None)
-        second = listen(a_room(), None, None)
+        first = start_server(a_room(), None, None)
+        second = start_server(a_room(), None, None)
         try:
             assert second.port > first.port >= classroom.FIRST_PORT
             with pytest.raises(OSError):
-                listen(a_room(), None, first.port)  # a port that somebody asked for is no other
+                start_server(
+                    a_room(), None, first.port
+                )  # a port that somebody asked for is no other
         finally:
             first.stop()
             second.stop()
@@ -41,11 +48,11 @@ def test_a_second_class_takes_the_next_port(monkeypatch):
 def test_a_class_that_goes_on_has_its_old_port(tmp_path):
     async def work():
         room = a_room(tmp_path / "class.jsonl")
-        served = listen(room, None, 0)
-        room.set_port(served.port)
+        served = start_server(room, None, 0)
+        room.store_port(served.port)
         served.stop()
         again = a_room(tmp_path / "class.jsonl")
-        served_again = listen(again, None, None)
+        served_again = start_server(again, None, None)
         served_again.stop()
         assert served_again.port == served.port and served_again.address == served.address
 
@@ -56,17 +63,19 @@ def test_two_classes_of_a_day_do_not_share_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     async def work():
-        file = choose_file("")
+        file = choose_file_to_keep_messages("")
         assert file.name == f"class-{TODAY}.jsonl"
         room = a_room(file)
-        served = listen(room, None, 0)
-        room.set_port(served.port)
-        assert choose_file("").name == f"class-{TODAY}-2.jsonl"
+        served = start_server(room, None, 0)
+        room.store_port(served.port)
+        assert choose_file_to_keep_messages("").name == f"class-{TODAY}-2.jsonl"
         with pytest.raises(UsageError, match=f"running at port {served.port}"):
-            choose_file(str(file))
+            choose_file_to_keep_messages(str(file))
         served.stop()
         await asyncio.sleep(0.1)
-        assert choose_file("") == file  # it has ended: the same command goes on with it
+        assert (
+            choose_file_to_keep_messages("") == file
+        )  # it has ended: the same command goes on with it
 
     asyncio.run(work())
 
@@ -75,7 +84,7 @@ def test_saving_takes_the_next_name_that_is_free(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     room = a_room()
     for seat in range(3):
-        room.accept(a_message(seat))
+        room.accept_message(a_message(seat))
     names = [save_class(room).name, save_class(room).name]
     assert names == [f"class-{TODAY}.npz", f"class-{TODAY}-2.npz"]
 
@@ -119,7 +128,7 @@ def end(room, answers, monkeypatch, *, is_terminal=True):
 def test_ctrl_c_asks_before_it_forgets(answers, asked, is_saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     room = a_room()
-    room.accept(a_message(0))
+    room.accept_message(a_message(0))
     questions = end(room, answers, monkeypatch)
     assert len(questions) == asked and "1 message" in questions[0]
     assert (tmp_path / f"class-{TODAY}.npz").exists() is is_saved
@@ -130,21 +139,21 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     assert end(a_room(), [], monkeypatch) == []
     rehearsal = a_room()
-    student = next(make_students(rehearsal, 1))
-    rehearsal.accept(student.text, student.seat)
+    student = next(make_simulated_students(rehearsal, 1))
+    rehearsal.accept_message(student.text, student.seat)
     rehearsal.simulated.add(student.seat)
     assert end(rehearsal, [], monkeypatch) == []
-    assert "Nobody but rehearsed students has sent" in capsys.readouterr().out
+    assert "Nobody but simulated students has sent" in capsys.readouterr().out
     kept = a_room(tmp_path / "kept.jsonl")
-    kept.accept(a_message(0))
+    kept.accept_message(a_message(0))
     assert end(kept, [], monkeypatch) == []
     assert not list(tmp_path.glob("*.npz"))
     room = a_room()
-    room.accept(a_message(0))
+    room.accept_message(a_message(0))
     assert end(room, [], monkeypatch, is_terminal=False) == []
     assert (tmp_path / f"class-{TODAY}.npz").exists()
     secret = a_room()
-    secret.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
+    secret.accept_message(json.dumps(json.loads(a_message(0)) | {"keep": False}))
     assert end(secret, [], monkeypatch, is_terminal=False) == []
     assert "Nothing is saved" in capsys.readouterr().out
     assert len(list(tmp_path.glob("*.npz"))) == 1
@@ -154,7 +163,7 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
 def test_a_class_that_is_ended_during_the_question_saves(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     room = a_room()
-    room.accept(a_message(0))
+    room.accept_message(a_message(0))
     never = threading.Event()
     monkeypatch.setattr(builtins, "input", lambda question: never.wait() and "f")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)

@@ -13,8 +13,8 @@ LOUD = 0.15  # where the joker's logits of millions decide, rounding decides wit
 
 def test_a_rehearsal_played_again_gives_the_stored_numbers():
     count = expected.SIZES[0]
-    stored = expected.load_expected()[str(count)][0]
-    played = expected.play_lesson(count, 0)
+    stored = expected.load_simulated_lessons()[str(count)][0]
+    played = expected.simulate_lesson(count, 0)
     assert played.keys() == stored.keys() == set(expected.STEPS)
     for step in ("reveal", "joker", "rounds"):
         assert played[step].keys() == stored[step].keys()
@@ -29,7 +29,7 @@ def test_what_the_run_sheet_asks_comes_out_as_it_says():
     falls with the joker; learnt weights are ahead of equal ones."""
 
     def mean(step, title, count=30):
-        values = expected.read_expected(count, step, title)
+        values = expected.read_simulated_accuracies(count, step, title)
         return sum(values.values()) / len(values)
 
     for count in expected.SIZES:
@@ -41,6 +41,6 @@ def test_what_the_run_sheet_asks_comes_out_as_it_says():
 
 def test_the_guide_has_every_bar_of_the_picture():
     (line,) = expected.SHOWN.findall(GUIDE)
-    assert line == f"![{expected.describe_expected()}](../images/class.png)"
+    assert line == f"![{expected.describe_simulated_accuracies()}](../images/class.png)"
     assert all(way["name"] in line for way in WAYS.values())
     assert expected.PICTURE.read_bytes().startswith(b"\x89PNG")

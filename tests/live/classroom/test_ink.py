@@ -9,7 +9,7 @@ from javascript import javascript
 
 from fedlab_nb.data import load
 from fedlab_nb.live.classroom.messages import FULL, build_network
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 WIDTH = 160
 
@@ -26,9 +26,9 @@ def test_ink_and_width_are_those_of_the_training_images():
 @pytest.fixture(scope="module")
 def net():
     digits = load("digits")
-    return train_to_end([build_network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0)[
-        0
-    ].eval()
+    return train_clients_to_end(
+        [build_network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0
+    )[0].eval()
 
 
 @pytest.mark.parametrize("part", ["public", "test"])

@@ -26,7 +26,7 @@ def test_a_message_is_appended_and_nothing_before_it_is_written_again(file):
     for seat in range(3):
         before = file.read_bytes()
         inode = file.stat().st_ino
-        text = room.accept(a_message(seat), seat).text
+        text = room.accept_message(a_message(seat), seat).text
         after = file.read_bytes()
         assert after == before + text.encode() + b"\n"
         assert sys.platform == "win32" or file.stat().st_ino == inode
@@ -36,24 +36,24 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
     """The file is as it is at any moment: nothing is written when the class ends."""
     room = a_room(file)
     for seat in range(4):
-        room.accept(a_message(seat), seat)
-    room.note_simulated(3)
-    room.conductor.go("reveal", 0.0)
-    room.note_progress()
-    room.guess(0, "reveal", 1)
-    room.guess(0, "reveal", 3)
-    room.guess(2, "reveal", 0)
+        room.accept_message(a_message(seat), seat)
+    room.store_that_seat_is_simulated(3)
+    room.conductor.begin_step("reveal", 0.0)
+    room.store_progress()
+    room.store_guess(0, "reveal", 1)
+    room.store_guess(0, "reveal", 3)
+    room.store_guess(2, "reveal", 0)
     seat, text = make_joker(room)
-    room.conductor.go("joker", 0.0)
-    room.add_joker(text, seat)
-    room.conductor.show()
-    room.note_progress()
+    room.conductor.begin_step("joker", 0.0)
+    room.add_malicious_message(text, seat)
+    room.conductor.show_result()
+    room.store_progress()
     again = a_room(file)
     assert [m.text for m in again.messages.values()] == [m.text for m in room.messages.values()]
     assert [m.size for m in again.messages.values()] == [m.size for m in room.messages.values()]
     assert again.joker == seat and again.simulated == {3, seat}
     assert again.before == room.before and again.before
-    assert again.conductor.step.name == "joker" and again.conductor.is_shown("joker")
+    assert again.conductor.step.name == "joker" and again.conductor.is_result_shown("joker")
     assert again.conductor.guesses == {"reveal": {0: 3, 2: 0}}
     assert a_room(file).about == room.about  # and once more
 
@@ -62,33 +62,33 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
 def test_a_line_that_was_being_written_when_the_class_was_killed_is_left_out(cut, file):
     """Its phone has no answer yet, and sends again."""
     room = a_room(file)
-    room.accept(a_message(0), 0)
+    room.accept_message(a_message(0), 0)
     whole = file.read_bytes()
-    text = room.accept(a_message(1), 1).text
+    text = room.accept_message(a_message(1), 1).text
     file.write_bytes(whole + text.encode()[:cut])
     again = a_room(file)
     assert list(again.messages) == [0]
-    again.accept(text, 1)
+    again.accept_message(text, 1)
     assert list(a_room(file).messages) == [0, 1]
 
 
 def test_a_line_that_was_whole_but_for_its_end_counts(file):
     room = a_room(file)
-    room.accept(a_message(0), 0)
+    room.accept_message(a_message(0), 0)
     file.write_bytes(file.read_bytes().rstrip(b"\n"))
     again = a_room(file)
-    again.accept(a_message(1), 1)
+    again.accept_message(a_message(1), 1)
     assert list(a_room(file).messages) == [0, 1]
 
 
 def test_who_is_forgotten_leaves_the_file(file):
     room = a_room(file)
     for seat in range(3):
-        room.accept(a_message(seat), seat)
+        room.accept_message(a_message(seat), seat)
     secret = json.loads(room.messages[1].text)["sums"]
-    room.conductor.go("reveal", 0.0)
-    room.guess(1, "reveal", 2)
-    room.forget(1)
+    room.conductor.begin_step("reveal", 0.0)
+    room.store_guess(1, "reveal", 2)
+    room.forget_message(1)
     assert secret not in file.read_text("utf-8")
     again = a_room(file)
     assert list(again.messages) == [0, 2] and again.conductor.guesses == {"reveal": {}}
@@ -98,7 +98,7 @@ def test_who_is_forgotten_leaves_the_file(file):
 def test_a_message_that_cannot_be_kept_has_not_arrived(file, monkeypatch):
     """A disk that is full after some bytes leaves the file as it was; the same message is taken later."""
     room = a_room(file)
-    room.accept(a_message(0), 0)
+    room.accept_message(a_message(0), 0)
     before = file.read_bytes()
     version = room.version
     path_open = type(file).open
@@ -127,17 +127,17 @@ def test_a_message_that_cannot_be_kept_has_not_arrived(file, monkeypatch):
 
     monkeypatch.setattr(type(file), "open", open_full)
     with pytest.raises(UsageError, match=r"cannot write to class\.jsonl .*Tell the teacher"):
-        room.accept(a_message(1), 1)
+        room.accept_message(a_message(1), 1)
     assert file.read_bytes() == before and room.version == version and list(room.messages) == [0]
     monkeypatch.undo()
-    room.accept(a_message(1), 1)
+    room.accept_message(a_message(1), 1)
     assert list(a_room(file).messages) == [0, 1]
 
 
 def test_who_is_forgotten_on_a_full_disk_is_told_what_is_left(file, monkeypatch):
     room = a_room(file)
     for seat in range(2):
-        room.accept(a_message(seat), seat)
+        room.accept_message(a_message(seat), seat)
 
     def fail(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -145,18 +145,18 @@ def test_who_is_forgotten_on_a_full_disk_is_told_what_is_left(file, monkeypatch)
     monkeypatch.setattr(Journal, "rewrite", fail)
     for _ in range(2):  # asked again, it does not say that all is well
         with pytest.raises(UsageError, match="still in the teacher's file"):
-            room.forget(1)
+            room.forget_message(1)
         assert list(room.messages) == [0]
     monkeypatch.undo()
-    assert room.forget(1) is None
+    assert room.forget_message(1) is None
     assert list(a_room(file).messages) == [0]
 
 
 def test_a_file_that_somebody_has_removed_comes_back_whole(file):
     room = a_room(file)
-    room.accept(a_message(0), 0)
+    room.accept_message(a_message(0), 0)
     file.unlink()
-    room.accept(a_message(1), 1)
+    room.accept_message(a_message(1), 1)
     assert list(a_room(file).messages) == [0, 1]
 
 
@@ -173,7 +173,7 @@ def test_a_file_of_something_else_is_left_as_it_is(text, file):
 
 def test_a_line_in_the_middle_that_is_none_is_refused(file):
     room = a_room(file)
-    room.accept(a_message(0), 0)
+    room.accept_message(a_message(0), 0)
     head, message = read_lines(file)
     content = "\n".join([head, message[:50], message]) + "\n"
     file.write_text(content)
@@ -185,11 +185,11 @@ def test_a_line_in_the_middle_that_is_none_is_refused(file):
 def test_a_file_of_an_earlier_version_goes_on(file):
     """Then the progress stood in the first line, and the last line had no end."""
     room = a_room(file)
-    room.accept(a_message(0), 0)
-    room.conductor.go("reveal", 0.0)
-    room.conductor.show()
+    room.accept_message(a_message(0), 0)
+    room.conductor.begin_step("reveal", 0.0)
+    room.conductor.show_result()
     head = room.about | {"progress": room._describe_progress()}
     lines = [json.dumps(head), room.messages[0].text]
     file.write_text("\n".join(lines))
     again = a_room(file)
-    assert list(again.messages) == [0] and again.conductor.is_shown("reveal")
+    assert list(again.messages) == [0] and again.conductor.is_result_shown("reveal")

@@ -57,7 +57,7 @@ def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
     for _ in range(count):
         version, before = room.version, dict(room.messages)
         try:
-            message = room.accept(spoil(right, rng), 0)
+            message = room.accept_message(spoil(right, rng), 0)
         except UsageError as error:
             refused += 1
             assert str(error).endswith(".") and "\n" not in str(error)
@@ -68,17 +68,17 @@ def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
                 assert all(
                     bool(part.isfinite().all()) for part in model_state(message.network).values()
                 )
-            room.forget(0)
+            room.forget_message(0)
     assert refused > 0.9 * count
-    room.accept(right, 0)
-    assert room.results.measure_ways()
+    room.accept_message(right, 0)
+    assert room.results.measure_combination_accuracies()
 
 
 def test_every_name_is_taken_and_short_and_in_every_table():
     room = a_room()
     about = json.loads(a_message(0, n=4))
     for seat, name in enumerate(make_names(NAMED)):
-        message = room.accept(json.dumps(about | {"seat": seat, "name": name}), seat)
+        message = room.accept_message(json.dumps(about | {"seat": seat, "name": name}), seat)
         assert len(message.nickname) <= NAME and "\n" not in message.name
         json.dumps({"name": message.name}).encode()
     assert len({m.name for m in room.messages.values()}) == NAMED

@@ -8,7 +8,7 @@ from class_fixtures import a_message, a_room
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedlab_nb.live.classroom.messages import NAME, clean_name, read
+from fedlab_nb.live.classroom.messages import NAME, clean_nickname, parse_message
 
 
 @pytest.mark.parametrize(
@@ -32,25 +32,25 @@ from fedlab_nb.live.classroom.messages import NAME, clean_name, read
     ],
 )
 def test_a_name_is_cleaned(typed, shown):
-    assert clean_name(typed) == shown
+    assert clean_nickname(typed) == shown
 
 
 @given(st.text(max_size=300))
 def test_a_clean_name_stays_as_it_is_and_is_one_short_line(typed):
-    name = clean_name(typed)
-    assert clean_name(name) == name and len(name) <= NAME
+    name = clean_nickname(typed)
+    assert clean_nickname(name) == name and len(name) <= NAME
     categories = {unicodedata.category(c) for c in name if c != "\u200d"}
     assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def test_a_message_has_its_office_s_letters_with_and_without_a_name():
-    anonymous = read(json.dumps(json.loads(a_message(27)) | {"name": " \u202e "}))
+    anonymous = parse_message(json.dumps(json.loads(a_message(27)) | {"name": " \u202e "}))
     assert (anonymous.office, anonymous.name, anonymous.nickname) == ("AB", "AB", "")
-    assert read(a_message(27)).name == "AB Ada"
+    assert parse_message(a_message(27)).name == "AB Ada"
 
 
 def test_the_same_name_twice_is_two_clients():
     room = a_room()
     for seat in range(3):
-        room.accept(a_message(seat))
+        room.accept_message(a_message(seat))
     assert len({m.name for m in room.messages.values()}) == 3

@@ -5,7 +5,12 @@ import asyncio
 import pytest
 from class_fixtures import a_message, make_joker
 
-from fedlab_nb.live.classroom.rehearse import SENDING, TICK, make_students, rehearse
+from fedlab_nb.live.classroom.rehearse import (
+    SENDING,
+    TICK,
+    make_simulated_students,
+    simulate_students_until_cancelled,
+)
 from fedlab_nb.live.classroom.room import Room
 
 COUNT = 20
@@ -37,7 +42,7 @@ class Clock:
         last, work = self.plans.pop()
         self.plans.append((last, lambda: (work(), end())))
         with pytest.raises(asyncio.CancelledError):
-            asyncio.run(rehearse(room, count))
+            asyncio.run(simulate_students_until_cancelled(room, count))
 
 
 @pytest.fixture
@@ -49,7 +54,7 @@ def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(
     room = Room(0.1, 8, 0, clock=clock)
     seen = {}
     arrivals = []
-    accept = room.accept
+    accept = room.accept_message
 
     def take(text, seat=None):
         arrivals.append(clock.now)
@@ -62,10 +67,10 @@ def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(
             max(s["drawn"] for s in room.describe_seats()),
         )
 
-    room.accept = take
+    room.accept_message = take
     plans = {
         1.0: lambda: look("first"),
-        12.0: lambda: (look("drawn"), room.conductor.go("send", clock.now)),
+        12.0: lambda: (look("drawn"), room.conductor.begin_step("send", clock.now)),
         30.0: lambda: look("sent"),
     }
     clock.run(room, COUNT, plans)
@@ -83,10 +88,10 @@ def test_one_wants_to_be_forgotten_where_nobody_else_is_there_to_want_it(
 ):
     room = Room(0.1, 8, 0, clock=clock)
     if guest:
-        room.accept(a_message(50))
+        room.accept_message(a_message(50))
     plans = {
-        5.0: lambda: room.conductor.go("send", clock.now),
-        20.0: lambda: room.conductor.go("forget", clock.now),
+        5.0: lambda: room.conductor.begin_step("send", clock.now),
+        20.0: lambda: room.conductor.begin_step("forget", clock.now),
         50.0: lambda: None,
     }
     clock.run(room, 3, plans)
@@ -98,24 +103,25 @@ def test_a_restarted_class_has_the_same_simulated_students(tmp_path, clock):
     """They do not come a second time, they stay and guess as before; the joker is still known."""
     file = tmp_path / "class.jsonl"
     room = Room(0.1, 8, 0, file, clock=clock)
-    plans = {5.0: lambda: room.conductor.go("send", clock.now), 20.0: lambda: None}
+    plans = {5.0: lambda: room.conductor.begin_step("send", clock.now), 20.0: lambda: None}
     clock.run(room, 4, plans)
     seat, text = make_joker(room)
-    room.add_joker(text, seat)
-    room.conductor.go("joker", clock.now)
-    room.conductor.show()
-    room.write_file()
+    room.add_malicious_message(text, seat)
+    room.conductor.begin_step("joker", clock.now)
+    room.conductor.show_result()
+    room.rewrite_class_file()
 
     again = Room(0.1, 8, 0, file, clock=clock)
     assert again.messages.keys() == room.messages.keys() and len(again.messages) == 5
-    assert again.joker == seat and again.simulated == room.simulated and not again.has_guests
-    assert again.before == room.before and again.conductor.is_shown("joker")
+    assert again.joker == seat and again.simulated == room.simulated and not again.has_real_messages
+    assert again.before == room.before and again.conductor.is_result_shown("joker")
     assert again.conductor.step.name == "joker"
     assert (
-        again.make_arrays()["messages"].tolist() == room.make_arrays()["messages"].tolist()
+        again.make_arrays_of_class_dataset()["messages"].tolist()
+        == room.make_arrays_of_class_dataset()["messages"].tolist()
     )  # without it
-    twice = [student.text for student in make_students(again, 4)]
+    twice = [student.text for student in make_simulated_students(again, 4)]
     assert twice == [room.messages[k].text for k in range(4)]
     clock.run(again, 4, {clock.now + 20.0: lambda: None})
     assert again.messages.keys() == room.messages.keys()
-    assert again.find_staying() == [0, 1, 2, 3]
+    assert again.list_seats_of_staying_phones() == [0, 1, 2, 3]

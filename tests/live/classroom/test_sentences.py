@@ -4,9 +4,10 @@ import pytest
 from javascript import javascript
 
 from fedlab_nb.live.classroom.conductor import FALL
-from fedlab_nb.live.classroom.worth import WAYS
+from fedlab_nb.live.classroom.worth import WAYS, describe_combination
 
 NO_BREAK = "\u00a0"
+AFL = "AFL (all sums, added up)"
 
 
 def make_state(step, *, accuracies=None, before=None, is_shown=True, **more):
@@ -71,26 +72,34 @@ def test_the_headline_speaks_of_what_the_class_has_guessed():
     """Another bar may be longer: the answer that is marked is one of the question's."""
     accuracies = {"Local only": 0.2, "AFL": 0.9, "Gaussian heads": 0.95}
     state = make_state("reveal", accuracies=accuracies)
-    options = ["One alone: one office's network", "AFL: all sums, added up"]
+    options = [describe_combination("Local only"), describe_combination("AFL")]
     state["stage"]["question"] = {"options": options}
-    assert write_headline(state) == "One alone reads 20 %. AFL (all sums, added up) reads 90 %."
+    assert write_headline(state) == f"One alone reads 20 %. {AFL} reads 90 %."
     del state["stage"]["question"]
     assert "Gaussian" in write_headline(state)
 
 
 @pytest.mark.parametrize(
-    ("title", "before", "now", "is_calm"),
+    ("before", "now", "is_steady"),
     [
-        ("Ensemble", 0.6, 0.57, True),
-        ("Ensemble", 0.6, 0.5, False),
-        ("FedAvg, median", 0.1, 0.1, False),  # guessing is no calm
-        ("Mean of logits", 0.6, 0.6, False),
+        (0.6, 0.57, True),
+        (0.6, 0.5, False),
+        (0.1, 0.1, False),  # who guesses has nothing to hold
+        (0.95, 0.95, True),
     ],
 )
-def test_calm_is_what_stays_above_guessing(title, before, now, is_calm):
-    code = "return isCalm(title, before, now);"
-    found = javascript("text office sentences", code, title=title, before=before, now=now)
-    assert found is is_calm
+def test_steady_is_what_stays_above_guessing(before, now, is_steady):
+    code = "return isSteady(before, now);"
+    found = javascript("text office sentences", code, before=before, now=now)
+    assert found is is_steady
+
+
+def test_the_headline_of_the_joker_does_not_praise_sums_that_held():
+    """Sums have no defence against a joker; a vote of equals has one."""
+    now = {"Mean of logits": 0.1, "Ensemble": 0.6, "AFL": 0.9}
+    before = now | {"Mean of logits": 0.6}
+    state = make_state("joker", accuracies=now, before=before, joker=12)
+    assert "Equal vote stays at 60 %." in write_headline(state)
 
 
 def test_python_and_the_wall_have_one_measure_of_a_fall():
@@ -100,7 +109,7 @@ def test_python_and_the_wall_have_one_measure_of_a_fall():
 def test_results_are_said_with_the_names_of_the_bars():
     accuracies = {"Local only": 0.2, "Ensemble": 0.7, "FENS": 0.8, "AFL": 0.9}
     state = make_state("reveal", accuracies=accuracies)
-    assert write_headline(state) == "One alone reads 20 %. AFL (all sums, added up) reads 90 %."
+    assert write_headline(state) == f"One alone reads 20 %. {AFL} reads 90 %."
     state = make_state("rounds", accuracies=accuracies, rounds={"round": 50, "of": 50, "phones": 3})
     assert write_headline(state) == "FENS reads 80 %; Equal vote, 70 %."
     effect = {"office": "G", "way": "AFL", "with_it": 320, "without_it": 316, "images": 360}

@@ -1,17 +1,32 @@
 """The steps of a class: the clock, the guesses before a result, what is covered, and what the results say."""
 
+import dataclasses
+import itertools
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from class_fixtures import a_message, a_room, make_joker
 
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_answer
+from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_right_option_index
 from fedlab_nb.live.classroom.messages import CLASSES, build_network
-from fedlab_nb.live.classroom.rehearse import make_students
+from fedlab_nb.live.classroom.rehearse import make_simulated_students
+from fedlab_nb.live.classroom.results import Results
 from fedlab_nb.live.classroom.room import Room
-from fedlab_nb.live.classroom.rounds import describe_need, find_missing
-from fedlab_nb.live.classroom.worth import WAYS, measure_loudness, measure_share, predict_by_sums
+from fedlab_nb.live.classroom.rounds import (
+    describe_phones_needed_for_rounds,
+    list_trained_classes_nobody_staying_drew,
+)
+from fedlab_nb.live.classroom.worth import (
+    MAX_SHOWN_IMAGES,
+    WAYS,
+    measure_message_contribution,
+    measure_relative_logit_sizes,
+    predict_classes_by_afl,
+)
 
 
 class Clock:
@@ -27,68 +42,70 @@ def rehearsal():
     """A class of twelve simulated students."""
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
-    people = list(make_students(room, 12))
+    people = list(make_simulated_students(room, 12))
     for student in people:
-        room.accept(student.text, student.seat)
+        room.accept_message(student.text, student.seat)
     return room, people, clock
 
 
 def test_the_clock_counts_the_class_and_the_step():
     conductor = Conductor(begun=100.0)
-    conductor.go("send", 160.0)
-    conductor.go("send", 170.0)  # pressed twice
-    told = conductor.describe(175.0)
+    conductor.begin_step("send", 160.0)
+    conductor.begin_step("send", 170.0)  # pressed twice
+    told = conductor.describe_step(175.0)
     assert (told["step"], told["seconds"], told["total"]) == ("send", 15, 75)
     with pytest.raises(UsageError, match="dance"):
-        conductor.go("dance", 180.0)
+        conductor.begin_step("dance", 180.0)
 
 
 def test_the_last_guess_counts_and_none_after_the_result():
     conductor = Conductor(0.0)
-    conductor.go("reveal", 1.0)
-    conductor.guess(3, "reveal", 0)
-    conductor.guess(3, "reveal", 2)
-    conductor.guess(4, "reveal", 2)
-    told = conductor.describe(2.0, seat=3)["question"]
+    conductor.begin_step("reveal", 1.0)
+    conductor.store_guess(3, "reveal", 0)
+    conductor.store_guess(3, "reveal", 2)
+    conductor.store_guess(4, "reveal", 2)
+    told = conductor.describe_step(2.0, seat=3)["question"]
     assert told["counts"] == [0, 0, 2, 0] and told["own"] == 2
     for wrong in (4, -1, "0", None):
         with pytest.raises(UsageError):
-            conductor.guess(5, "reveal", wrong)
+            conductor.store_guess(5, "reveal", wrong)
     with pytest.raises(UsageError):
-        conductor.guess(5, "joker", 0)  # another step's question
-    conductor.show()
+        conductor.store_guess(5, "joker", 0)  # another step's question
+    conductor.show_result()
     with pytest.raises(UsageError, match="too late"):
-        conductor.guess(5, "reveal", 1)
-    conductor.cover()
-    assert conductor.describe(3.0)["question"]["counts"] == [0, 0, 0, 0]
+        conductor.store_guess(5, "reveal", 1)
+    conductor.hide_result_and_discard_guesses()
+    assert conductor.describe_step(3.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
 def test_who_is_forgotten_takes_the_guess_along():
     room = a_room()
-    room.accept(a_message(0))
-    room.conductor.go("reveal", 0.0)
-    room.conductor.guess(0, "reveal", 1)
-    room.forget(0)
-    assert room.conductor.describe(1.0)["question"]["counts"] == [0, 0, 0, 0]
+    room.accept_message(a_message(0))
+    room.conductor.begin_step("reveal", 0.0)
+    room.conductor.store_guess(0, "reveal", 1)
+    room.forget_message(0)
+    assert room.conductor.describe_step(1.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
 def test_no_phone_is_told_what_is_covered(rehearsal):
     room, people, _ = rehearsal
     seat = people[0].seat
     results = room.results
-    room.conductor.go("reveal", 0.0)
-    results.measure_share(seat)
+    room.conductor.begin_step("reveal", 0.0)
+    results.measure_contribution(seat)
     told = room.describe_for_phone(seat, results)
     assert "share" not in told and "answer" not in told["question"]
-    room.conductor.show()
+    room.conductor.show_result()
     told = room.describe_for_phone(seat, results)
-    assert told["share"]["images"] == 360 + 2 * 11 and told["question"]["answer"] is not None
-    room.conductor.go("digit", 0.0)
-    room.draw(load("digits").x_test[0].flatten().tolist(), 7)
+    assert told["question"]["answer"] is not None
+    share = told["share"]
+    assert share["images"] == 360 and share["drawings"]["images"] == 2 * 11
+    room.conductor.begin_step("digit", 0.0)
+    room.set_teacher_digit(load("digits").x_test[0].flatten().tolist(), 7)
     assert "digit" not in room.describe_for_phone(seat, results)  # nobody has voted yet
-    results.collect_votes(tuple(room.drawing["image"]))
+    results.collect_votes_on_image(tuple(room.drawing["image"]))
     assert room.describe_for_phone(seat, results)["digit"]["label"] is None
-    room.conductor.show()
+    room.conductor.show_result()
     assert room.describe_for_phone(seat, results)["digit"]["label"] == 7
 
 
@@ -113,7 +130,40 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
 )
 def test_which_guess_was_right(step, facts, answer):
     facts = {"rows": {}, "before": {}, "effect": None} | facts
-    assert find_answer(step, facts["rows"], facts["before"], facts["effect"]) == answer
+    assert find_right_option_index(step, facts["rows"], facts["before"], facts["effect"]) == answer
+
+
+def test_what_the_joker_did_stays_the_answer_after_a_removal():
+    """A phone whose guess was right must not hear the opposite when the joker is taken out."""
+    room = Room(0.1, 8, 0, clock=Clock())
+    students = list(make_simulated_students(room, 12))
+    for student in students:
+        room.accept_message(student.text, student.seat)
+    phone = students[0].seat
+    room.conductor.begin_step("joker", 0.0)
+    room.conductor.show_result()
+
+    def find_answer_on_phone():
+        return room.describe_for_phone(phone, room.results)["question"]["answer"]
+
+    assert find_answer_on_phone() is None  # the joker has not come
+    room.forget_message(students.pop().seat)
+    assert find_answer_on_phone() is None  # who left before is no joker's doing
+    for _ in range(2):
+        seat, text = make_joker(room)
+        room.add_malicious_message(text, seat)
+        fallen = {
+            title: room.before[title] - accuracy
+            for title, accuracy in room.results.get_test_accuracies().items()
+        }
+        loudest = ["Mean of logits", "FedAvg", "Ensemble", "AFL"].index(
+            max(["Mean of logits", "FedAvg", "Ensemble", "AFL"], key=fallen.get)
+        )
+        assert find_answer_on_phone() == loudest
+        room.forget_message(students.pop().seat)
+        assert find_answer_on_phone() == loudest
+        room.remove_malicious_message()
+        assert find_answer_on_phone() == loudest
 
 
 def test_every_question_s_answers_are_options():
@@ -124,7 +174,10 @@ def test_every_question_s_answers_are_options():
 def test_a_way_has_one_name_on_every_screen(rehearsal):
     """What the class chooses from has the names that the bars have."""
     room, _, _ = rehearsal
-    names = {row["name"] for row in room.results.measure_ways()} | {"FENS", "Nothing"}
+    names = {row["name"] for row in room.results.measure_combination_accuracies()} | {
+        "FENS",
+        "Nothing",
+    }
     for step in STEPS:
         if step.name in ("reveal", "joker"):
             assert {option.partition(":")[0] for option in step.options} <= names
@@ -134,12 +187,32 @@ def test_a_way_has_one_name_on_every_screen(rehearsal):
     )  # beside a bar there is no more room
 
 
+def test_the_run_sheet_and_the_wall_s_clock_have_the_same_minutes():
+    """The rows of the guide's table from one key to the next."""
+    guide = (Path(__file__).parents[3] / "notebooks/guide/class.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([A-Z]) \|", guide, re.MULTILINE)
+    begins = [int(minute) for minute, _ in rows]
+    lengths = [end - begin for begin, end in itertools.pairwise([*begins, 45])]
+    assert [key for _, key in rows] == list("DSRJFTM")
+    assert lengths == [step.minutes for step in STEPS]
+
+
+def test_every_option_that_is_a_way_is_explained_on_the_phone():
+    explained = ""
+    for step in STEPS:
+        assert bool(step.explanation) == bool(step.options), step.name
+        explained += step.explanation
+        for option in step.options:
+            name, colon, _ = option.partition(":")
+            assert not colon or f"{name}:" in explained, option
+
+
 def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
     """Against AFL's normal equations of all rows, with the seat's rows and without them."""
     room, people, _ = rehearsal
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
-    share = measure_share([*room.messages.values()], people[3].seat, x, y)
+    share = measure_message_contribution([*room.messages.values()], people[3].seat, x, y)
 
     def solve(chosen):
         rows = torch.cat([student.x for student in chosen]).double()
@@ -159,38 +232,64 @@ def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
     )
 
 
+def test_a_phone_counts_what_the_wall_counts(rehearsal):
+    """The 360 digits of the bars and of the headline after somebody is forgotten; drawings of the
+    class have counts of their own."""
+    room, people, _ = rehearsal
+    seat = people[3].seat
+    share = room.results.measure_contribution(seat)
+    loss = room.results.measure_loss_without_message(seat)
+    assert {name: share[name] for name in loss} == loss
+    assert share["with_it"] == round(360 * room.results.get_test_accuracies()["AFL"])
+    of_class = share["drawings"]
+    gained = share["with_it"] - share["without_it"]
+    gained += of_class["with_it"] - of_class["without_it"]
+    assert share["helped"] - share["harmed"] == gained
+    assert len(share["shown"]) == min(share["helped"], MAX_SHOWN_IMAGES)
+
+
+def test_a_share_without_any_drawing_of_the_class():
+    room = a_room()
+    for seat in range(2):
+        room.accept_message(a_message(seat, given=0, model=build_network(seat)))
+    network_alone = dataclasses.replace(room.messages[0], sums=None)
+    results = Results([network_alone, room.messages[1]])
+    assert results.measure_contribution(0)["drawings"]["images"] == 0
+    assert results.measure_contribution(0)["way"] == "Ensemble"
+
+
 def test_the_share_of_the_only_message_and_of_a_network_alone():
     room = a_room()
-    room.accept(a_message(0, model=build_network(1)))
+    room.accept_message(a_message(0, model=build_network(1)))
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
-    share = measure_share([*room.messages.values()], 0, x, y)
-    alone = predict_by_sums(room.messages[0].sums, 1, x)
+    share = measure_message_contribution([*room.messages.values()], 0, x, y)
+    alone = predict_classes_by_afl(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
 
 
 def test_who_has_to_stay_is_said_by_name(rehearsal):
     room, people, clock = rehearsal
-    loudness = room.results.measure_loudness()
+    loudness = room.results.measure_relative_logit_sizes()
     room.staying.clear()
-    need = room.describe_need(loudness)
+    need = room.describe_phones_needed_for_rounds(loudness)
     assert need["phones"] == 0 and not need["is_enough"]
-    room.stay(people[0].seat, "{}", 0.0)
-    need = room.describe_need(loudness)
+    room.handle_round_request(people[0].seat, "{}", 0.0)
+    need = room.describe_phones_needed_for_rounds(loudness)
     held = set(people[0].y.tolist())
     assert need["phones"] == 1 and need["missing"] == sorted(set(range(CLASSES)) - held)
     assert need["ask"] and not need["is_enough"] and need["ask"][0] in need["sentence"]
     for student in people:
-        room.stay(student.seat, "{}", 0.0)
-    assert room.describe_need(loudness)["is_enough"]
+        room.handle_round_request(student.seat, "{}", 0.0)
+    assert room.describe_phones_needed_for_rounds(loudness)["is_enough"]
     clock.now += 10.0  # nobody has been heard of since
-    assert room.describe_need(loudness)["phones"] == 0
+    assert room.describe_phones_needed_for_rounds(loudness)["phones"] == 0
 
 
 def test_missing_classes_are_those_that_networks_know_and_nobody_holds():
-    assert find_missing([(1, 0, 2), (0, 0, 1)], [(1, 0, 0)]) == [2]
-    assert find_missing([(1, 0, 2)], []) == [0, 2]
-    assert find_missing([(1, 0, 0)], [(3, 0, 0)]) == []
+    assert list_trained_classes_nobody_staying_drew([(1, 0, 2), (0, 0, 1)], [(1, 0, 0)]) == [2]
+    assert list_trained_classes_nobody_staying_drew([(1, 0, 2)], []) == [0, 2]
+    assert list_trained_classes_nobody_staying_drew([(1, 0, 0)], [(3, 0, 0)]) == []
 
 
 def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
@@ -199,24 +298,31 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
     def play(who):
         room.staying.clear()
         for student in who:
-            room.stay(student.seat, "{}", 0.0)
-        room.start_rounds()
+            room.handle_round_request(student.seat, "{}", 0.0)
+        room.start_fens_rounds()
         for now in range(53):
             for student in who:
-                student.answer(room, 4.0 * now)
+                student.answer_new_round(room, 4.0 * now)
         assert room.rounds.is_over
-        return room.results.explain_rounds()
+        return room.results.explain_result_of_fens_rounds()
 
-    assert "only who is believed" in play(people) or "too few" in room.results.explain_rounds()
+    assert (
+        "only who is believed" in play(people)
+        or "too few" in room.results.explain_result_of_fens_rounds()
+    )
     assert "No phone that stayed has drawn" in play(people[:2])
     seat, text = make_joker(room)
-    room.add_joker(text, seat)
-    need = describe_need(room.messages, [s.seat for s in people], room.results.measure_loudness())
+    room.add_malicious_message(text, seat)
+    need = describe_phones_needed_for_rounds(
+        room.messages, [s.seat for s in people], room.results.measure_relative_logit_sizes()
+    )
     assert not need["is_enough"] and "M" in need["loud"]
     assert "shouts" in play(people)
-    room.forget(seat)
+    room.forget_message(seat)
     assert (
-        room.joker is None and room.rounds is None and "shouts" not in room.results.explain_rounds()
+        room.joker is None
+        and room.rounds is None
+        and "shouts" not in room.results.explain_result_of_fens_rounds()
     )
 
 
@@ -227,8 +333,10 @@ def test_loudness_is_measured_in_middle_networks():
         final = [*model.parameters()][-2:]
         for part in final:
             part.data *= factor
-        room.accept(a_message(seat, model=model))
-    loudness = measure_loudness([*room.messages.values()], load("digits").x_test.flatten(1))
+        room.accept_message(a_message(seat, model=model))
+    loudness = measure_relative_logit_sizes(
+        [*room.messages.values()], load("digits").x_test.flatten(1)
+    )
     assert loudness[2] > 500 and max(loudness[0], loudness[1]) < 3
 
 
@@ -236,13 +344,13 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
     room = a_room()
     for image, label in (([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)):
         with pytest.raises(UsageError):
-            room.draw(image, label)
-    assert room.collect_votes(room.results) is None
-    room.accept(a_message(0, model=build_network(0)))
-    room.draw([0.5] * 64, None)
-    assert room.collect_votes(room.results) is None  # they have not been computed
-    room.results.collect_votes((0.5,) * 64)
-    votes = room.collect_votes(room.results)
+            room.set_teacher_digit(image, label)
+    assert room.collect_votes_on_teacher_digit(room.results) is None
+    room.accept_message(a_message(0, model=build_network(0)))
+    room.set_teacher_digit([0.5] * 64, None)
+    assert room.collect_votes_on_teacher_digit(room.results) is None  # they have not been computed
+    room.results.collect_votes_on_image((0.5,) * 64)
+    votes = room.collect_votes_on_teacher_digit(room.results)
     assert set(votes["seats"]) == {0} and "AFL" in votes["ways"] and votes["label"] is None
 
 
@@ -250,15 +358,15 @@ def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_g
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
     for seat in (0, 1):
-        room.note_presence(seat, 3)
-    room.accept(a_message(1))
+        room.note_phone_presence(seat, 3)
+    room.accept_message(a_message(1))
     asleep = [(one["office"], one["sleeps"]) for one in room.describe_seats()]
     assert asleep == [("A", False), ("B", False)]
     clock.now = 20.0
     assert [one["sleeps"] for one in room.describe_seats()] == [True, True]
     clock.now = 200.0
     assert [one["office"] for one in room.describe_seats()] == ["B"]
-    room.note_presence(0, 4)  # it wakes up
+    room.note_phone_presence(0, 4)  # it wakes up
     assert [(one["office"], one["drawn"]) for one in room.describe_seats()] == [("A", 4), ("B", 3)]
 
 
@@ -266,8 +374,8 @@ def test_desks_are_bounded():
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
     for seat in range(500):
-        room.note_presence(seat)
+        room.note_phone_presence(seat)
     assert len(room.present) == 300 and 299 in room.present
     clock.now = 200.0
-    room.note_presence(777)
+    room.note_phone_presence(777)
     assert len(room.present) == 300 and 777 in room.present

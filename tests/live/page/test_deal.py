@@ -7,7 +7,7 @@ from javascript import javascript
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.data.partition import partition_samples
-from fedlab_nb.rng import numpy_rng, seed_for
+from fedlab_nb.rng import derive_stream_seed, make_numpy_generator
 
 ALPHAS = (0.001, 0.01, 0.05, 0.0999, 0.1, 0.3, 1.0, 2.5, 10.0, 1000.0)
 
@@ -16,7 +16,7 @@ def test_streams_have_the_packages_seeds():
     names = [(0, "partition"), (4, "batches", 9), (2**31, "holdout", 19)]
     shown = javascript("learn", "return names.map((n) => seedFor(...n))", names=names)
     for own, (low, high) in zip(names, shown, strict=True):
-        assert low + (high << 32) == seed_for(*own)
+        assert low + (high << 32) == derive_stream_seed(*own)
 
 
 def test_the_digits_are_dealt_out_and_held_out_as_in_python():
@@ -56,6 +56,6 @@ def test_any_labels_are_dealt_out_as_in_python(cases):
         cases, javascript("learn deal", code, cases=cases), strict=True
     ):
         own = partition_samples(
-            np.array(labels), 6, clients, numpy_rng(seed, "partition"), alpha=alpha
+            np.array(labels), 6, clients, make_numpy_generator(seed, "partition"), alpha=alpha
         ).shards
         assert shown == [shard.tolist() for shard in own]

@@ -11,12 +11,12 @@ import pytest
 
 from fedlab_nb.cli import main
 from fedlab_nb.data import load as load_data
-from fedlab_nb.live.page import RUNS, SUMS, TRAINED
-from fedlab_nb.methods import label_of
+from fedlab_nb.live.page import DIGITS, RUNS, SUMS, TRAINED
+from fedlab_nb.methods import choose_method_label
 from fedlab_nb.methods.base import GROUPS
-from fedlab_nb.plots.identity import look
-from fedlab_nb.studies.statistics import band
-from fedlab_nb.studies.stored_results import SETS, list_stored_sets, load
+from fedlab_nb.plots.identity import get_method_look
+from fedlab_nb.studies.statistics import compute_band
+from fedlab_nb.studies.stored_results import SETS, list_datasets_with_stored_results, load
 
 SVG = "http://www.w3.org/2000/svg"
 LOADS = re.compile(
@@ -45,7 +45,7 @@ def data(text, request):
     of = json.loads(
         re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
     )
-    assert list(of) == list_stored_sets()
+    assert list(of) == list_datasets_with_stored_results()
     if request.param not in of:
         pytest.skip("there is no stored table of this data set")
     return of[request.param] | {"name": request.param}
@@ -79,11 +79,11 @@ def test_its_numbers_are_the_stored_ones(data):
             for alpha, cell in zip(table.alphas, cells, strict=True):
                 row, of = (
                     table.rows[name, alpha, clients],
-                    band(table.accuracies(name, alpha, clients)),
+                    compute_band(table.accuracies(name, alpha, clients)),
                 )
                 assert cell["accuracies"] == row["accuracy"]
                 assert cell["mean"] == pytest.approx(of.mean, abs=1e-9)
-                assert cell["half"] == pytest.approx(of.half_width, abs=1e-9)
+                assert cell["half"] == pytest.approx(of.half_width, abs=0.6 * 10**-DIGITS)
                 assert cell["up"] * len(table.seeds) == pytest.approx(sum(row["bytes_up"]))
                 assert cell["down"] * len(table.seeds) == pytest.approx(sum(row["bytes_down"]))
 
@@ -115,9 +115,11 @@ def test_it_has_the_packages_samples(data):
 
 def test_every_method_has_its_look_and_a_group(data):
     for method in data["methods"]:
-        colour, _, line = look(method["name"])
+        colour, _, line = get_method_look(method["name"])
         assert method["colour"] == colour and (method["dash"] == "none") == (line == "-")
-        assert method["outline"].startswith("M") and method["title"] == label_of(method["name"])
+        assert method["outline"].startswith("M") and method["title"] == choose_method_label(
+            method["name"]
+        )
     assert len({method["outline"] for method in data["methods"]}) > 5
     assert sorted(name for names in data["groups"].values() for name in names) == sorted(
         data["results"]

@@ -12,12 +12,13 @@ from fedlab_nb.data import federate, load
 from fedlab_nb.live import page
 from fedlab_nb.methods import afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_trained_aggregator
-from fedlab_nb.methods.fens.model import quantise_experts
-from fedlab_nb.methods.fens.training import Proxy
+from fedlab_nb.methods.fens.model import FensModel, quantise_experts
+from fedlab_nb.methods.fens.training import ProxySamples
 from fedlab_nb.models import build, model_state
+from fedlab_nb.panels.arithmetic import explain_answer_as_sum, explain_mean_of_client_logits
 from fedlab_nb.rng import generator
-from fedlab_nb.studies.settings import make_classroom_recipe
-from fedlab_nb.training import ClientModels, Recipe, train_to_end
+from fedlab_nb.studies.settings import make_recipe_for_classroom
+from fedlab_nb.training import ClientModels, Recipe, train_clients_to_end
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
 
@@ -38,7 +39,7 @@ def as_lists(shards):
 def test_the_recipe_is_the_classrooms():
     own, recipe = (
         javascript("learn", "return RECIPE"),
-        make_classroom_recipe(len(load("digits").y_train)),
+        make_recipe_for_classroom(len(load("digits").y_train)),
     )
     assert recipe == Recipe(
         own["epochs"], own["batch"], "sgd", own["rate"], own["momentum"], own["decay"]
@@ -56,9 +57,9 @@ def test_fens_has_the_classrooms_values():
 def test_afl_is_pythons(shards):
     code = FLOATS + "const sums = xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k], 10, 64)));"
     code += "return [...aflSolve(sums.reduce(addSums, null), sums.length)]"
-    sums = [afl.Sums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
+    sums = [afl.RidgeSums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
-    own = afl.solve_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
+    own = afl.solve_classifier_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
     assert (
         np.abs(np.array(javascript("sums", code, **as_lists(shards))) - own.flatten().numpy()).max()
         < 1e-10
@@ -83,7 +84,7 @@ def test_gaussian_heads_are_pythons(shards, whole):
         fl.METHODS["gauss"](),
     )
     own = (
-        gauss.make_scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test)
+        gauss.make_class_scorer(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test)
         .flatten()
         .numpy()
     )
@@ -97,7 +98,9 @@ def test_gaussian_heads_are_pythons(shards, whole):
 def test_a_client_learns_the_weights_that_python_learns(shards):
     (x, y), epochs = shards[1], 3
     model = build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp"))
-    train_to_end([model], [(x.view(-1, 1, 8, 8), y)], Recipe(epochs=epochs), seed=4, ids=[1])
+    train_clients_to_end(
+        [model], [(x.view(-1, 1, 8, 8), y)], Recipe(epochs=epochs), seed=4, ids=[1]
+    )
     own = torch.cat([part.flatten() for part in model_state(model).values()]).numpy()
     code = FLOATS + "const own = train(floats(xs[0]), ys[0], { seed: 4, client: 1, epochs: 3 });"
     code += "return [[...own], [...logits(own, floats(xs[0]))]]"
@@ -113,7 +116,9 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     """Every network in 8 bits, and each one's weight for each class after all tiny rounds."""
     digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
     models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
-    train_to_end(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
+    train_clients_to_end(
+        models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4
+    )
     networks = [
         torch.cat([part.flatten() for part in model_state(model).values()]).tolist()
         for model in models
@@ -121,7 +126,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     held = [rows for _, rows in federation.split(0.1)]
     _, experts = quantise_experts(ClientModels(models), 8, range(4))
     proxies = {
-        k: Proxy(experts.compute_logits(digits.x_train[rows]), digits.y_train[rows])
+        k: ProxySamples(experts.compute_logits(digits.x_train[rows]), digits.y_train[rows])
         for k, rows in enumerate(held)
     }
     rule, fens = (
@@ -146,13 +151,46 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
             ).max()
             < 1e-6
         )
-    assert np.abs(np.array(table) - rule.get_weights().flatten().numpy()).max() < 1e-6
+    assert np.abs(np.array(table) - rule.get_client_weights().flatten().numpy()).max() < 1e-6
     assert np.ptp(table) > 0.1
+
+    # One test image, as the sum that the notebook unfolds of the same networks and weights.
+    image = digits.x_test[:1]
+    model = FensModel(experts, rule)
+    expected = {
+        "fens": explain_answer_as_sum(model, image),
+        "logits": explain_mean_of_client_logits(ClientModels(models), image),
+    }
+    code = (
+        FLOATS
+        + "const models = { networks: networks.map(floats), small: small.map(floats), table: floats(table) };"
+        "models.average = models.networks[0];"
+        "const explain = (name) => explainSum(name, models, floats(image), 10);"
+        "return { sums: Object.fromEntries(['fens', 'logits', 'ensemble'].map((name) => [name, explain(name)])),"
+        " none: [explain('fedavg'), explainSum('fens', { networks: models.networks }, floats(image), 10)] }"
+    )
+    given = {
+        "networks": networks,
+        "small": small,
+        "table": table,
+        "image": image.flatten().tolist(),
+    }
+    answer = javascript("learn sums ledger run", code, **given)
+    assert answer["none"] == [None, None]
+    for name, own in expected.items():
+        for part in ("values", "weights", "total"):
+            np.testing.assert_allclose(
+                answer["sums"][name][part], getattr(own, part), atol=1e-4, err_msg=(name, part)
+            )
+        assert page.ADDED_UP[name] == {"unit": own.unit, "about": own.about}
+    means = answer["sums"]["ensemble"]
+    np.testing.assert_allclose(np.sum(means["values"], axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(np.mean(means["values"], axis=0), means["total"], atol=1e-9)
 
 
 def in_the_browser(alpha, clients, seeds):
     """{seed: accuracies of a run} by the page's own code."""
-    digits = page.make_page_data()["digits"]
+    digits = page.collect_page_data()["digits"]
     code = (
         FLOATS
         + "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
@@ -174,10 +212,11 @@ def in_the_browser(alpha, clients, seeds):
     return dict(zip(seeds, javascript("learn sums deal ledger run", code, **given), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "seed"), [(0.1, 0), (1.0, 3)])
 def test_letters_have_the_accuracies_that_the_package_has(alpha, seed):
     """AFL and Gaussian heads need no network, so they run in the page on images of another size."""
-    letters = page.make_page_data()["glyphs:16g"]
+    letters = page.collect_page_data()["glyphs:16g"]
     code = (
         "const pixels = (text) => Float32Array.from(atob(text), (one) => one.charCodeAt(0) / live.levels);"
         "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"

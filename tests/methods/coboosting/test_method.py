@@ -15,7 +15,7 @@ from fedlab_nb.methods.base import EnsembleModel
 from fedlab_nb.methods.coboosting import CoBoosting, WeightedEnsemble, boosting
 from fedlab_nb.methods.parts import synthesis
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble
-from fedlab_nb.methods.parts.images import Pool
+from fedlab_nb.methods.parts.images import SyntheticPool
 from fedlab_nb.training import ClientModels, Recipe
 
 M, C, T, B = 3, 10, 4, 16
@@ -109,16 +109,16 @@ def test_the_literal_rule_travels_one_decayed_step_an_epoch():
 )
 def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
     """The pool before the new batch joins it, clean; its cached logits are what the networks answer."""
-    seen, real = [], boosting.improve_weights
-    pools: list[Pool] = []
+    seen, real = [], boosting.iterate_client_weights
+    pools: list[SyntheticPool] = []
 
-    class Recorded(Pool):
+    class Recorded(SyntheticPool):
         def __init__(self):
             super().__init__()
             pools.append(self)
 
-    def reweight(w, logits, labels, mu, *, batch, stream, steps, normalise):
-        seen.append((len(labels), batch, steps))
+    def reweight(w, logits, labels, mu, *, batch_size, stream, steps, normalise):
+        seen.append((len(labels), batch_size, steps))
         if updates != "new":
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
@@ -126,12 +126,19 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
                 logits, ensemble.logits_in_chunks(pools[-1].x), rtol=1e-4, atol=1e-5
             )
         return real(
-            w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise
+            w,
+            logits,
+            labels,
+            mu,
+            batch_size=batch_size,
+            stream=stream,
+            steps=steps,
+            normalise=normalise,
         )
 
     context_clients = run(ee=False)[0].ensemble.clients
-    monkeypatch.setattr(synthesis, "Pool", Recorded)
-    monkeypatch.setattr(boosting, "improve_weights", reweight)
+    monkeypatch.setattr(synthesis, "SyntheticPool", Recorded)
+    monkeypatch.setattr(boosting, "iterate_client_weights", reweight)
     run(updates=updates, passes=passes)
     assert seen == expected
 
@@ -139,13 +146,13 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
 def test_the_pool_keeps_clean_images_whatever_dhs_does(monkeypatch):
     added, pools = [], []
 
-    class Recorded(Pool):
+    class Recorded(SyntheticPool):
         def add(self, x, labels, logits):
             super().add(x, labels, logits)
             added.append(x.clone())
             pools.append(self)
 
-    monkeypatch.setattr(synthesis, "Pool", Recorded)
+    monkeypatch.setattr(synthesis, "SyntheticPool", Recorded)
     for kind in boosting.PERTURBATIONS:
         added.clear()
         run(perturbation=kind, epsilon=64.0)
@@ -212,7 +219,7 @@ def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy()
     for ghs, hard_loss in ((True, (d * cross_entropy).mean()), (False, cross_entropy.mean())):
         method = CoBoosting(ghs=ghs, beta=0.7)
         torch.testing.assert_close(
-            method.generator_loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl
+            method.compute_generator_loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl
         )
 
 
@@ -277,7 +284,7 @@ def test_distillations_temperature_leaves_the_perturbation_alone():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        perturbed[tuple(options)] = method.perturb_batch(
+        perturbed[tuple(options)] = method.perturb_images_to_be_harder(
             x, server, torch.Generator().manual_seed(1)
         )
     assert torch.equal(perturbed[()], perturbed[("temperature",)])

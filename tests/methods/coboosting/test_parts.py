@@ -51,29 +51,33 @@ HAND = torch.tensor([[0, math.log(3)], [0, math.log(3)]], dtype=F64)
 
 def test_difficulty_by_hand_and_within_0_and_1():
     by_hand = torch.tensor([0.25, 0.75], dtype=F64)
-    torch.testing.assert_close(boosting.compute_difficulty(HAND, torch.tensor([1, 0])), by_hand)
-    d = boosting.compute_difficulty(random(N, C, scale=30), labels())
+    torch.testing.assert_close(
+        boosting.compute_sample_difficulties(HAND, torch.tensor([1, 0])), by_hand
+    )
+    d = boosting.compute_sample_difficulties(random(N, C, scale=30), labels())
     assert bool((d >= 0).all()) and bool((d <= 1).all())
     # The size of the cross-entropy's gradient on the label's logit.
     logits = random(N, C).requires_grad_()
     (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels(), reduction="sum"), logits)
     torch.testing.assert_close(
-        boosting.compute_difficulty(logits, labels()), -gradient[torch.arange(N), labels()]
+        boosting.compute_sample_difficulties(logits, labels()), -gradient[torch.arange(N), labels()]
     )
 
 
 def test_hard_sample_loss_by_hand():
     y = torch.tensor([1, 0])
     by_hand = (0.25 * math.log(4 / 3) + 0.75 * math.log(4)) / 2
-    assert math.isclose(boosting.hard_sample_loss(HAND, y), by_hand, rel_tol=1e-12)
+    assert math.isclose(boosting.compute_hard_sample_loss(HAND, y), by_hand, rel_tol=1e-12)
     squared = (0.25**2 * math.log(4 / 3) + 0.75**2 * math.log(4)) / 2
-    assert math.isclose(boosting.hard_sample_loss(HAND, y, exponent=2), squared, rel_tol=1e-12)
+    assert math.isclose(
+        boosting.compute_hard_sample_loss(HAND, y, exponent=2), squared, rel_tol=1e-12
+    )
 
 
 def test_no_gradient_flows_through_the_difficulty():
     """With d constant, ∂L_H/∂logits = d (p - onehot) / N."""
     logits, y = random(N, C).requires_grad_(), labels()
-    (gradient,) = torch.autograd.grad(boosting.hard_sample_loss(logits, y), logits)
+    (gradient,) = torch.autograd.grad(boosting.compute_hard_sample_loss(logits, y), logits)
     p = logits.detach().softmax(1)
     d = 1 - p[torch.arange(N), y]
     torch.testing.assert_close(gradient, d[:, None] * (p - F.one_hot(y, C)) / N, rtol=0, atol=1e-15)
@@ -85,10 +89,12 @@ def test_the_teachers_distribution_comes_first():
     forward = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
     backward = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
     assert not math.isclose(forward, backward, rel_tol=0.01)
-    assert math.isclose(boosting.adversarial_loss(teacher, student), -forward, rel_tol=1e-12)
+    assert math.isclose(
+        boosting.compute_adversarial_loss(teacher, student), -forward, rel_tol=1e-12
+    )
     # Temperature 3 with logits three times as large: the same distributions, times 3².
     assert math.isclose(
-        boosting.adversarial_loss(teacher, 3 * student, 3.0), -9 * forward, rel_tol=1e-12
+        boosting.compute_adversarial_loss(teacher, 3 * student, 3.0), -9 * forward, rel_tol=1e-12
     )
 
 
@@ -100,7 +106,7 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
         teacher, student = (module(x) for module in both.modules)
         teacher = teacher.detach() if freeze == "teacher" else teacher
         student = student.detach() if freeze == "student" else student
-        return torch.autograd.grad(boosting.adversarial_loss(teacher, student), x)[0]
+        return torch.autograd.grad(boosting.compute_adversarial_loss(teacher, student), x)[0]
 
     torch.testing.assert_close(gradient(None), gradient("teacher") + gradient("student"))
     assert gradient("teacher").abs().max() > 0 and gradient("student").abs().max() > 0
@@ -110,7 +116,7 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
 @pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
 def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
-    u = boosting.draw_directions(N, C, seeded(), x)
+    u = boosting.draw_random_directions(N, C, seeded(), x)
     before = x.clone()
     change = boosting.perturb_images(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
@@ -123,8 +129,8 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
-    u = boosting.draw_directions(N, C, seeded(), x)
-    change = boosting.perturb_images(x, ensemble, u, epsilon, kind="literal") - x
+    u = boosting.draw_random_directions(N, C, seeded(), x)
+    change = boosting.perturb_images(x, ensemble, u, epsilon, perturbation="literal") - x
     torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
     # Along the gradient of the raw logits, with no temperature in it.
     probe = x.clone().requires_grad_()
@@ -138,7 +144,11 @@ def test_where_the_teacher_is_flat_nothing_moves():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
         perturbed = boosting.perturb_images(
-            x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind
+            x,
+            lambda x: x.flatten(1)[:, :C] * 0,
+            torch.ones(3, C, dtype=F64),
+            0.1,
+            perturbation=kind,
         )
         assert torch.equal(perturbed, x)
 
@@ -146,7 +156,7 @@ def test_where_the_teacher_is_flat_nothing_moves():
 def test_an_unknown_perturbation_is_refused():
     with pytest.raises(UsageError, match="Unknown perturbation 'sing'"):
         boosting.perturb_images(
-            images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, kind="sing"
+            images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, perturbation="sing"
         )
 
 
@@ -172,10 +182,11 @@ def test_one_sign_step_by_hand():
         torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64),
     )
     torch.testing.assert_close(
-        boosting.take_sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64)
+        boosting.step_along_gradient_sign(w, gradient, 0.05),
+        torch.tensor([0.45, 0, 1, 0.3], dtype=F64),
     )
     few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
-    assert torch.equal(boosting.take_sign_step(few, torch.ones(2, dtype=F64), 0.5), few)
+    assert torch.equal(boosting.step_along_gradient_sign(few, torch.ones(2, dtype=F64), 0.5), few)
 
 
 def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
@@ -188,12 +199,14 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
     monkeypatch.setattr(boosting, "compute_weight_gradient", gradient)
     z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
     w = torch.full((M,), 1 / M, dtype=F64)
-    list(boosting.improve_weights(w, z, labels(), 0.1, batch=8, stream=seeded()))
+    list(boosting.iterate_client_weights(w, z, labels(), 0.1, batch_size=8, stream=seeded()))
     assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
     assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
     assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
     seen.clear()
-    list(boosting.improve_weights(w, z, labels(), 0.1, batch=8, stream=seeded(), steps=2))
+    list(
+        boosting.iterate_client_weights(w, z, labels(), 0.1, batch_size=8, stream=seeded(), steps=2)
+    )
     assert [len(part) for part in seen] == [8, 8]
 
 
@@ -201,7 +214,7 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).logits_in_chunks(x)
-    *_, fast = boosting.improve_weights(w, cached, y, 0.02, batch=8, stream=seeded(9))
+    *_, fast = boosting.iterate_client_weights(w, cached, y, 0.02, batch_size=8, stream=seeded(9))
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()

@@ -20,28 +20,29 @@ def images(n, seed=0, side=5):
 # ------------------------------------------------------------------------------------------------ chosen
 def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
     labels = torch.tensor([2, 0, 2, 2, 4, 0])
-    groups = making.group_rows_by_class(labels, 5)
+    groups = making.group_sample_indices_by_class(labels, 5)
     assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
     for seed in range(20):
-        rows = making.draw_rows(groups, 2, seeded(seed))
+        rows = making.draw_sample_indices_of_each_class(groups, 2, seeded(seed))
         assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
-    assert {tuple(making.draw_rows(groups, 1, seeded(seed)).tolist()) for seed in range(60)} == {
-        (a, b, 4) for a in (1, 5) for b in (0, 2, 3)
-    }
+    assert {
+        tuple(making.draw_sample_indices_of_each_class(groups, 1, seeded(seed)).tolist())
+        for seed in range(60)
+    } == {(a, b, 4) for a in (1, 5) for b in (0, 2, 3)}
 
 
 def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
     x = images(9)
     torch.testing.assert_close(
-        making.find_k_means(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
+        making.compute_k_means_centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
     )
     for m in (9, 20):
-        assert torch.equal(making.find_k_means(x, m, seeded()), x)
+        assert torch.equal(making.compute_k_means_centres(x, m, seeded()), x)
 
 
 def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
     x = images(60)
-    centroids = making.find_k_means(x, 5, seeded()).flatten(1)
+    centroids = making.compute_k_means_centres(x, 5, seeded()).flatten(1)
     nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
     for c in range(5):
         torch.testing.assert_close(centroids[c], x.flatten(1)[nearest == c].mean(0))
@@ -51,13 +52,13 @@ def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
 
 def test_equal_samples_leave_no_centre_without_a_number():
     assert torch.equal(
-        making.find_k_means(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
+        making.compute_k_means_centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
         torch.ones(3, 1, 2, 2, dtype=EXACT),
     )
 
 
 # ------------------------------------------------------------------------------------------------ inducing points
-def induced(steps, lr, clip=True, n=30, start=None):
+def induced(steps, lr, clip_to_unit=True, n=30, start=None):
     x, y = images(n), torch.arange(n) % 3
     start = x[:6] if start is None else start
     how = {
@@ -66,10 +67,10 @@ def induced(steps, lr, clip=True, n=30, start=None):
         "ridge": 1e-3,
         "steps": steps,
         "lr": lr,
-        "clip": clip,
+        "clip_to_unit": clip_to_unit,
         "stream": seeded(),
     }
-    return list(making.move_inducing_points(start, y[:6], x, y, **how)), (x, y)
+    return list(making.optimise_inducing_points(start, y[:6], x, y, **how)), (x, y)
 
 
 def test_the_loss_does_not_rise_at_a_small_rate():
@@ -81,10 +82,10 @@ def test_the_loss_does_not_rise_at_a_small_rate():
         making.make_centred_targets(y, 3),
     )
     assert losses[0] == pytest.approx(
-        float(making.inducing_loss(x[:6], support_targets, x, targets, 2, 1e-3))
+        float(making.compute_inducing_loss(x[:6], support_targets, x, targets, 2, 1e-3))
     )
     assert losses[-1] == pytest.approx(
-        float(making.inducing_loss(steps[-2][0], support_targets, x, targets, 2, 1e-3))
+        float(making.compute_inducing_loss(steps[-2][0], support_targets, x, targets, 2, 1e-3))
     )
 
 
@@ -94,7 +95,7 @@ def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
         assert moved_images.min() >= 0 and moved_images.max() <= 1
     assert steps[-1][0].min() == 0 or steps[-1][0].max() == 1  # the range was reached
     assert torch.equal(x, images(30))
-    free, _ = induced(30, 0.2, clip=False)
+    free, _ = induced(30, 0.2, clip_to_unit=False)
     assert free[-1][0].min() < 0 or free[-1][0].max() > 1
 
 
@@ -103,7 +104,7 @@ def test_a_step_is_adams():
     start = images(6) / 2 + 0.25  # inside the range
     ((moved_images, _),), (x, y) = induced(1, 0.01, start=start)
     leaf = start.clone().requires_grad_()
-    loss = making.inducing_loss(
+    loss = making.compute_inducing_loss(
         leaf, making.make_centred_targets(y[:6], 3), x, making.make_centred_targets(y, 3), 2, 1e-3
     )
     (gradient,) = torch.autograd.grad(loss, [leaf])
@@ -114,15 +115,15 @@ def test_a_step_is_adams():
 def test_a_crop_is_a_part_of_the_image():
     x = images(2, side=9)
     whole, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
-    torch.testing.assert_close(making.crop_images(x, whole, zero, zero), x)
+    torch.testing.assert_close(making.crop_and_resize_squares(x, whole, zero, zero), x)
     ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
     for left, part in (
         (0.0, (0.0, 0.7)),
         (1.0, (0.3, 1.0)),
     ):  # seven of ten columns, drawn out over ten
-        crop = making.crop_images(ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1])[
-            0, 0, 0
-        ]
+        crop = making.crop_and_resize_squares(
+            ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1]
+        )[0, 0, 0]
         columns = (torch.arange(10) + 0.5) / 10 * (part[1] - part[0]) + part[0]
         expected = ((columns * 10 - 0.5) / 9).clamp(0, 1).double()
         torch.testing.assert_close(crop, expected)
@@ -131,13 +132,15 @@ def test_a_crop_is_a_part_of_the_image():
 def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_taken():
     network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
     x, y = images(12, side=8), torch.arange(12) % 3
-    crops, losses = making.choose_best_crops(network, x, y, seeded(4))
+    crops, losses = making.select_best_crop_of_each_image(network, x, y, seeded(4))
     draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
-    every = torch.stack([making.crop_images(x, *draw) for draw in draws])
+    every = torch.stack([making.crop_and_resize_squares(x, *draw) for draw in draws])
     each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
     torch.testing.assert_close(losses, each.amin(0))
     torch.testing.assert_close(crops, every[each.argmin(0), torch.arange(12)])
-    rows = making.choose_least_lossy(making.group_rows_by_class(y, 3), losses, 2)
+    rows = making.choose_sample_indices_of_least_loss(
+        making.group_sample_indices_by_class(y, 3), losses, 2
+    )
     for c in range(3):
         class_rows = [r for r in range(12) if y[r] == c]
         assert sorted(class_rows, key=lambda r: float(losses[r]))[:2] == sorted(
@@ -147,9 +150,9 @@ def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_tak
 
 def test_amplitudes_are_mixed_and_phases_stay():
     x, others = images(3) / 2 + 0.3, images(3, seed=1) / 2 + 0.3
-    torch.testing.assert_close(making.mix_amplitudes(x, others, 0.0), x)
-    torch.testing.assert_close(making.mix_amplitudes(x, x, 0.9), x)
-    mixed = making.mix_amplitudes(x, others, 0.2)
+    torch.testing.assert_close(making.mix_fourier_amplitudes(x, others, 0.0), x)
+    torch.testing.assert_close(making.mix_fourier_amplitudes(x, x, 0.9), x)
+    mixed = making.mix_fourier_amplitudes(x, others, 0.2)
     inside = ((mixed > 0) & (mixed < 1)).all()
     assert inside  # nothing was cut off, so that amplitudes can be read again
     spectrum, own, other = (torch.fft.fft2(part) for part in (mixed, x, others))
@@ -164,7 +167,7 @@ def test_features_come_near_those_of_the_crops():
     network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
     crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
     before = {name: t.clone() for name, t in network.state_dict().items()}
-    steps = list(making.match_features(network, start, crops, y, steps=80, lr=0.02))
+    steps = list(making.move_images_to_match_features(network, start, crops, y, steps=80, lr=0.02))
     expected = network.features(crops)
     far, near = (
         (network.features(part) - expected).square().sum(1).mean() for part in (start, steps[-1][0])
@@ -260,7 +263,7 @@ def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     )
     support = support.requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda s: making.inducing_loss(s, support_targets, x, targets, depth, 1e-2),
+        lambda s: making.compute_inducing_loss(s, support_targets, x, targets, depth, 1e-2),
         [support],
         eps=1e-6,
         atol=1e-6,
@@ -277,7 +280,7 @@ def test_the_inducing_loss_is_half_the_mean_square():
         expected = nn.functional.one_hot(label, 3) - 1 / 3
         total += float((answer[0] - expected).square().sum()) / 2
     assert float(
-        making.inducing_loss(
+        making.compute_inducing_loss(
             support,
             making.make_centred_targets(labels, 3),
             x,

@@ -8,7 +8,10 @@ import torch.nn.functional as F
 from fedet_runs import soft_label
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedet.consensus import compute_consensus, ensemble_loss
+from fedlab_nb.methods.fedet.consensus import (
+    compute_consensus,
+    compute_diversity_regularised_losses,
+)
 
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 
@@ -94,7 +97,9 @@ def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
 def test_f5_gradient_of_the_student(strength):
     vote = compute_consensus(logits())
     student = logits(seed=1, m=1)[0].requires_grad_()
-    ensemble_loss(student, vote.labels, vote.diversity, strength).sum().backward()
+    compute_diversity_regularised_losses(
+        student, vote.labels, vote.diversity, strength
+    ).sum().backward()
     p, mass = student.detach().softmax(-1), vote.mass[:, None]
     by_hand = (1 + strength * mass) * p - F.one_hot(vote.labels, N) - strength * vote.diversity
     torch.testing.assert_close(student.grad, by_hand)
@@ -108,7 +113,7 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
     rest = []
     for seed in (1, 2):
         student = logits(seed=seed, m=1)[0]
-        whole = ensemble_loss(student, vote.labels, vote.diversity, strength)
+        whole = compute_diversity_regularised_losses(student, vote.labels, vote.diversity, strength)
         rest.append(
             whole - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none")
         )
@@ -137,15 +142,15 @@ def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
     mass = vote.mass
     # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
     student = (vote.diversity / mass[:, None]).log()
-    least = ensemble_loss(student, vote.labels, vote.diversity, 1.0) - F.cross_entropy(
-        student, vote.labels, reduction="none"
-    )
+    least = compute_diversity_regularised_losses(
+        student, vote.labels, vote.diversity, 1.0
+    ) - F.cross_entropy(student, vote.labels, reduction="none")
     torch.testing.assert_close(least, torch.xlogy(mass, mass))
     assert (least < 0).any()
     others = logits(seed=3, m=1)[0]
-    divergence = ensemble_loss(others, vote.labels, vote.diversity, 1.0) - ensemble_loss(
-        others, vote.labels, vote.diversity, 0.0
-    )
+    divergence = compute_diversity_regularised_losses(
+        others, vote.labels, vote.diversity, 1.0
+    ) - compute_diversity_regularised_losses(others, vote.labels, vote.diversity, 0.0)
     assert (divergence >= torch.xlogy(mass, mass) - 1e-12).all()
 
 
@@ -182,7 +187,9 @@ def test_by_hand_with_plain_loops():
         student = logits(seed=9, m=1)[0, b]
         lp = F.log_softmax(student, -1).tolist()
         loss = -lp[y] + 0.3 * sum(t * (math.log(t) - lp[c]) for c, t in enumerate(div) if t > 0)
-        mine = ensemble_loss(student[None], vote.labels[b : b + 1], vote.diversity[b : b + 1], 0.3)
+        mine = compute_diversity_regularised_losses(
+            student[None], vote.labels[b : b + 1], vote.diversity[b : b + 1], 0.3
+        )
         assert mine.item() == pytest.approx(loss)
 
 
@@ -193,12 +200,16 @@ def test_without_dissent_the_loss_is_the_cross_entropy():
     assert not vote.dissent.any() and not vote.mass.any() and not vote.diversity.any()
     student = logits(seed=1, m=1)[0]
     plain = F.cross_entropy(student, vote.labels, reduction="none")
-    assert torch.equal(ensemble_loss(student, vote.labels, vote.diversity, 0.5), plain)
+    assert torch.equal(
+        compute_diversity_regularised_losses(student, vote.labels, vote.diversity, 0.5), plain
+    )
     mixed = compute_consensus(logits())
     bare = F.cross_entropy(
         student, mixed.labels, reduction="none"
     )  # λ = 0: bit for bit, whatever the dissent
-    assert torch.equal(ensemble_loss(student, mixed.labels, mixed.diversity, 0.0), bare)
+    assert torch.equal(
+        compute_diversity_regularised_losses(student, mixed.labels, mixed.diversity, 0.0), bare
+    )
 
 
 def test_effective_clients():

@@ -17,7 +17,7 @@ from fedlab_nb.errors import RunError
 from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet import model as fedet_model
 from fedlab_nb.methods.fedet.consensus import HEAD, compute_consensus, extract_head
-from fedlab_nb.methods.fedet.model import count_rows_to_keep
+from fedlab_nb.methods.fedet.model import count_samples_to_keep_in_report
 from fedlab_nb.methods.parts import images as public
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
@@ -269,4 +269,4 @@ def test_models_of_past_rounds_do_not_pile_up(monkeypatch):
     data, out = load("digits"), run(rounds=3)
     assert out.measured(data.x_test, data.y_test).shown_rounds == [1]
     for shape, rows in (((50, 500, 100), 100), ((500, 500, 1000), 20), ((1, 7, 2), 7)):
-        assert count_rows_to_keep(torch.zeros(1, 1, 1).expand(shape), 200) == rows
+        assert count_samples_to_keep_in_report(torch.zeros(1, 1, 1).expand(shape), 200) == rows

@@ -10,24 +10,24 @@ from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
     choose_client_architectures,
-    choose_clients,
     choose_larger_architecture,
-    cycle_samples,
+    draw_clients_by_size,
+    repeat_shuffled_samples,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
-    average_groups,
+    average_by_architecture,
     average_heads,
     extract_head,
 )
 from fedlab_nb.methods.parts.images import (
-    choose_half_of_classes,
+    augment_images_randomly,
     choose_public_samples,
-    fit_images,
-    transform_images,
+    find_sample_indices_of_lower_half_of_classes,
+    resize_images_to_shape,
 )
-from fedlab_nb.models import build, load_state, model_state, parameter_count
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.models import build, count_parameters, load_state, model_state
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
@@ -74,7 +74,9 @@ def test_represented_networks_stack_like_any_other(name):
     ]
     recipe = Recipe(epochs=2, batch_size=4)
     loop, stack = (
-        train_to_end([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
+        train_clients_to_end(
+            [represented(name) for _ in shards], shards, recipe, seed=0, backend=backend
+        )
         for backend in ("loop", "stacked")
     )
     for one, other in zip(loop, stack, strict=True):
@@ -93,7 +95,7 @@ def test_group_means_and_heads():
     head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
-    means = average_groups(table, states, kinds)
+    means = average_by_architecture(table, states, kinds)
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
@@ -125,7 +127,7 @@ def test_the_server_is_larger():
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
-            parameter_count(ctx.build(k, seeded()))
+            count_parameters(ctx.build(k, seeded()))
             for k in (kind, choose_larger_architecture(ctx, [kind]))
         )
         assert large > 3 * small
@@ -146,26 +148,26 @@ def test_the_server_is_larger():
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
     assert (
-        choose_clients([3, 1, 2], 0, seeded())
-        == choose_clients([3, 1, 2], 7, seeded())
+        draw_clients_by_size([3, 1, 2], 0, seeded())
+        == draw_clients_by_size([3, 1, 2], 7, seeded())
         == [0, 1, 2]
     )
     drawn, rng = np.zeros(3), seeded()
     for _ in range(3000):
-        (k,) = choose_clients([70, 20, 10], 1, rng)
+        (k,) = draw_clients_by_size([70, 20, 10], 1, rng)
         drawn[k] += 1
     assert drawn / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
-    pairs = [choose_clients([70, 20, 10, 5], 2, rng) for _ in range(50)]
+    pairs = [draw_clients_by_size([70, 20, 10, 5], 2, rng) for _ in range(50)]
     assert all(a < b for a, b in pairs)
 
 
 def test_cycled_takes_every_sample_equally_often():
     x, y = torch.arange(7.0)[:, None], torch.arange(7)
-    more, labels = cycle_samples(x, y, 20, seeded())
+    more, labels = repeat_shuffled_samples(x, y, 20, seeded())
     assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
-    assert len(set(cycle_samples(x, y, 3, seeded())[1].tolist())) == 3
+    assert len(set(repeat_shuffled_samples(x, y, 3, seeded())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
@@ -192,28 +194,38 @@ def test_public_samples():
 
 
 def test_half_the_classes():
-    assert choose_half_of_classes(torch.tensor([0, 9, 4, 5, 2, 2])).tolist() == [0, 2, 4, 5]
-    assert choose_half_of_classes(torch.tensor([8, 7, 8])).tolist() == [1]
-    assert choose_half_of_classes(torch.tensor([9, 9])).tolist() == [0, 1]
+    assert find_sample_indices_of_lower_half_of_classes(
+        torch.tensor([0, 9, 4, 5, 2, 2])
+    ).tolist() == [
+        0,
+        2,
+        4,
+        5,
+    ]
+    assert find_sample_indices_of_lower_half_of_classes(torch.tensor([8, 7, 8])).tolist() == [1]
+    assert find_sample_indices_of_lower_half_of_classes(torch.tensor([9, 9])).tolist() == [0, 1]
 
 
 def test_fitted_changes_size_and_channels():
     grey = torch.rand(2, 1, 8, 8, generator=seeded())
-    assert torch.equal(fit_images(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
+    assert torch.equal(resize_images_to_shape(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
     colour = torch.rand(2, 3, 8, 8, generator=seeded())
-    torch.testing.assert_close(fit_images(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
-    assert fit_images(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
     torch.testing.assert_close(
-        fit_images(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
+        resize_images_to_shape(colour, (1, 8, 8)), colour.mean(1, keepdim=True)
+    )
+    assert resize_images_to_shape(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
+    torch.testing.assert_close(
+        resize_images_to_shape(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)),
+        torch.full((1, 3, 8, 8), 0.3),
     )
 
 
 def test_transformed_crops_mirrors_and_recolours():
     x = torch.rand(40, 3, 8, 8, generator=seeded())
-    assert not torch.equal(transform_images(x, seeded()), x)
-    assert torch.equal(transform_images(x, seeded()), transform_images(x, seeded()))
+    assert not torch.equal(augment_images_randomly(x, seeded()), x)
+    assert torch.equal(augment_images_randomly(x, seeded()), augment_images_randomly(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    transformed = transform_images(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    transformed = augment_images_randomly(x, seeded(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
     for before, after in zip(x, transformed, strict=True):
         matching = [
@@ -228,6 +240,6 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert transform_images(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    assert augment_images_randomly(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
     plain = torch.rand(5, 1, 8, 8, generator=seeded())
-    assert transform_images(plain, seeded()).shape == plain.shape
+    assert augment_images_randomly(plain, seeded()).shape == plain.shape

@@ -9,23 +9,28 @@ import pytest
 import torch
 from watched import watched
 
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
 from fedlab_nb.methods.fedlpa import server as model_module
 from fedlab_nb.methods.fedlpa.client import (
     LocalPosterior,
-    add_factor_noise,
-    add_noise,
-    guess_classes,
+    add_laplace_noise,
+    add_noise_to_factor,
+    guess_client_classes_from_diagonal,
     measure_label_leak,
 )
-from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, make_layer_systems, solve_layer_with
-from fedlab_nb.methods.regmean import merge_layer
+from fedlab_nb.methods.fedlpa.server import (
+    USES,
+    ServerReplay,
+    average_states_and_make_layer_systems,
+    solve_layer_with_precision,
+)
+from fedlab_nb.methods.regmean import merge_layer_by_regmean
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training import Recipe, train_clients_to_end
 
 EXACT = torch.float64
 
@@ -62,7 +67,7 @@ def test_large_damping_is_the_average(weights):
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     posterior = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert count_bytes(posterior.make_upload(1e-3, "one")) == 4 * floats
+    assert count_payload_bytes(posterior.make_upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():
@@ -152,7 +157,7 @@ def test_rounds_after_it_are_fedavg_from_its_model():
     end, progress = watched(FedLPA(rounds=1, local_epochs=2).run(ctx))
     models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
-    train_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    train_clients_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
     average = weighted_mean([model_state(model) for model in models], ctx.sizes)
     assert_states_close(model_state(end.module), average, 1e-12)
     state = 4 * 8 * 6570  # four clients, float64
@@ -172,14 +177,14 @@ def test_noise_changes_what_is_sent_and_can_be_repeated():
 
 def test_noise_has_the_stated_size_and_factors_stay_positive():
     tensor = torch.full((300, 300), 2.0, dtype=EXACT)
-    added = add_noise(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
+    added = add_laplace_noise(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
     assert added.abs().mean().item() == pytest.approx(
         0.2, rel=0.02
     )  # Laplace: the mean size is the scale
     assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
-    assert add_noise(tensor, 0.0, None) is tensor
+    assert add_laplace_noise(tensor, 0.0, None) is tensor
     rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
-    factor = add_factor_noise(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
+    factor = add_noise_to_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
     posterior = LocalPosterior(1, state, ("a",), {})
@@ -192,7 +197,7 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
 
 
 def test_label_leak_by_hand():
-    assert guess_classes(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
+    assert guess_client_classes_from_diagonal(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
     diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
     counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
     leak = measure_label_leak(diagonals, counts)
@@ -234,40 +239,44 @@ def test_the_servers_part_again_is_the_run(remembered, damping, pi):
     """Also of the uploads of another run, with another damping."""
     again, _, _ = server(remembered)
     _, model, _ = server(remembered, damping=damping, pi=pi)
-    state = again.solve_with("exact", again.make_uploads(damping, pi))
+    state = again.solve_with_precision("exact", again.make_uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
-    assert again.compute_accuracy(state) == model.accuracy(again.x, again.y)
+    assert again.compute_accuracy_on_replay_samples(state) == model.accuracy(again.x, again.y)
 
 
 def test_each_use_by_hand(remembered):
     again, _, _ = server(remembered)
     received = again.make_uploads(1e-2, "one")
-    average, systems = make_layer_systems(received)
+    average, systems = average_states_and_make_layer_systems(received)
     name = list(systems)[-1]
     system, weights = systems[name], systems[name].w
     assert USES == ("exact", "shortcut", "inputs", "diagonal", "none")  # each of them below
     torch.testing.assert_close(
-        solve_layer_with(system, "none"), sum(w * m for w, m in zip(weights, system.m, strict=True))
+        solve_layer_with_precision(system, "none"),
+        sum(w * m for w, m in zip(weights, system.m, strict=True)),
     )
     torch.testing.assert_close(
-        again.solve_with("none", received)[f"{name}.bias"], average[f"{name}.bias"]
+        again.solve_with_precision("none", received)[f"{name}.bias"], average[f"{name}.bias"]
     )
     # A alone is RegMean with the damping's root as ridge
     undamped = [posterior.factors[name].a for posterior in again.posteriors]
-    regmean = merge_layer(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
-    torch.testing.assert_close(solve_layer_with(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
+    regmean = merge_layer_by_regmean(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
+    torch.testing.assert_close(
+        solve_layer_with_precision(system, "inputs"), regmean, rtol=1e-6, atol=1e-8
+    )
     # one entry of the diagonal's answer
     o, i = 3, 5
     trust = [w * b[o, o] * a[i, i] for w, a, b in zip(weights, system.a, system.b, strict=True)]
     entry = sum(t * m[o, i] for t, m in zip(trust, system.m, strict=True)) / sum(trust)
-    torch.testing.assert_close(solve_layer_with(system, "diagonal")[o, i], entry)
+    torch.testing.assert_close(solve_layer_with_precision(system, "diagonal")[o, i], entry)
     torch.testing.assert_close(
-        solve_layer_with(system, "shortcut"), system.compute_expectation_approximation()
+        solve_layer_with_precision(system, "shortcut"), system.solve_with_averaged_factors()
     )
     assert (
         system.compute_relative_residual(
-            system.apply_precision(solve_layer_with(system, "exact")) - system.z
+            system.apply_precision(solve_layer_with_precision(system, "exact"))
+            - system.precision_weighted_sum
         )
         <= 1e-6
     )
@@ -277,7 +286,7 @@ def test_noise_is_drawn_by_seed_and_spares_what_was_measured(remembered):
     again, _, _ = server(remembered)
     clean = again.make_uploads(1e-3)
     one, same, other = (
-        again.make_uploads(1e-3, noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
+        again.make_uploads(1e-3, relative_noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
     )
     name = next(iter(one))
     assert torch.equal(one[name], same[name]) and not torch.equal(one[name], other[name])
@@ -288,7 +297,7 @@ def test_the_path_of_each_solver(remembered):
     again, model, _ = server(remembered)
     received = again.make_uploads(1e-3)
     for solver, limit, steps in (("gd", 6, [0, 1, 2, 4, 6]), ("ea", 0, [0])):
-        *path, last = again.trace_solver(solver, limit, received)
+        *path, last = again.iterate_solver_with_accuracies(solver, limit, received)
         assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][
             0
         ]
@@ -297,8 +306,11 @@ def test_the_path_of_each_solver(remembered):
             == steps
         )
         assert all(len(curve) == limit + 1 for curve in last[0].residuals.values())
-    *_, (now, accuracy) = again.trace_solver("cg", 0, received)
-    assert now.iteration == max(model.report.iterations.values()) and now.worst_residual <= 1e-6
+    *_, (now, accuracy) = again.iterate_solver_with_accuracies("cg", 0, received)
+    assert (
+        now.iteration == max(model.report.iterations.values())
+        and now.worst_relative_residual <= 1e-6
+    )
     assert accuracy == model.accuracy(again.x, again.y)
 
 
@@ -310,6 +322,6 @@ def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_
     for k, row in enumerate(model.report.train_counts):
         assert row.tolist() == np.bincount(ctx.private.train(k)[1], minlength=10).tolist()
     floats = 6570 + sum(d * d for d in (65, 64, 65, 32, 33, 10))
-    assert [posterior.size for posterior in model.posteriors] == [8 * floats] * 3
+    assert [posterior.parameter_count for posterior in model.posteriors] == [8 * floats] * 3
     monkeypatch.setattr(model_module, "LIMIT", 3 * 8 * floats - 1)
     assert server(remembered)[1].posteriors == []

@@ -7,10 +7,10 @@ import torch
 
 from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
-    Proxy,
+    ProxySamples,
     Voting,
-    compute_contribution,
-    compute_influence,
+    compute_client_contributions,
+    compute_mean_logit_gradients,
     count_votes,
 )
 from fedlab_nb.methods.parts.frozen_ensemble import compute_class_shares
@@ -40,31 +40,32 @@ def close(a, b):
 
 def test_averaging_is_the_mean_and_linear_and_per_class_start_there():
     z = logits()
-    close(rules.make_averaging(M, C).double()(z), z.mean(1))
-    for start in (rules.make_linear(M, C), rules.make_per_class(M, C)):
+    close(rules.make_averaging_aggregator(M, C).double()(z), z.mean(1))
+    for start in (rules.make_linear_aggregator(M, C), rules.make_per_class_aggregator(M, C)):
         close(start.double()(z), z.mean(1))
 
 
 def test_linear_is_per_class_with_rows_that_are_constant_over_the_classes():
     scalars = torch.tensor([[0.5], [-1.0], [2.0], [0.25]])
-    one = set_table(rules.make_linear(M, C).double(), scalars)
-    many = set_table(rules.make_per_class(M, C).double(), scalars.expand(M, C))
+    one = set_table(rules.make_linear_aggregator(M, C).double(), scalars)
+    many = set_table(rules.make_per_class_aggregator(M, C).double(), scalars.expand(M, C))
     close(one(logits()), many(logits()))
-    close(one.get_weights(), many.get_weights())
+    close(one.get_client_weights(), many.get_client_weights())
 
 
 def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
     counts = torch.tensor([[1, 0, 5], [3, 0, 0], [0, 0, 5], [0, 0, 10]])
-    fixed = rules.make_weighted_averaging(compute_class_shares(counts))
+    fixed = rules.make_weighted_averaging_aggregator(compute_class_shares(counts))
     # class 0: 1/4 and 3/4; class 1: nobody has it, so the mean; class 2: 5, 0, 5, 10 of 20
     shares = torch.tensor(
         [[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]]
     )
-    torch.testing.assert_close(fixed.get_weights(), shares)
+    torch.testing.assert_close(fixed.get_client_weights(), shares)
     close(
-        fixed.double()(logits()), set_table(rules.make_per_class(M, C).double(), shares)(logits())
+        fixed.double()(logits()),
+        set_table(rules.make_per_class_aggregator(M, C).double(), shares)(logits()),
     )
-    assert fixed.q == 0
+    assert fixed.trained_parameter_count == 0
 
 
 def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
@@ -77,7 +78,7 @@ def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
         mlp.hidden.weight.copy_(torch.cat([half, -half]))
         mlp.output.weight.copy_(torch.cat([eye, -eye], 1))
         mlp.hidden.bias.zero_(), mlp.output.bias.zero_()
-    close(mlp(logits()), set_table(rules.make_per_class(M, C).double(), table)(logits()))
+    close(mlp(logits()), set_table(rules.make_per_class_aggregator(M, C).double(), table)(logits()))
 
 
 def test_a_gate_weighs_the_clients_sample_by_sample():
@@ -93,18 +94,24 @@ def test_a_gate_weighs_the_clients_sample_by_sample():
 
 def test_numbers_of_trained_parameters():
     m, c = 20, 10
-    assert rules.make_averaging(m, c).q == 0
-    assert rules.make_linear(m, c).q == 20
-    assert rules.make_per_class(m, c).q == 200
-    assert rules.make_per_class(20, 100).q == 2000
-    assert rules.MLP(m, c, hidden_units=40).q == 8450  # 200*40 + 40 + 40*10 + 10
-    assert rules.make_trained_aggregator("moe", m, c, input_shape=(3, 32, 32)).q == 62_856
+    assert rules.make_averaging_aggregator(m, c).trained_parameter_count == 0
+    assert rules.make_linear_aggregator(m, c).trained_parameter_count == 20
+    assert rules.make_per_class_aggregator(m, c).trained_parameter_count == 200
+    assert rules.make_per_class_aggregator(20, 100).trained_parameter_count == 2000
     assert (
-        rules.make_trained_aggregator("moe", 10, c, input_shape=IMAGE).q
+        rules.MLP(m, c, hidden_units=40).trained_parameter_count == 8450
+    )  # 200*40 + 40 + 40*10 + 10
+    assert (
+        rules.make_trained_aggregator("moe", m, c, input_shape=(3, 32, 32)).trained_parameter_count
+        == 62_856
+    )
+    assert (
+        rules.make_trained_aggregator("moe", 10, c, input_shape=IMAGE).trained_parameter_count
         == 64 * 32 + 32 + 32 * 10 + 10
     )
     assert (
-        rules.make_trained_aggregator("moe", 4, 2, input_shape=(13,)).q == 13 * 32 + 32 + 32 * 4 + 4
+        rules.make_trained_aggregator("moe", 4, 2, input_shape=(13,)).trained_parameter_count
+        == 13 * 32 + 32 + 32 * 4 + 4
     )
 
 
@@ -131,9 +138,9 @@ def test_voting_by_hand():
     )
     torch.testing.assert_close(voting(z), by_hand)
     assert voting(z).argmax(1).tolist() == [0, 1]
-    assert voting.q == 0
+    assert voting.trained_parameter_count == 0
     torch.testing.assert_close(
-        voting.get_competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]])
+        voting.get_vote_shares_by_true_class()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]])
     )
 
 
@@ -158,14 +165,14 @@ def test_vote_counts_against_a_plain_loop():
 
 def test_features_are_what_the_last_linear_map_reads():
     z = logits()
-    assert torch.equal(rules.make_averaging(M, C).features(z), z.reshape(B, M * C))
+    assert torch.equal(rules.make_averaging_aggregator(M, C).features(z), z.reshape(B, M * C))
     mlp = rules.MLP(M, C, hidden_units=5).double()
     close(mlp.output(mlp.features(z)), mlp(z))
     assert mlp.features(z).shape == (B, 5)
 
 
 def test_xaviers_range():
-    drawn = rules.make_per_class(30, 70, "xavier", generator(0)).get_weights()
+    drawn = rules.make_per_class_aggregator(30, 70, "xavier", generator(0)).get_client_weights()
     assert drawn.abs().max() <= math.sqrt(6 / 100) and drawn.abs().max() > 0.9 * math.sqrt(6 / 100)
 
 
@@ -182,7 +189,7 @@ def proxies(labels=((0, 1, 1, 2), (), (2, 0))):
         draw = generator(0, "influence", i)
         z = 4 * torch.randn(len(own), M, C, generator=draw, dtype=torch.float64)
         x = torch.rand(len(own), *IMAGE, generator=draw, dtype=torch.float64)
-        made.append(Proxy(z, torch.tensor(own, dtype=torch.long), x))
+        made.append(ProxySamples(z, torch.tensor(own, dtype=torch.long), x))
     return made
 
 
@@ -196,10 +203,10 @@ class Hidden(rules.WeightedSum):
 def test_of_a_weighted_sum_it_is_the_table():
     table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
     rule = rules.WeightedSum(table.clone(), C, trained=True)
-    before = compute_influence(rule, proxies())
+    before = compute_mean_logit_gradients(rule, proxies())
     assert torch.equal(before, table)
     torch.testing.assert_close(
-        compute_influence(Hidden(table, C, trained=True), proxies()), table, **TOLERANCE
+        compute_mean_logit_gradients(Hidden(table, C, trained=True), proxies()), table, **TOLERANCE
     )
     with torch.no_grad():
         rule.table += 1
@@ -212,8 +219,8 @@ def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
         torch.randn(M, C, generator=generator(1), dtype=torch.float64), C, trained=True
     )
     parts = proxies()
-    z, labels, _ = Proxy.concatenate(parts)
-    added = compute_contribution(rule, parts)
+    z, labels, _ = ProxySamples.concatenate(parts)
+    added = compute_client_contributions(rule, parts)
     for c in range(C):
         own = z[labels == c]
         torch.testing.assert_close(
@@ -227,12 +234,14 @@ def test_of_a_mixture_it_is_the_mean_gate_of_the_class():
         "moe", M, C, input_shape=IMAGE, generator=generator(2)
     ).double()
     parts = proxies()
-    _, labels, x = Proxy.concatenate(parts)
+    _, labels, x = ProxySamples.concatenate(parts)
     gate = rule.gate(x).softmax(1).detach()
     by_hand = torch.stack([gate[labels == c].mean(0) for c in range(C)], 1)
-    torch.testing.assert_close(compute_influence(rule, parts), by_hand, **TOLERANCE)
+    torch.testing.assert_close(compute_mean_logit_gradients(rule, parts), by_hand, **TOLERANCE)
     torch.testing.assert_close(
-        compute_influence(rule, parts).sum(0), torch.ones(C, dtype=torch.float64), **TOLERANCE
+        compute_mean_logit_gradients(rule, parts).sum(0),
+        torch.ones(C, dtype=torch.float64),
+        **TOLERANCE,
     )
 
 
@@ -240,14 +249,14 @@ def test_of_a_network_it_is_the_mean_slope():
     """d f_c / d z_ic = sum over the units j that fire of W_2[c, j] W_1[j, i C + c]."""
     rule = rules.MLP(M, C, hidden_units=5, generator=generator(3)).double()
     parts = proxies()
-    z, labels, _ = Proxy.concatenate(parts)
+    z, labels, _ = ProxySamples.concatenate(parts)
     fires = (rule.hidden(z.flatten(1)) > 0).double()
     by_hand = torch.zeros(M, C, dtype=torch.float64)
     for c in range(C):
         for i in range(M):
             slope = fires @ (rule.output.weight[c] * rule.hidden.weight[:, i * C + c])
             by_hand[i, c] = slope[labels == c].mean()
-    torch.testing.assert_close(compute_influence(rule, parts), by_hand, **TOLERANCE)
+    torch.testing.assert_close(compute_mean_logit_gradients(rule, parts), by_hand, **TOLERANCE)
 
 
 def test_a_class_without_a_sample_is_judged_on_all_of_them():
@@ -255,16 +264,20 @@ def test_a_class_without_a_sample_is_judged_on_all_of_them():
         "moe", M, C, input_shape=IMAGE, generator=generator(2)
     ).double()
     parts = proxies(labels=((0, 1, 1), (0,)))
-    _, _, x = Proxy.concatenate(parts)
+    _, _, x = ProxySamples.concatenate(parts)
     torch.testing.assert_close(
-        compute_influence(rule, parts)[:, 2], rule.gate(x).softmax(1).mean(0), **TOLERANCE
+        compute_mean_logit_gradients(rule, parts)[:, 2],
+        rule.gate(x).softmax(1).mean(0),
+        **TOLERANCE,
     )
 
 
 def test_a_deep_set_does_not_know_who_answers_and_trims_where_it_predicts():
     """By hand: phi(p) = (p_0, p_1), rho(h) = h; the probabilities of class 0 are 0.9, 0.8, 0.6, 0.1."""
-    rule = rules.make_trained_aggregator("deepset", 4, 2, hidden_units=2, trimmed=1).double()
-    assert rule.q == (2 * 2 + 2) * 2 + 2**2 + 2
+    rule = rules.make_trained_aggregator(
+        "deepset", 4, 2, hidden_units=2, trimmed_clients=1
+    ).double()
+    assert rule.trained_parameter_count == (2 * 2 + 2) * 2 + 2**2 + 2
     with torch.no_grad():
         for layer in (rule.each, rule.hidden, rule.output):
             layer.weight.copy_(torch.eye(2))

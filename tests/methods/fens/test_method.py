@@ -74,7 +74,9 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     x = x_test(federation)
     assert fens.logits(x).shape == (len(x), C) and bool(fens.logits(x).isfinite().all())
     assert fens.features(x).shape == (len(x), 12 if name in ("nn", "deepset") else M * C)
-    assert fens.parameters == sum(fens.experts.clients.parameters) + fens.rule.q
+    assert (
+        fens.parameters == sum(fens.experts.clients.parameters) + fens.rule.trained_parameter_count
+    )
     torch.testing.assert_close(fens.logits(x[:7]), fens.logits(x)[:7], rtol=1e-4, atol=1e-4)
     if name not in TRAINED:
         return

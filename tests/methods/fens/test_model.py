@@ -7,10 +7,10 @@ from fens_runs import C, M, context, run, x_test
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.methods.fens.model import (
     RANGES,
-    find_layers_to_quantise,
-    measure_ranges,
-    round_layer_inputs,
-    round_to_bits,
+    list_layers_to_quantise,
+    measure_layer_input_ranges,
+    quantise_layer_inputs,
+    quantise_within_range,
 )
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copy_model
@@ -113,13 +113,13 @@ def test_rounding_is_pytorchs(bits, ends):
         x, scale, round(-ends[0] / scale), 0, 2**bits - 1
     )
     assert (
-        (round_to_bits(x, low, high, bits) - theirs).abs() < 1e-5
+        (quantise_within_range(x, low, high, bits) - theirs).abs() < 1e-5
     ).double().mean() > 0.995  # but for ties
     inside = x[(x >= low) & (x <= high)]
     assert (
-        round_to_bits(inside, low, high, bits) - inside
+        quantise_within_range(inside, low, high, bits) - inside
     ).abs().max() <= scale * 1.001  # half a step, and the zero's half
-    assert round_to_bits(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
+    assert quantise_within_range(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn", "resnet8:4"])
@@ -127,12 +127,12 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
     name, _, width = model.partition(":")
     module = build(name, (1, 8, 8), 10, width=int(width) if width else None).eval()
     seen = []
-    for layer in find_layers_to_quantise(module):
+    for layer in list_layers_to_quantise(module):
         layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].detach()))
-    ranges = measure_ranges(module, images())
+    ranges = measure_layer_input_ranges(module, images())
     assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
     fine, coarse = (
-        round_layer_inputs(copy_model(module), ranges, bits)(images()) for bits in (8, 2)
+        quantise_layer_inputs(copy_model(module), ranges, bits)(images()) for bits in (8, 2)
     )
     exact = module(images())
     assert 0 < (fine - exact).abs().max() < (coarse - exact).abs().max()
@@ -140,26 +140,26 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
 
 def test_a_perceptron_by_hand():
     module = build("mlp", (1, 8, 8), 10).eval()
-    ranges = measure_ranges(module, images())
-    layers, x = find_layers_to_quantise(module), images().flatten(1)
+    ranges = measure_layer_input_ranges(module, images())
+    layers, x = list_layers_to_quantise(module), images().flatten(1)
     for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
-        x = layer(round_to_bits(x, low, high, 4))
+        x = layer(quantise_within_range(x, low, high, 4))
         x = x.relu() if at + 1 < len(layers) else x
-    torch.testing.assert_close(round_layer_inputs(copy_model(module), ranges, 4)(images()), x)
+    torch.testing.assert_close(quantise_layer_inputs(copy_model(module), ranges, 4)(images()), x)
 
 
 def test_clients_measure_their_own_models_on_what_they_held_out(federation):
     ctx, plain = context(federation), context(federation)
     fens, _ = run(ctx, rounds=3, activation_bits=8)
     other, _ = run(plain, rounds=3)
-    layers = len(find_layers_to_quantise(fens.experts.clients.module(0)))
+    layers = len(list_layers_to_quantise(fens.experts.clients.module(0)))
     assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
     more = [ctx.link.ledger.by_phase()["ensemble"][1] - plain.link.ledger.by_phase()["ensemble"][1]]
     assert more == [M * M * 8 * layers]
     trained = [plain.initial_model(k) for k in range(M)]
     for k, (model, state) in enumerate(zip(trained, ctx._recall(), strict=True)):
         model.load_state_dict(state)
-        ranges = measure_ranges(model.eval(), ctx.private.held_out(k)[0])
+        ranges = measure_layer_input_ranges(model.eval(), ctx.private.held_out(k)[0])
         model.load_state_dict(other.experts.clients.state(k))  # the quantised weights
-        mine = round_layer_inputs(model, ranges, 8)(x_test(federation))
+        mine = quantise_layer_inputs(model, ranges, 8)(x_test(federation))
         torch.testing.assert_close(mine, fens.experts(x_test(federation))[:, k])

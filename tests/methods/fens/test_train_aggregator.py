@@ -11,10 +11,10 @@ from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     CLIENT_WEIGHTS,
-    Proxy,
+    ProxySamples,
     compute_client_weights,
-    draw_batches,
-    draw_participants,
+    draw_batch_indices,
+    draw_participants_of_rounds,
 )
 from fedlab_nb.rng import generator
 
@@ -31,7 +31,7 @@ def proxies(sizes=SIZES, clients=M):
         draw = generator(0, "proxy", i)
         z = 3 * torch.randn(n, clients, C, generator=draw, dtype=torch.float64)
         x = torch.rand(n, *IMAGE, generator=draw, dtype=torch.float64)
-        made.append(Proxy(z, torch.randint(0, C, (n,), generator=draw), x))
+        made.append(ProxySamples(z, torch.randint(0, C, (n,), generator=draw), x))
     return made
 
 
@@ -41,7 +41,7 @@ def stream(i):
 
 def batches(parts, plan):
     steps = plan.rounds * plan.local_steps
-    return [draw_batches(own, plan.batch, steps, stream(i)) for i, own in enumerate(parts)]
+    return [draw_batch_indices(own, plan.batch, steps, stream(i)) for i, own in enumerate(parts)]
 
 
 def start(name, clients=M):
@@ -54,7 +54,11 @@ def trained(at_once, name, plan, parts=None):
     parts = proxies() if parts is None else parts
     rule = start(name)
     losses = torch.stack(
-        list(plan.train_aggregator(rule, dict(enumerate(parts)), stream, at_once=at_once))
+        list(
+            plan.train_aggregator(
+                rule, dict(enumerate(parts)), stream, should_pool_gradients=at_once
+            )
+        )
     )
     return torch.cat([p.detach().flatten() for p in rule.parameters()]), losses
 
@@ -74,7 +78,9 @@ def independent(plan, server):
     chosen = batches(parts, plan)
     table = start("per_class").table.detach().numpy().copy()
     m, v = np.zeros_like(table), np.zeros_like(table)
-    for t, own in enumerate(draw_participants(range(M), plan.per_round, plan.rounds, stream)):
+    for t, own in enumerate(
+        draw_participants_of_rounds(range(M), plan.per_round, plan.rounds, stream)
+    ):
         z = np.concatenate([parts[i].logits.numpy()[chosen[i][t].numpy()] for i in own])
         labels = np.concatenate([parts[i].labels.numpy()[chosen[i][t].numpy()] for i in own])
         step = plan.eta_l * pooled_gradient(table, z, labels)
@@ -107,7 +113,7 @@ def test_one_step_is_pooled_sgd_or_adam_without_bias_correction(at_once, server,
 def test_some_clients_a_round_are_adam_on_their_samples(at_once):
     """S_t of 2 among 5: a step on the union of their mini-batches alone. All 5 are 0 of them, bit for bit."""
     plan = Fens(rounds=20, batch=8, per_round=2, eta_s=0.05)
-    rounds = draw_participants(range(M), 2, 20, stream)
+    rounds = draw_participants_of_rounds(range(M), 2, 20, stream)
     assert {len(set(own)) for own in rounds} == {2} and len(set(map(tuple, rounds))) > 4
     torch.testing.assert_close(
         trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE
@@ -154,10 +160,10 @@ def test_a_client_without_samples_takes_no_part(at_once):
     without = {i: own for i, own in with_empty.items() if i != 1}
     one, two = start("per_class"), start("per_class")
     link = Link(3)
-    list(plan.train_aggregator(one, with_empty, stream, link, at_once=at_once))
-    list(plan.train_aggregator(two, without, stream, at_once=at_once))
+    list(plan.train_aggregator(one, with_empty, stream, link, should_pool_gradients=at_once))
+    list(plan.train_aggregator(two, without, stream, should_pool_gradients=at_once))
     assert torch.equal(one.table, two.table)
-    size = 10 * 8 * one.q  # ten rounds of float64
+    size = 10 * 8 * one.trained_parameter_count  # ten rounds of float64
     assert link.ledger.by_client() == {0: (size, size), 1: (0, 0), 2: (size, size)}
     assert link.ledger.by_phase() == {"aggregator": (2 * size, 2 * size)}
     assert all(row["messages"] == 10 for row in link.ledger.rows())
@@ -172,7 +178,9 @@ def test_nobody_with_a_sample_is_an_error():
 
 def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one():
     ten, three, none = proxies([10, 3, 0])
-    short, long = (draw_batches(ten, 3, steps, generator(0, "batches", 2)) for steps in (4, 50))
+    short, long = (
+        draw_batch_indices(ten, 3, steps, generator(0, "batches", 2)) for steps in (4, 50)
+    )
     assert long.shape == (50, 3) and torch.equal(long[:4], short)
     for first in range(
         0, 48, 3
@@ -180,9 +188,9 @@ def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one
         assert len(set(long[first : first + 3].flatten().tolist())) == 9
     assert long.unique().tolist() == list(range(10))
     assert torch.equal(
-        draw_batches(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]])
+        draw_batch_indices(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]])
     )
-    assert draw_batches(none, 3, 2, generator(0)).shape == (2, 0)
+    assert draw_batch_indices(none, 3, 2, generator(0)).shape == (2, 0)
 
 
 def test_the_server_part_is_guarded_and_the_gradients_are_not():
@@ -203,5 +211,7 @@ def test_the_server_part_is_guarded_and_the_gradients_are_not():
     for steps in (1, 2):
         rule = Watched(torch.full((M, C), 1 / M, dtype=torch.float64), C, trained=True)
         plan = Fens(rounds=3, local_steps=steps)
-        list(plan.train_aggregator(rule, dict(enumerate(proxies())), stream, server=Guard))
+        list(
+            plan.train_aggregator(rule, dict(enumerate(proxies())), stream, make_server_block=Guard)
+        )
     assert seen and not any(seen)

@@ -9,15 +9,15 @@ from torch import nn
 from torch.nn import functional as F
 from watched import watched
 
-from fedlab_nb.comm import count_bytes, formulas
+from fedlab_nb.comm import count_payload_bytes, formulas
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fusefl import FuseFL, network
-from fedlab_nb.methods.fusefl.blocks import Client, cut_into_blocks, narrow_architecture
+from fedlab_nb.methods.fusefl.blocks import ClientBlocks, cut_into_blocks, narrow_architecture
 from fedlab_nb.methods.fusefl.network import FusedNetwork, FuseFLReport, Stage
-from fedlab_nb.models import build, model_state, parameter_count
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.models import build, count_parameters, model_state
+from fedlab_nb.studies.experiment import exhaust_generator
 
 MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
@@ -35,12 +35,12 @@ def parts_of(clients, split):
     model = build(
         *narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients]
     )
-    client = Client(model, split)
-    counts = [parameter_count(client.get_branch(k)) for k in range(split)]
+    client = ClientBlocks(model, split)
+    counts = [count_parameters(client.get_block_with_adaptor(k)) for k in range(split)]
     return (
         counts,
-        [shape[0] for shape in client.measure_borders()[:-1]],
-        parameter_count(client.classifier),
+        [shape[0] for shape in client.measure_block_output_shapes()[:-1]],
+        count_parameters(client.classifier),
     )
 
 
@@ -78,12 +78,12 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
         ctx.architectures[k] = ("resnet18", (3, 8, 8), 10, 64)
     ctx.private._x = ctx.private._x[:, :1].expand(-1, 3, -1, -1)
     sent = spy(ctx)
-    model = run_to_end(FuseFL(blocks=split, head="average").run(ctx))
+    model = exhaust_generator(FuseFL(blocks=split, head="average").run(ctx))
     for k, expected in enumerate(rounds):
         for state in sent[f"block {k + 1}"]:
             weights = {name: t for name, t in state.items() if "running" not in name}
-            assert count_bytes(weights) / MIB == pytest.approx(expected, abs=0.0006)
-    assert count_bytes(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
+            assert count_payload_bytes(weights) / MIB == pytest.approx(expected, abs=0.0006)
+    assert count_payload_bytes(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
     assert round(4 * model.parameters / MIB, 2) == TABLE_4[5][split]
 
 
@@ -93,14 +93,14 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
 def test_ledger_is_the_formulas(split, head, adaptor):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
-    fused = run_to_end(
+    fused = exhaust_generator(
         FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx)
     )
     kind = narrow_architecture(ctx.architectures[0], 3)
-    client = Client(build(*kind[:3], width=kind[3]), split)
-    counts = [parameter_count(client.get_branch(k)) for k in range(split)]
-    channels = [shape[0] for shape in client.measure_borders()[:-1]]
-    classifier, features = parameter_count(client.classifier), client.classifier.in_features
+    client = ClientBlocks(build(*kind[:3], width=kind[3]), split)
+    counts = [count_parameters(client.get_block_with_adaptor(k)) for k in range(split)]
+    channels = [shape[0] for shape in client.measure_block_output_shapes()[:-1]]
+    classifier, features = count_parameters(client.classifier), client.classifier.in_features
     down = byte_formulas.fusefl_download_bytes(
         counts, channels, 3, adaptor, calibrated=head == "ccvr"
     )
@@ -129,7 +129,7 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
     monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
     ctx = context(model="resnet8", width=4, epochs=3)
     sent = spy(ctx)
-    fused = run_to_end(
+    fused = exhaust_generator(
         FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)
     ).module
     for k, stage in enumerate(fused.stages):
@@ -148,7 +148,7 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
-        ends.append(run_to_end(method.run(context(model="cnn", width=6))))
+        ends.append(exhaust_generator(method.run(context(model="cnn", width=6))))
     states = [model_state(end.module) for end in ends]
     heads = [
         {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
@@ -162,33 +162,33 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
 
 def test_warm_start_goes_on_and_restart_does_not():
     """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
-    first = run_to_end(
+    first = exhaust_generator(
         FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))
     ).module.stages[0]
     untouched = [branch[1][0].weight for branch in first.branches]
     for warm in (True, False):
         ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
-        plain = method._train
+        plain = method._train_block_and_above
         object.__setattr__(
             method,
-            "_train",
+            "_train_block_and_above",
             lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs),
         )
-        second = run_to_end(method.run(ctx)).module.stages[1]
+        second = exhaust_generator(method.run(ctx)).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
         assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
         assert torch.equal(weights[0], weights[1]) != warm
 
 
 def _all(ctx, models, inputs):
-    yield from FuseFL(blocks=1)._train(ctx, models, inputs, 0)
+    yield from FuseFL(blocks=1)._train_block_and_above(ctx, models, inputs, 0)
 
 
 # ------------------------------------------------------------------------------------------------- forward by hand, K=1
 def test_forward_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
-    model = run_to_end(FuseFL(virtual=10, merge="sum").run(ctx))
+    model = exhaust_generator(FuseFL(virtual=10, merge="sum").run(ctx))
     state, x = model_state(model.module), samples()
     flat = x.flatten(1)
 
@@ -211,13 +211,15 @@ def test_forward_by_hand():
 @pytest.mark.parametrize("merge", ["sum", "mean"])
 def test_k_1_is_isolated_training(merge):
     """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
-    fused = run_to_end(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
-    ensemble = run_to_end(Ensemble(rule="logits").run(context()))
+    fused = exhaust_generator(
+        FuseFL(blocks=1, width="full", head="own", merge=merge).run(context())
+    )
+    ensemble = exhaust_generator(Ensemble(rule="logits").run(context()))
     x = samples()
     torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
     features = ensemble.clients.features(x).sum(0)
     torch.testing.assert_close(fused.features(x), features if merge == "sum" else features / 3)
-    average = run_to_end(
+    average = exhaust_generator(
         FuseFL(blocks=1, width="full", head="average").run(context())
     ).module.heads[0]
     weights = torch.stack([ensemble.clients.module(k).classifier.weight for k in range(3)])
@@ -227,9 +229,9 @@ def test_k_1_is_isolated_training(merge):
 @pytest.mark.parametrize("split", [1, 2, 4])
 def test_one_client_with_average_is_the_network_itself(split):
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    client = Client(network, split)
+    client = ClientBlocks(network, split)
     fused = FusedNetwork(
-        [Stage([client.get_branch(k)]) for k in range(split)],
+        [Stage([client.get_block_with_adaptor(k)]) for k in range(split)],
         [network.classifier],
         "average",
         "sum",
@@ -252,7 +254,7 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
         context(model="cnn", width=6, epochs=epochs),
     )
     monkeypatch.setattr(ctx, "train", record)
-    run_to_end(method.run(ctx))
+    exhaust_generator(method.run(ctx))
     assert [of_round for of_round, _, _ in seen] == each and method._count_progress_steps(
         ctx
     ) == sum(each)
@@ -262,14 +264,14 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
 
 def test_calibration_at_the_clients_rate():
     ctx = context()
-    same, own = (run_to_end(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
+    same, own = (exhaust_generator(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
                  for o in ({"client_rate": True, "rate": 9.0}, {"rate": ctx.recipe.lr}))  # fmt: skip
     assert torch.equal(same, own) and FuseFL().rate != ctx.recipe.lr
 
 
 def test_calibration_leaves_the_trunk_alone():
-    plain = run_to_end(FuseFL(head="average").run(context())).module
-    calibrated = run_to_end(FuseFL(virtual=50).run(context())).module
+    plain = exhaust_generator(FuseFL(head="average").run(context())).module
+    calibrated = exhaust_generator(FuseFL(virtual=50).run(context())).module
     assert_same(model_state(plain.stages), model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
@@ -316,19 +318,19 @@ def test_every_cut_keeps_every_layer_in_order(name):
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):
     ctx = context(model=models, width=6, epochs=2)
-    model = run_to_end(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
+    model = exhaust_generator(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
     assert model.logits(samples()).shape == (20, 10)
 
 
 def test_own_first_weights_are_not_sent():
     ctx = context(init="different", epochs=1)
-    run_to_end(FuseFL(virtual=5, passes=1).run(ctx))
+    exhaust_generator(FuseFL(virtual=5, passes=1).run(ctx))
     assert "initial model" not in ctx.link.ledger.by_phase()
 
 
 def test_a_network_can_be_rebuilt_from_its_parts():
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    upper = Client(network, 4).make_upper_network(2)
+    upper = ClientBlocks(network, 4).make_upper_network(2)
     assert isinstance(upper, nn.Module) and upper.classifier is network.classifier
     torch.testing.assert_close(upper(network.body[:2](samples())), network(samples()))
 
@@ -336,7 +338,7 @@ def test_a_network_can_be_rebuilt_from_its_parts():
 # ------------------------------------------------------------------------------------------------------------- clients
 def test_clients_after_each_round_at_home_and_outside():
     ctx = context(clients=3, epochs=16)
-    model = run_to_end(FuseFL(virtual=10).run(ctx))
+    model = exhaust_generator(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
     report = model.measured(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
@@ -344,7 +346,7 @@ def test_clients_after_each_round_at_home_and_outside():
     # The last round's clients are the fused network's branches with everyone's own classifier.
     own = sum(last.logits(x)) / 3
     torch.testing.assert_close(
-        NetworkModel(model.module.with_heads(model.heads["own"])).logits(x), own
+        NetworkModel(model.module.copy_with_heads(model.heads["own"])).logits(x), own
     )
     by_hand = [(last.logits(x)[m].argmax(1) == y).double().mean().item() for m in range(3)]
     assert report.outside[-1] == pytest.approx(by_hand)
@@ -356,8 +358,8 @@ def test_clients_after_each_round_at_home_and_outside():
 
 def test_round_one_is_kept_as_it_was():
     """Later rounds train on from the same layers, but the models of round 1 must not move with them."""
-    one = run_to_end(FuseFL(blocks=1, head="own").run(context(epochs=3)))
-    two = run_to_end(FuseFL(blocks=2, head="own").run(context(epochs=6)))
+    one = exhaust_generator(FuseFL(blocks=1, head="own").run(context(epochs=3)))
+    two = exhaust_generator(FuseFL(blocks=2, head="own").run(context(epochs=6)))
     x = samples()
     torch.testing.assert_close(two.rounds[0].logits(x), one.rounds[0].logits(x))
     assert not torch.equal(two.rounds[0].logits(x), two.rounds[1].logits(x))
@@ -365,30 +367,31 @@ def test_round_one_is_kept_as_it_was():
 
 @pytest.mark.parametrize("head", ["ccvr", "average", "own"])
 def test_classifiers_side_by_side(head):
-    model = run_to_end(FuseFL(head=head, virtual=20).run(context()))
+    model = exhaust_generator(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
     heads = model.measured(x, y).heads
     assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
     assert heads[head] == model.accuracy(x, y)
     torch.testing.assert_close(
-        NetworkModel(model.module.with_heads(model.heads[head])).logits(x), model.logits(x)
+        NetworkModel(model.module.copy_with_heads(model.heads[head])).logits(x), model.logits(x)
     )
-    other = run_to_end(FuseFL(head="average").run(context()))
+    other = exhaust_generator(FuseFL(head="average").run(context()))
     torch.testing.assert_close(
-        NetworkModel(model.module.with_heads(model.heads["average"])).logits(x), other.logits(x)
+        NetworkModel(model.module.copy_with_heads(model.heads["average"])).logits(x),
+        other.logits(x),
     )
 
 
 def test_large_networks_keep_no_clients(monkeypatch):
     monkeypatch.setattr(network, "MOST_NUMBERS", 100)
-    model = run_to_end(FuseFL(head="own").run(context(epochs=1)))
+    model = exhaust_generator(FuseFL(head="own").run(context(epochs=1)))
     report = model.measured(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None
 
 
 def test_shapes_are_those_of_the_first_clients_blocks():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
-    report = run_to_end(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
+    report = exhaust_generator(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
     assert (
         report.widths == [3, 3, 3] and report.shapes[0] == [3, 4, 4] and len(report.shapes[-1]) == 1
     )

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_runs import seeded
 
-from fedlab_nb.comm import count_bytes
+from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fusefl import blocks, ccvr
-from fedlab_nb.methods.fusefl.blocks import Client
+from fedlab_nb.methods.fusefl.blocks import ClientBlocks
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.loop import train_loop
+from fedlab_nb.training.loop import train_clients_one_by_one
 
 EXACT = torch.float64
 
@@ -28,10 +28,10 @@ def maps(clients=3, channels=4, seed=0):
 # ------------------------------------------------------------------------------------------------------------- adaptors
 def test_average_of_identical_clients_changes_nothing():
     one = maps(1)[0]
-    torch.testing.assert_close(blocks.join_outputs("average", [one] * 7), one)
+    torch.testing.assert_close(blocks.join_client_outputs("average", [one] * 7), one)
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    client = Client(network, 3)
-    stages = [Stage([client.get_branch(k)] * 4) for k in range(3)]
+    client = ClientBlocks(network, 3)
+    stages = [Stage([client.get_block_with_adaptor(k)] * 4) for k in range(3)]
     fused = FusedNetwork(stages, [network.classifier], "average", "mean")
     x = torch.rand(6, 1, 8, 8, generator=seeded(), dtype=EXACT)
     torch.testing.assert_close(fused(x), network(x))
@@ -47,21 +47,21 @@ def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
         + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1])
         + layer.bias.view(1, -1, 1, 1)
     )
-    torch.testing.assert_close(layer(blocks.join_outputs("conv", outputs)), by_hand)
+    torch.testing.assert_close(layer(blocks.join_client_outputs("conv", outputs)), by_hand)
     assert by_hand.shape[1] == 5
     assert blocks.compute_joined_shape("conv", shapes) == (7, 6, 6)
     assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
 
 
 def test_borders_that_do_not_fit():
-    blocks.check_borders("conv", [(2, 6, 6), (5, 6, 6)], 1)
+    blocks.check_outputs_can_be_joined("conv", [(2, 6, 6), (5, 6, 6)], 1)
     for kind, shapes in [
         ("average", [(2, 6, 6), (5, 6, 6)]),
         ("conv", [(2, 6, 6), (2, 5, 5)]),
         ("conv", [(2, 6, 6), (2,)]),
     ]:
         with pytest.raises(UsageError, match="After block 1"):
-            blocks.check_borders(kind, shapes, 1)
+            blocks.check_outputs_can_be_joined(kind, shapes, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------- CCVR
@@ -75,8 +75,11 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
         torch.randn(len(y), 3, generator=stream, dtype=EXACT) * (k + 1) + 50 * k + y[:, None]
         for k, y in enumerate(labels)
     ]
-    pooled = ccvr.pool_statistics(
-        [ccvr.compute_class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)]
+    pooled = ccvr.pool_class_statistics(
+        [
+            ccvr.compute_class_means_and_covariances(z, y, 6)
+            for z, y in zip(features, labels, strict=True)
+        ]
     )
     z, y = torch.cat(features), torch.cat(labels)
     assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
@@ -94,8 +97,8 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
 
 def test_statistics_as_sent():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
-    sent = ccvr.compute_class_statistics(torch.rand(6, 5), labels, 10)
-    assert count_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    sent = ccvr.compute_class_means_and_covariances(torch.rand(6, 5), labels, 10)
+    assert count_payload_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
     assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
 
@@ -103,7 +106,7 @@ def test_virtual_features_follow_the_statistics():
     stream = seeded()
     root = torch.randn(2, 3, 3, generator=stream, dtype=EXACT)
     root[1, :, 2] = 0  # a singular covariance
-    pooled = ccvr.Pooled(
+    pooled = ccvr.PooledStatistics(
         torch.tensor([5, 0, 9]),
         torch.randn(3, 3, generator=stream, dtype=EXACT),
         torch.stack([root[0] @ root[0].T, torch.zeros(3, 3, dtype=EXACT), root[1] @ root[1].T]),
@@ -118,7 +121,9 @@ def test_virtual_features_follow_the_statistics():
 
 
 def calibrated(head, z, y, recipe, **options):
-    done, heads = zip(*ccvr.calibrate_head(head, z, y, recipe, seeded(), **options), strict=True)
+    done, heads = zip(
+        *ccvr.train_copy_of_head(head, z, y, recipe, seeded(), **options), strict=True
+    )
     return [head for head in heads if head is not None]
 
 
@@ -131,7 +136,7 @@ def test_calibration_is_the_training_of_any_network(samples, batch_size):
     head = copy.deepcopy(network.classifier)
     plain = calibrated(head, z, y, recipe, rescale=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # it is left alone
-    assert set(train_loop([network], [(z, y)], recipe, [seeded()])) == set(range(5))
+    assert set(train_clients_one_by_one([network], [(z, y)], recipe, [seeded()])) == set(range(5))
     torch.testing.assert_close(plain.weight, network.classifier.weight)
     torch.testing.assert_close(plain.bias, network.classifier.bias)
 

@@ -9,24 +9,24 @@ from torch import tensor
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching.fedma import FedMA
-from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
+from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.models.state import copy_model
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe, train_clients
 
 
 def test_two_units_by_hand():
     """B has A's units in the other order, a little longer; with little noise far ones become new, shared by nobody."""
     ours, theirs = tensor([[1.0, 0.0], [0.0, 1.0]]), tensor([[0.0, 1.2], [1.2, 0.0]])
-    layer, places = FedMA(sigma=1.0, gamma=1.0).match_layers([ours, theirs])
+    layer, places = FedMA(sigma=1.0, gamma=1.0).match_and_fuse_layers([ours, theirs])
     torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
     assert [client_places.tolist() for client_places in places] == [[0, 1], [1, 0]]
     # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. Old against new:
     # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
     # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.
     for p, units in ((3.9, 1), (4.0, 2)):
-        layer, places = FedMA(sigma=p**-0.5, sweeps=0).match_layers(
+        layer, places = FedMA(sigma=p**-0.5, sweeps=0).match_and_fuse_layers(
             [tensor([[1.0]]), tensor([[0.0]])]
         )
         assert len(layer) == units and places[1].tolist() == [units - 1]
@@ -39,7 +39,7 @@ def test_permuted_copies_average_to_the_network(model, units):
     first = build(model, (1, 8, 8), 10, dtype=torch.float64)
     for parameter in first.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
-    wiring, models = find_wiring(first), []
+    wiring, models = find_unit_wiring(first), []
     for k in range(3):
         models.append(copy_model(first))
         orders = [
@@ -49,7 +49,7 @@ def test_permuted_copies_average_to_the_network(model, units):
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     before = first(x)
-    out = run_to_end(FedMA().run(ctx))
+    out = exhaust_generator(FedMA().run(ctx))
     assert out.report.units == units and out.report.shared == [1.0] * len(units)
     torch.testing.assert_close(
         out.module(x), before, rtol=1e-6, atol=1e-6
@@ -62,7 +62,7 @@ def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
     models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
     kept = [copy_model(model) for model in models]
     ctx.send_initial_models = lambda: models
-    out = run_to_end(FedMA(gamma=1e9).run(ctx))
+    out = exhaust_generator(FedMA(gamma=1e9).run(ctx))
     assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     counts = torch.stack(
@@ -81,7 +81,7 @@ def test_what_is_fused_no_longer_moves():
     """One client: its layers as they stood when they went up, which a slow loop with frozen layers gives, too."""
     ctx = context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
     model, (x, y) = ctx.initial_model(), ctx.private.train(0)
-    out = run_to_end(FedMA().run(ctx))
+    out = exhaust_generator(FedMA().run(ctx))
     for n, epochs in enumerate((2, 2, 3)):
         stream = f"batches of layer {n + 1}" if n else "batches"
         recipe = replace(ctx.recipe, epochs=epochs)
@@ -102,7 +102,7 @@ def test_what_is_fused_no_longer_moves():
 def test_bytes(gamma, first, second):
     """64 inputs, 64 and 32 own units, 10 classes: layers and classifiers up; the network, layers and places down."""
     ctx = context(clients=3, dtype=torch.float32)
-    assert run_to_end(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
+    assert exhaust_generator(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
     up = 4 * (64 * 65 + 32 * (first + 1) + 10 * (second + 1) + 10)
     down = 4 * (64 * 65 + 32 * 65 + 10 * 33 + first * 65 + 64 + second * (first + 1) + 32)
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

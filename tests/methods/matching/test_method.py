@@ -7,9 +7,9 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
-from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
+from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from tests.methods.test_fisher_merge import context
 
 EXACT = torch.float64
@@ -23,7 +23,9 @@ def initial():
 @pytest.mark.parametrize("rule", ORDERS)
 def test_equal_networks_stay_as_they_are(rule):
     """One start and no training: every order is 0, 1, 2, …"""
-    model = run_to_end(Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3])))
+    model = exhaust_generator(
+        Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3]))
+    )
     report = model.report
     assert np.array_equal(
         report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1))
@@ -37,7 +39,7 @@ def test_one_client_of_pfnm_is_itself_but_for_the_prior():
     """σ0 → ∞: no shrinking, and the classes that the client has keep their weights."""
     remembered = []
     ctx = context(clients=1, model="mlp1", remembered=remembered)
-    model = run_to_end(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
+    model = exhaust_generator(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
     held_classes = torch.bincount(ctx.private.train(0)[1], minlength=10) > 0
     state = model_state(model.module)
     for name, tensor in remembered[0][0].items():
@@ -51,8 +53,8 @@ def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
-    model = run_to_end(Matching(rule=rule, weights=weights).run(ctx))
-    report, wiring = model.report, find_wiring(model.module)
+    model = exhaust_generator(Matching(rule=rule, weights=weights).run(ctx))
+    report, wiring = model.report, find_unit_wiring(model.module)
     orders = [torch.as_tensor(order).split(report.units) for order in report.orders]
     states = [permute_units(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
     by_hand = weighted_mean(states, ctx.sizes if weights == "samples" else [1] * 4)
@@ -67,7 +69,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
-    report = run_to_end(Matching(sweeps=0).run(ctx)).report
+    report = exhaust_generator(Matching(sweeps=0).run(ctx)).report
     assert report.moved[report.reference] == 0 and all(
         m > 0 for k, m in enumerate(report.moved) if k != report.reference
     )
@@ -93,7 +95,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
 def test_bytes(rule, model, init):
     ctx = context(clients=3, model=model, dtype=torch.float32)
     ctx.init = init
-    out = run_to_end(Matching(rule=rule).run(ctx))
+    out = exhaust_generator(Matching(rule=rule).run(ctx))
     d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
     up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

@@ -12,8 +12,8 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import record_activations, rules
-from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state, normalise_inputs
+from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
+from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation
 from fedlab_nb.models.state import copy_model
 
 NETWORKS = [
@@ -58,7 +58,7 @@ def with_state(module, state):
 @torch.no_grad()
 def test_each_group_moves_alone_and_one_forgotten_tensor_would_be_seen(name, shape, width):
     module = network(name, shape, width)
-    wiring, state = find_wiring(module), model_state(module)
+    wiring, state = find_unit_wiring(module), model_state(module)
     x, orders = torch.rand(6, *shape, generator=seeded(1), dtype=torch.float64), shuffled(wiring)
     for group in range(len(wiring.units)):
         alone = [o if g == group else torch.arange(len(o)) for g, o in enumerate(orders)]
@@ -73,7 +73,7 @@ def test_each_group_moves_alone_and_one_forgotten_tensor_would_be_seen(name, sha
 def test_a_perceptron_by_hand():
     """Two units of three inputs change places: rows and bias of the first layer, columns of the second."""
     module = build("mlp1", (3,), 2, width=2, dtype=torch.float64)
-    wiring, (a, b, c, d) = find_wiring(module), model_state(module).values()
+    wiring, (a, b, c, d) = find_unit_wiring(module), model_state(module).values()
     assert (wiring.layers, wiring.units, wiring.activation_modules) == (
         ("body.0.1",),
         (2,),
@@ -87,7 +87,7 @@ def test_a_perceptron_by_hand():
 
 
 def test_running_statistics_move_but_do_not_count():
-    wiring = find_wiring(network("cnn2", (1, 12, 12), 4))
+    wiring = find_unit_wiring(network("cnn2", (1, 12, 12), 4))
     assert "body.0.1.running_mean" in wiring.axes and "body.0.1.running_mean" not in wiring.learnt
     assert "body.0.1.weight" in wiring.learnt
 
@@ -96,13 +96,15 @@ def test_groups_of_group_norm_stay_where_they_are():
     """Channels that share their statistics with a part of the others cannot go anywhere."""
     module = network("resnet8-gn", (1, 8, 8), 16)
     several = [m for m in module.modules() if isinstance(m, nn.GroupNorm) and m.num_groups > 1]
-    wiring = find_wiring(module)
-    assert several and len(wiring.units) < len(find_wiring(network("resnet8", (1, 8, 8), 16)).units)
+    wiring = find_unit_wiring(module)
+    assert several and len(wiring.units) < len(
+        find_unit_wiring(network("resnet8", (1, 8, 8), 16)).units
+    )
 
 
 def test_the_scale_of_the_inputs_is_passed_through():
-    module = normalise_inputs(network("mlp"), torch.tensor([0.3]), torch.tensor([0.5]))
-    assert find_wiring(module).units == (64, 32)
+    module = prepend_input_normalisation(network("mlp"), torch.tensor([0.3]), torch.tensor([0.5]))
+    assert find_unit_wiring(module).units == (64, 32)
 
 
 class Own(nn.Module):
@@ -116,7 +118,7 @@ def test_what_cannot_be_followed_is_refused_in_one_sentence(name):
     if name == "own":
         module.body.append(Own())
     with pytest.raises(UsageError, match="cannot follow the units") as error:
-        find_wiring(module)
+        find_unit_wiring(module)
     assert str(error.value).endswith(".") and ". " not in str(error.value)
 
 
@@ -131,13 +133,13 @@ SOME = [
 
 def orders_by(rule, reference, state, wiring, start=None):
     if rule == "greedy":
-        return rules.match_greedily(reference, state, wiring)
-    return rules.match_by_rebasin(
+        return rules.find_unit_orders_greedily(reference, state, wiring)
+    return rules.find_unit_orders_by_rebasin(
         reference,
         state,
         wiring,
         seeded(5),
-        start or wiring.make_identity_orders(),
+        start or wiring.make_unchanged_orders(),
         lambda value: None,
     )
 
@@ -146,7 +148,7 @@ def orders_by(rule, reference, state, wiring, start=None):
 @pytest.mark.parametrize("rule", ["greedy", "rebasin"])
 def test_a_permuted_copy_is_recovered_to_the_last_digit(rule, name, shape, width):
     module = network(name, shape, width)
-    wiring, state = find_wiring(module), model_state(module)
+    wiring, state = find_unit_wiring(module), model_state(module)
     orders = shuffled(wiring)
     back = orders_by(rule, state, permute_units(state, wiring, orders), wiring)
     again = permute_units(permute_units(state, wiring, orders), wiring, back)
@@ -160,12 +162,14 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     """Of the function, since units that never answer can take each other's places."""
     module = network("mlp")
     module.body[0][1].bias[:4] = -100  # four dead units
-    wiring, state = find_wiring(module), model_state(module)
+    wiring, state = find_unit_wiring(module), model_state(module)
     x, y = (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64) for n in (200, 50))
     other = permute_units(state, wiring, shuffled(wiring))
     pairs = zip(*(record_activations(module, s, wiring, x) for s in (state, other)), strict=True)
     again = permute_units(
-        other, wiring, [rules.find_best_order(rules.compute_correlation(*pair)) for pair in pairs]
+        other,
+        wiring,
+        [rules.find_best_permutation(rules.compute_correlation(*pair)) for pair in pairs],
     )
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
@@ -175,10 +179,10 @@ def test_activations_recover_the_function_of_a_permuted_copy():
 @pytest.mark.parametrize(("name", "shape", "width"), SOME)
 def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, width):
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
-    wiring, reference, state = find_wiring(one), model_state(one), model_state(other)
+    wiring, reference, state = find_unit_wiring(one), model_state(one), model_state(other)
     values = []
-    orders = rules.match_by_rebasin(
-        reference, state, wiring, seeded(5), wiring.make_identity_orders(), values.append
+    orders = rules.find_unit_orders_by_rebasin(
+        reference, state, wiring, seeded(5), wiring.make_unchanged_orders(), values.append
     )
     assert len(values) > 1 and all(b > a for a, b in itertools.pairwise(values))
     matched = permute_units(state, wiring, orders)
@@ -188,21 +192,24 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
     assert (
         values[-1]
         == pytest.approx(float((sizes - far) / 2))
-        == pytest.approx(rules.compute_agreement(reference, state, wiring, orders))
+        == pytest.approx(rules.compute_weight_agreement(reference, state, wiring, orders))
     )
     # No order of one group alone is better: all swaps of two units.
     for group, n in enumerate(wiring.units):
         for i, j in itertools.combinations(range(min(n, 6)), 2):
             swapped = [o.clone() for o in orders]
             swapped[group][[i, j]] = swapped[group][[j, i]]
-            assert rules.compute_agreement(reference, state, wiring, swapped) <= values[-1] + 1e-8
+            assert (
+                rules.compute_weight_agreement(reference, state, wiring, swapped)
+                <= values[-1] + 1e-8
+            )
 
 
 def test_greedy_is_the_nearest_of_all_orders():
     """Five hidden units: the sum of distances against all 120 orders."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
-    wiring = find_wiring(one)
-    (order,) = rules.match_greedily(model_state(one), model_state(other), wiring)
+    wiring = find_unit_wiring(one)
+    (order,) = rules.find_unit_orders_greedily(model_state(one), model_state(other), wiring)
     u, v = (
         torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach()
         for m in (one, other)
@@ -217,7 +224,7 @@ def test_greedy_is_the_nearest_of_all_orders():
 def test_rebasin_of_one_hidden_layer_is_the_nearest_of_all_orders():
     """There is one group, so that the descent is exact: rows, bias and columns together."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
-    wiring, reference, state = find_wiring(one), model_state(one), model_state(other)
+    wiring, reference, state = find_unit_wiring(one), model_state(one), model_state(other)
     (order,) = orders_by("rebasin", reference, state, wiring)
 
     def far(p):
@@ -235,17 +242,17 @@ def test_an_assignment_is_the_best_of_all(n, more, seed):
         sum(float(scores[i, j]) for i, j in enumerate(p))
         for p in itertools.permutations(range(n + more), n)
     )
-    order = rules.assign_columns(scores)
+    order = rules.assign_column_to_each_row(scores)
     assert len(set(order.tolist())) == n
     assert float(scores[torch.arange(n), order].sum()) == pytest.approx(best)
 
 
 def test_ties_move_nothing():
-    assert torch.equal(rules.find_best_order(torch.zeros(4, 4)), torch.arange(4))
+    assert torch.equal(rules.find_best_permutation(torch.zeros(4, 4)), torch.arange(4))
     standing = torch.tensor([2, 0, 1])
-    assert torch.equal(rules.find_best_order(torch.ones(3, 3), standing), standing)
+    assert torch.equal(rules.find_best_permutation(torch.ones(3, 3), standing), standing)
     better = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert torch.equal(rules.find_best_order(better), torch.tensor([1, 0]))
+    assert torch.equal(rules.find_best_permutation(better), torch.tensor([1, 0]))
 
 
 def test_correlation_is_numpys_and_0_for_a_dead_unit():
@@ -302,7 +309,9 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
     last case another factor of log m/(M - m) gives another matching."""
     vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
-    grown = rules.match_neuron_vectors(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
+    grown = rules.match_neurons_of_clients(
+        vectors, ones(vectors), prior_deviation=spread, mass=mass, sweeps=0
+    )
     before = sorted({int(i) for client_members in grown.members[:2] for i in client_members})
     choices = [*before, 100, 101, 102]  # three that could be new
     values = {}
@@ -319,7 +328,9 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
 def test_a_global_neuron_is_the_posterior_mean_of_its_members():
     """Two clients with the same two neurons in another order, σ = σ0 = 1: twice the neuron, divided by 1 + 2."""
     v = 5 * draws(1, 2)[0]
-    grown = rules.match_neuron_vectors([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
+    grown = rules.match_neurons_of_clients(
+        [v, v[[1, 0]]], ones([v, v]), prior_deviation=1.0, mass=1.0, sweeps=2
+    )
     assert [client_members.tolist() for client_members in grown.members] == [[0, 1], [1, 0]]
     torch.testing.assert_close(grown.neurons, 2 * v / 3)
 
@@ -327,7 +338,9 @@ def test_a_global_neuron_is_the_posterior_mean_of_its_members():
 def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
     vectors = draws()
     apart, together = (
-        rules.match_neuron_vectors(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3)
+        rules.match_neurons_of_clients(
+            vectors, ones(vectors), prior_deviation=1.0, mass=mass, sweeps=3
+        )
         for mass in (1e9, 1e-9)
     )
     assert len(apart.neurons) == 9 and len(torch.cat(apart.members).unique()) == 9
@@ -337,7 +350,9 @@ def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
 
 def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
-    grown = rules.match_neuron_vectors(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
+    grown = rules.match_neurons_of_clients(
+        vectors, ones(vectors, 3.0), prior_deviation=1.0, mass=1.0, sweeps=5
+    )
     assert all(
         len(client_members.unique()) == len(client_members) == len(v)
         for client_members, v in zip(grown.members, vectors, strict=True)
@@ -353,7 +368,9 @@ def test_who_has_no_share_of_a_class_does_not_speak_for_it():
     ]
     other = v.clone()
     other[:, 3] = 7
-    grown = rules.match_neuron_vectors([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
+    grown = rules.match_neurons_of_clients(
+        [v, other], precisions, prior_deviation=1.0, mass=1e-6, sweeps=0
+    )
     torch.testing.assert_close(
         grown.neurons[:, 3], torch.full((2,), 3.5, dtype=EXACT)
     )  # 7 / (1 + 1)
@@ -365,10 +382,10 @@ def test_neurons_of_a_network_make_it_again():
     neurons, bias = rules.extract_neurons(module)
     assert neurons.shape == (5, 64 + 1 + 10)
     x = torch.rand(3, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    torch.testing.assert_close(rules.replace_neurons(module, neurons, bias)(x), module(x))
+    torch.testing.assert_close(rules.copy_network_with_neurons(module, neurons, bias)(x), module(x))
     # Each neuron twice, with half of its outgoing weights: a wider network with the same function.
     half = torch.cat([neurons[:, :65], neurons[:, 65:] / 2], 1)
-    wide = rules.replace_neurons(module, torch.cat([half, half]), bias)
+    wide = rules.copy_network_with_neurons(module, torch.cat([half, half]), bias)
     assert wide.body[0][1].out_features == 10 and wide.architecture[3] == 10
     torch.testing.assert_close(wide(x), module(x))
     assert module.architecture[3] == 5

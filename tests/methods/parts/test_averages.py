@@ -10,7 +10,11 @@ from scipy.stats import trim_mean
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.parts import averages as server
-from fedlab_nb.methods.parts.averages import average_states, check_average, choose_krum_state
+from fedlab_nb.methods.parts.averages import (
+    average_states,
+    check_average_is_possible,
+    choose_krum_client,
+)
 
 ROBUST = ("median", "trimmed", "krum")
 
@@ -57,7 +61,7 @@ def test_krum_is_the_slow_one(assumed, seed):
         sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2]
         for i, a in enumerate(flat)
     ]
-    assert choose_krum_state(states, assumed) == int(np.argmin([sum(s) for s in scores]))
+    assert choose_krum_client(states, assumed) == int(np.argmin([sum(s) for s in scores]))
 
 
 def test_the_mean_is_weighted_as_ever_to_the_last_bit():
@@ -81,9 +85,9 @@ def test_two_of_seven_cannot_leave_the_honest_ones(rule, seed, far):
 def test_too_few_clients_are_refused():
     for rule, assumed, clients in (("trimmed", 2, 4), ("krum", 2, 4)):
         with pytest.raises(UsageError, match="needs 5 clients or more, but there are 4"):
-            check_average(rule, assumed, clients, "FedAvg")
-        check_average(rule, assumed, 5, "FedAvg")
-    check_average("median", 9, 1, "FedAvg")
+            check_average_is_possible(rule, assumed, clients, "FedAvg")
+        check_average_is_possible(rule, assumed, 5, "FedAvg")
+    check_average_is_possible("median", 9, 1, "FedAvg")
 
 
 # ----------------------------------------------------------------------------------------------- test server optimizers
@@ -91,22 +95,24 @@ def test_too_few_clients_are_refused():
 
 
 def run(name, start, deltas, **options):
-    state = server.make_initial_moments(start)
+    state = server.make_zero_optimizer_moments(start)
     for delta in deltas:
-        start, state = server.take_server_step(name, start, delta, state, **options)
+        start, state = server.take_server_optimizer_step(name, start, delta, state, **options)
     return start
 
 
 def test_fedavg_is_the_weighted_mean_of_what_came_back():
     now = torch.tensor([1.0, 2.0])
     received = [torch.tensor([3.0, 2.0]), torch.tensor([1.0, -2.0])]
-    delta = server.compute_mean_change([0.25, 0.75], received, now)
+    delta = server.compute_mean_parameter_change([0.25, 0.75], received, now)
     assert delta.tolist() == [0.5, -3.0]
-    moved, _ = server.take_server_step("fedavg", now, delta, server.make_initial_moments(now))
+    moved, _ = server.take_server_optimizer_step(
+        "fedavg", now, delta, server.make_zero_optimizer_moments(now)
+    )
     assert moved.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    assert server.take_server_step("fedavg", now, delta, server.make_initial_moments(now), lr=0.5)[
-        0
-    ].tolist() == [
+    assert server.take_server_optimizer_step(
+        "fedavg", now, delta, server.make_zero_optimizer_moments(now), lr=0.5
+    )[0].tolist() == [
         1.25,
         0.5,
     ]

@@ -15,13 +15,13 @@ from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_train
 from fedlab_nb.methods.parts.byzantine import (
     CERTAIN_LOGIT,
     MATCH_HONEST,
-    add_random_lies,
-    certify_predictions,
+    are_predictions_certified,
     choose_lie_logit,
-    replace_answers,
+    replace_answers_of_liars,
+    replace_answers_of_random_liars,
 )
 from fedlab_nb.methods.poison import Poison
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 
 
@@ -50,7 +50,7 @@ def changed(honest, liars):
 @pytest.mark.parametrize(("clients", "liars"), [(3, 1), (5, 1), (5, 2), (4, 0)])
 def test_the_certificate_is_exact(clients, liars):
     honest = answers(clients, seed=clients)
-    safe = certify_predictions(honest, liars)
+    safe = are_predictions_certified(honest, liars)
     assert torch.equal(safe, ~changed(honest, liars))
     assert liars == 0 or 0 < safe.sum() < len(safe)  # there are both
 
@@ -62,7 +62,7 @@ def test_the_lie_is_the_worst_of_these_liars():
     def mean(logits):
         return logits.softmax(-1).mean(0)
 
-    said = replace_answers(mean, logits, [1, 4], CERTAIN_LOGIT)
+    said = replace_answers_of_liars(mean, logits, [1, 4], CERTAIN_LOGIT)
     second = mean(logits[[0, 2, 3]]).topk(2).indices[:, 1]
     assert torch.equal(said[1], CERTAIN_LOGIT * F.one_hot(second, 3).double()) and torch.equal(
         said[1], said[4]
@@ -75,8 +75,8 @@ def test_the_lie_is_the_worst_of_these_liars():
         other[[1, 4]] = torch.eye(3, dtype=logits.dtype)[list(said)][:, None].expand(-1, 60, -1)
         found |= other.mean(0).argmax(-1) != first
     assert torch.equal(told.argmax(-1) != first, found)
-    assert replace_answers(mean, logits, [], CERTAIN_LOGIT) is logits and torch.equal(
-        replace_answers(mean, logits, [1], CERTAIN_LOGIT)[0], logits[0]
+    assert replace_answers_of_liars(mean, logits, [], CERTAIN_LOGIT) is logits and torch.equal(
+        replace_answers_of_liars(mean, logits, [1], CERTAIN_LOGIT)[0], logits[0]
     )
 
 
@@ -102,7 +102,7 @@ def test_another_rule_is_lied_to_as_harms_it_most():
         scores[rows, right] = -torch.inf
         return own - scores.amax(-1)
 
-    found = ahead(replace_answers(rule, logits, liars, CERTAIN_LOGIT))
+    found = ahead(replace_answers_of_liars(rule, logits, liars, CERTAIN_LOGIT))
     for said in range(4):
         told = logits.clone()
         told[liars] = CERTAIN_LOGIT * torch.eye(4, dtype=torch.float64)[said]
@@ -111,7 +111,9 @@ def test_another_rule_is_lied_to_as_harms_it_most():
         (
             found
             < ahead(
-                replace_answers(lambda told: told.softmax(-1).mean(0), logits, liars, CERTAIN_LOGIT)
+                replace_answers_of_liars(
+                    lambda told: told.softmax(-1).mean(0), logits, liars, CERTAIN_LOGIT
+                )
             )
         ).any()
     )
@@ -119,7 +121,9 @@ def test_another_rule_is_lied_to_as_harms_it_most():
 
 def test_taught_lies_are_of_so_many_clients_anew_for_each_sample():
     logits = answers(5, samples=200, seed=2).log().transpose(0, 1)
-    told = add_random_lies(logits, 2, torch.Generator().manual_seed(0), CERTAIN_LOGIT)
+    told = replace_answers_of_random_liars(
+        logits, 2, torch.Generator().manual_seed(0), CERTAIN_LOGIT
+    )
     lying = (told != logits).any(2)  # [n, M]
     assert bool((lying.sum(1) == 2).all()) and len(lying.unique(dim=0)) == 10  # all pairs of five
     for own, said, who in zip(logits, told, lying, strict=True):
@@ -134,13 +138,13 @@ def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
     def mean(logits):
         return logits.mean(0)
 
-    said = replace_answers(mean, logits, [2], MATCH_HONEST)
+    said = replace_answers_of_liars(mean, logits, [2], MATCH_HONEST)
     assert torch.equal(said[2], torch.tensor([[0.0, 5.0]]))  # the honest largest of this sample
     assert torch.equal(mean(said), torch.tensor([[7 / 3, 5 / 3]]))
     assert torch.equal(
-        replace_answers(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
+        replace_answers_of_liars(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
     )  # and a larger one names the other class
-    below = replace_answers(mean, -logits.abs(), [2], MATCH_HONEST)
+    below = replace_answers_of_liars(mean, -logits.abs(), [2], MATCH_HONEST)
     assert torch.equal(
         below[2], torch.zeros(1, 2)
     )  # nobody is above 0, so that nothing can be said
@@ -155,7 +159,9 @@ def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
 
 def test_taught_lies_are_as_large_as_those_that_are_told():
     logits = answers(5, samples=50, seed=4).log().transpose(0, 1) + 9
-    told = add_random_lies(logits, 2, torch.Generator().manual_seed(1), MATCH_HONEST)
+    told = replace_answers_of_random_liars(
+        logits, 2, torch.Generator().manual_seed(1), MATCH_HONEST
+    )
     for own, said in zip(logits, told, strict=True):
         lying = (own != said).any(1)
         assert torch.equal(said[lying].amax(1), own[~lying].amax().expand(2))
@@ -167,8 +173,10 @@ def test_lies_do_not_depend_on_the_samples_beside_them():
     def mean(logits):
         return logits.mean(0)
 
-    whole = replace_answers(mean, logits, [1, 4], MATCH_HONEST)
-    parts = [replace_answers(mean, part, [1, 4], MATCH_HONEST) for part in logits.split(7, 1)]
+    whole = replace_answers_of_liars(mean, logits, [1, 4], MATCH_HONEST)
+    parts = [
+        replace_answers_of_liars(mean, part, [1, 4], MATCH_HONEST) for part in logits.split(7, 1)
+    ]
     assert torch.equal(whole, torch.cat(parts, 1))
 
 
@@ -197,7 +205,7 @@ def test_a_rule_on_probabilities_hears_the_same_of_every_large_lie():
         seen = []
         for poison in ("lie:1", "lie:1:100", "lie:1:1000"):
             ctx = context(clients=3, poison=poison, remembered=remembered)
-            seen.append(run_to_end(method.run(ctx)).logits(x))
+            seen.append(exhaust_generator(method.run(ctx)).logits(x))
         assert torch.equal(seen[0], seen[1]) == torch.equal(seen[1], seen[2]) == (kind != "logits")
 
 
@@ -207,7 +215,7 @@ def test_a_rule_that_reads_probabilities_is_that_rule_on_them():
     for name in ("linear", "per_class", "nn"):
         rule = make_trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
         assert torch.equal(ProbabilityAggregator(rule)(z), rule(z.softmax(2)))
-        assert ProbabilityAggregator(rule).q == rule.q
+        assert ProbabilityAggregator(rule).trained_parameter_count == rule.trained_parameter_count
 
 
 def test_robust_rules_hold_where_the_mean_does_not():
@@ -216,7 +224,7 @@ def test_robust_rules_hold_where_the_mean_does_not():
     for rule in ("probabilities", "trimmed", "median"):
         for poison in ("none", "lie:2"):
             ctx = context(clients=7, alpha=100, poison=poison, remembered=remembered, epochs=10)
-            model = run_to_end(Ensemble(rule=rule, assumed=2).run(ctx))
+            model = exhaust_generator(Ensemble(rule=rule, assumed=2).run(ctx))
             data = ctx.private._x, ctx.private._y
             accuracy[rule, poison] = model.accuracy(*data)
             report = model.measured(*data)
@@ -248,12 +256,12 @@ def test_who_can_lie():
 def test_fens_is_trained_honestly_and_lied_to():
     remembered = []
     models = {
-        p: run_to_end(Fens(rounds=3).run(context(poison=p, remembered=remembered)))
+        p: exhaust_generator(Fens(rounds=3).run(context(poison=p, remembered=remembered)))
         for p in ("none", "lie:1")
     }
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     honest, lied = models.values()
-    assert torch.equal(honest.rule.get_weights(), lied.rule.get_weights())
+    assert torch.equal(honest.rule.get_client_weights(), lied.rule.get_client_weights())
     assert not torch.equal(honest.logits(x), lied.logits(x))
 
 
@@ -262,6 +270,6 @@ def test_liars_train_as_all_others_and_their_runs_are_their_own():
         make_plans(Settings.make(poison=poison), ["ensemble"])[0]
         for poison in ("none", "lie:1", "lie:2", "lie:2:20", "labels:1")
     ]
-    assert len({plan.make_clients_key() for plan in plans[:4]}) == 1
-    assert plans[4].make_clients_key() != plans[0].make_clients_key()
-    assert len({plan.make_run_key() for plan in plans}) == 5
+    assert len({plan.hash_settings_of_local_training() for plan in plans[:4]}) == 1
+    assert plans[4].hash_settings_of_local_training() != plans[0].hash_settings_of_local_training()
+    assert len({plan.hash_settings_of_run() for plan in plans}) == 5

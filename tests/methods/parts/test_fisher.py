@@ -13,8 +13,8 @@ from scipy.special import log_softmax, softmax
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts import fisher
-from fedlab_nb.methods.parts.fisher import Cosine, LowRank, find_fisher_subspace, train_head
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.methods.parts.fisher import Cosine, LowRank, find_fisher_subspace, train_fisher_head
+from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 context = functools.partial(
@@ -71,8 +71,10 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     monkeypatch.setattr(fisher, "distil", instead)
     means, covariances, _ = gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
-    run_to_end(
-        train_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01)
+    exhaust_generator(
+        train_fisher_head(
+            context(), kind, means, covariances, counts, draws_per_class=draws, epochs=1, lr=0.01
+        )
     )
     held = [0, 2, 3, 4]
     middle, p = (
@@ -123,15 +125,24 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
         torch.eye(3, dtype=EXACT).expand(4, 3, 3),
         torch.tensor([30.0, 20, 10, 0], dtype=EXACT),
     )
-    head = run_to_end(
-        train_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01)
+    head = exhaust_generator(
+        train_fisher_head(
+            context(), kind, means, spread, counts, draws_per_class=50, epochs=3, lr=0.01
+        )
     )
     assert head(means[:3]).argmax(1).tolist() == [0, 1, 2]
     assert bool((head(means)[:, 3] == -torch.inf).all())
     with pytest.raises(UsageError, match="only one"):
-        run_to_end(
-            train_head(
-                context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01
+        exhaust_generator(
+            train_fisher_head(
+                context(),
+                kind,
+                means,
+                spread,
+                counts * (counts == 30),
+                draws_per_class=5,
+                epochs=1,
+                lr=0.01,
             )
         )
 
@@ -140,7 +151,7 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
 def test_the_same_for_every_partition(kind):
     x = torch.rand(9, 1, 8, 8, dtype=EXACT, generator=torch.Generator().manual_seed(0))
     one, other = (
-        run_to_end(
+        exhaust_generator(
             Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))
         ).logits(x)
         for alpha, clients in ((0.05, 7), (100, 3))

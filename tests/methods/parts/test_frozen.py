@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 from method_runs import context
 
-from fedlab_nb.data import SEEN, check_transform
+from fedlab_nb.data import SEEN, normalise_transform
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.parts.frozen import HeadModel, draw_features, make_common_features
+from fedlab_nb.methods.parts.frozen import HeadModel, make_common_features, make_feature_map
 from fedlab_nb.models import lite0, model_state
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -22,7 +22,7 @@ def images(n=7, shape=(1, 8, 8)):
 
 def test_pixels_are_the_sample_and_cost_nothing():
     ctx = context()
-    frozen = run_to_end(make_common_features(ctx, "pixels", 256, 0))
+    frozen = exhaust_generator(make_common_features(ctx, "pixels", 256, 0))
     x = images().float()
     assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
     assert ctx.link.ledger.total == 0
@@ -32,32 +32,32 @@ def test_pixels_are_the_sample_and_cost_nothing():
 @pytest.mark.parametrize("size", [16, 50])
 def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, size):
     ctx = context(clients=4)
-    frozen, x = run_to_end(make_common_features(ctx, kind, size, 3)), images().float()
+    frozen, x = exhaust_generator(make_common_features(ctx, kind, size, 3)), images().float()
     assert frozen(x).shape == (7, size) and frozen.size == size and (frozen(x) >= 0).all()
     assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
-    assert torch.equal(frozen(x), draw_features(kind, (1, 8, 8), size, 3)(x))
-    assert not torch.equal(frozen(x), draw_features(kind, (1, 8, 8), size, 4)(x))
+    assert torch.equal(frozen(x), make_feature_map(kind, (1, 8, 8), size, 3)(x))
+    assert not torch.equal(frozen(x), make_feature_map(kind, (1, 8, 8), size, 4)(x))
     torch.testing.assert_close(
-        draw_features(kind, (1, 8, 8), size, 3, dtype=EXACT)(x.double()).float(), frozen(x)
+        make_feature_map(kind, (1, 8, 8), size, 3, dtype=EXACT)(x.double()).float(), frozen(x)
     )
 
 
 def test_relu_features_by_the_formula():
-    frozen, x = draw_features("relu", (1, 8, 8), 2000, 0, dtype=EXACT), images()
+    frozen, x = make_feature_map("relu", (1, 8, 8), 2000, 0, dtype=EXACT), images()
     weight, bias = frozen.module[1].weight.T, frozen.module[1].bias
     centred = bias + 0.3 * weight.sum(0)  # b of the formula
     torch.testing.assert_close(frozen(x), ((x.flatten(1) - 0.3) @ weight + centred).clamp_min(0))
     assert weight.var().item() == pytest.approx(
         2 / 64, rel=0.02
     ) and centred.std().item() == pytest.approx(0.5, 0.05)
-    rows = draw_features("relu", (5,), 2000, 0)  # standardised: nothing to centre
+    rows = make_feature_map("relu", (5,), 2000, 0)  # standardised: nothing to centre
     assert rows.module[1].bias.mean().abs() < 0.05 and rows.module[
         1
     ].weight.var().item() == pytest.approx(0.4, rel=0.05)
 
 
 def test_filters_do_not_see_a_constant_and_average_their_cells():
-    frozen, x = draw_features("conv", (3, 8, 8), 32, 0, dtype=EXACT), images(shape=(3, 8, 8))
+    frozen, x = make_feature_map("conv", (3, 8, 8), 32, 0, dtype=EXACT), images(shape=(3, 8, 8))
     (filters,) = frozen.module[0].parameters()
     assert filters.shape == (2, 3, 5, 5) and filters.sum((1, 2, 3)).abs().max() < 1e-6
     maps = F.conv2d(x, filters, padding=2).clamp_min(0)
@@ -69,7 +69,7 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
 def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
     ctx = context(clients=4)
     frozen, x = (
-        run_to_end(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
+        exhaust_generator(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
         images().float(),
     )
     assert torch.equal(frozen(x), lite0.load_lite0()(x)) and (frozen.size, frozen.parameters) == (
@@ -82,18 +82,18 @@ def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
 def test_what_the_public_body_cannot_read_is_said():
     for shape in ((13,), (50, 6), (2, 8, 8)):
         with pytest.raises(UsageError, match="lite0"):
-            check_transform(SEEN, shape)
-    assert check_transform(SEEN, (1, 8, 8)) == SEEN
+            normalise_transform(SEEN, shape)
+    assert normalise_transform(SEEN, (1, 8, 8)) == SEEN
 
 
 @pytest.mark.parametrize("init", ["same", "different"])
 def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     ctx = context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
-    frozen = run_to_end(make_common_features(ctx, "client", 256, 0))
+    frozen = exhaust_generator(make_common_features(ctx, "client", 256, 0))
     remembered = {}
     other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
-    run_to_end(other.local_training())
+    exhaust_generator(other.local_training())
     x = images().float()
     torch.testing.assert_close(
         frozen(x), remembered["c"].module(largest).features(x)
@@ -109,13 +109,13 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
 
 def test_one_client_keeps_its_network_to_itself():
     ctx = context(clients=1)
-    frozen = run_to_end(make_common_features(ctx, "client", 256, 0))
+    frozen = exhaust_generator(make_common_features(ctx, "client", 256, 0))
     body = sum(t.numel() for t in model_state(frozen.module).values())
     assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)
 
 
 def test_a_head_reads_the_features():
-    frozen, x = draw_features("relu", (1, 8, 8), 20, 0), images().float()
+    frozen, x = make_feature_map("relu", (1, 8, 8), 20, 0), images().float()
     model = HeadModel(frozen, lambda f: f[:, :10] * 2, 7)
     assert torch.equal(model.logits(x), 2 * model.features(x)[:, :10])
     assert model.parameters == 7 + 64 * 20 + 20

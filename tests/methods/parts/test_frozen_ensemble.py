@@ -9,12 +9,12 @@ from torch import nn
 from fedlab_nb.methods.parts import frozen_ensemble
 from fedlab_nb.methods.parts.frozen_ensemble import (
     FrozenEnsemble,
-    Loop,
-    SideBySide,
-    combine_logits,
+    LoopGroup,
+    SideBySideGroup,
+    combine_client_logits,
     make_client_weights,
 )
-from fedlab_nb.models import Network, build, model_state, normalise_inputs
+from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
 
@@ -47,18 +47,18 @@ def test_combining():
     logits = torch.tensor(
         [[[1.0, 2.0]], [[3.0, -2.0]]], dtype=torch.float64
     )  # two clients, one sample
-    assert combine_logits(logits).tolist() == [[2.0, 0.0]]
+    assert combine_client_logits(logits).tolist() == [[2.0, 0.0]]
     w = torch.tensor([0.5, 1.5], dtype=torch.float64)
-    assert combine_logits(logits, w).tolist() == [[2.5, -1.0]]
-    assert combine_logits(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
+    assert combine_client_logits(logits, w).tolist() == [[2.5, -1.0]]
+    assert combine_client_logits(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
     torch.testing.assert_close(
-        combine_logits(logits, 7 * w), combine_logits(logits, w)
+        combine_client_logits(logits, 7 * w), combine_client_logits(logits, w)
     )  # a constant changes nothing
     torch.testing.assert_close(
-        combine_logits(logits, torch.ones(2).double()), combine_logits(logits)
+        combine_client_logits(logits, torch.ones(2).double()), combine_client_logits(logits)
     )
     by_class = torch.tensor([[1.0, 0.25], [0.0, 0.75]], dtype=torch.float64)
-    assert combine_logits(logits, by_class).tolist() == [[1.0, -1.0]]
+    assert combine_client_logits(logits, by_class).tolist() == [[1.0, -1.0]]
     assert make_client_weights("samples", [1, 3], logits).tolist() == [0.25, 0.75]
     assert make_client_weights("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
 
@@ -98,7 +98,10 @@ def by_hand(models, x):
 def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds, backend):
     models, x = clients(kinds), images().requires_grad_()
     ensemble = FrozenEnsemble(models, backend=backend)
-    mine, theirs = ensemble.compute_view(x, statistics=True).batch_norm, by_hand(models, x)
+    mine, theirs = (
+        ensemble.compute_outputs(x, with_batch_norm_loss=True).batch_norm,
+        by_hand(models, x),
+    )
     torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=0)
     torch.testing.assert_close(
         torch.autograd.grad(mine, x), torch.autograd.grad(theirs, x), rtol=0, atol=1e-12
@@ -107,7 +110,7 @@ def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds
 
 def test_without_batch_norm_the_loss_is_zero():
     ensemble = FrozenEnsemble(clients(KINDS["one architecture"]))
-    assert float(ensemble.compute_view(images(), statistics=True).batch_norm) == 0
+    assert float(ensemble.compute_outputs(images(), with_batch_norm_loss=True).batch_norm) == 0
 
 
 @pytest.mark.parametrize(("backend", "side"), [("loop", 8), ("stacked", 8), ("stacked", 20)])
@@ -117,7 +120,7 @@ def test_clients_are_bit_identical_afterwards_and_carry_no_hooks_or_gradients(ba
         models = ClientModels([client(k, "cnn2", (1, 20, 20), 3, torch.float32) for k in range(2)])
     before = copy.deepcopy([model_state(module) for module in models.modules])
     x = torch.rand(7, 1, side, side).requires_grad_()
-    seen = FrozenEnsemble(models, backend=backend).compute_view(x, statistics=True)
+    seen = FrozenEnsemble(models, backend=backend).compute_outputs(x, with_batch_norm_loss=True)
     (seen.batch_norm + seen.logits.sum()).backward()
     for module, old in zip(models.modules, before, strict=True):
         assert not module.training
@@ -153,7 +156,7 @@ def agree(models, x, kinds=None, backend="auto"):
     assert kinds is None or [type(group) for _, group in ensemble.groups] == kinds
     results = []
     for one in (ensemble, loop):
-        seen = one.compute_view(x, statistics=True)
+        seen = one.compute_outputs(x, with_batch_norm_loss=True)
         slope = torch.rand(seen.logits.shape, generator=generator(1, "slope"), dtype=x.dtype)
         by_logits = torch.autograd.grad(seen.logits, x, slope, retain_graph=True)
         by_all = torch.autograd.grad((seen.logits * slope).sum() + seen.batch_norm, x)
@@ -189,13 +192,17 @@ def test_small_images(kinds, backend):
 def test_each_architecture(name, width, shape, monkeypatch):
     monkeypatch.setattr(frozen_ensemble, "PIECE", 1)  # pieces of eight images, and one
     x = torch.rand(9, *shape, generator=generator(0, "images"), dtype=torch.float64)
-    agree([client(k, name, shape, width) for k in range(3)], x, [SideBySide])
+    agree([client(k, name, shape, width) for k in range(3)], x, [SideBySideGroup])
 
 
-@pytest.mark.parametrize("name,width,kind", [("cnn2", 3, SideBySide), ("resnet8", 2, Loop)])
+@pytest.mark.parametrize(
+    "name,width,kind", [("cnn2", 3, SideBySideGroup), ("resnet8", 2, LoopGroup)]
+)
 def test_as_a_run_scales_its_images(name, width, kind):
     shape, mean, std = (3, 20, 20), torch.tensor([0.3, 0.4, 0.5]), torch.tensor([0.5, 0.2, 0.1])
-    models = [normalise_inputs(client(k, name, shape, width), mean, std) for k in range(3)]
+    models = [
+        prepend_input_normalisation(client(k, name, shape, width), mean, std) for k in range(3)
+    ]
     x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
     agree(models, x, [kind])
 
@@ -206,7 +213,7 @@ def test_mixed_architectures():
         [("cnn", 2), ("resnet8", 2), ("cnn2", 3), ("cnn", 2), ("cnn2", 3), ("resnet8", 2), ("cnn", 3)]
     )]  # fmt: skip
     x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
-    agree(models, x, [SideBySide, Loop, SideBySide, Loop])
+    agree(models, x, [SideBySideGroup, LoopGroup, SideBySideGroup, LoopGroup])
 
 
 def own(k, *, first=None, rest=(), flat=None):
@@ -234,19 +241,19 @@ def own(k, *, first=None, rest=(), flat=None):
 
 def test_layers_of_somebody_else():
     x = torch.rand(4, 1, 20, 20, generator=generator(0, "images"), dtype=torch.float64)
-    agree([own(k) for k in range(3)], x, [SideBySide])
+    agree([own(k) for k in range(3)], x, [SideBySideGroup])
     agree(
         [
             own(k, rest=[nn.Conv2d(4, 4, 3, dilation=2, padding="same"), nn.ReLU()])
             for k in range(3)
         ],
         x,
-        [SideBySide],
+        [SideBySideGroup],
     )
 
 
 def test_everything_else_goes_one_after_the_other():
-    faster, shape = frozen_ensemble.is_faster_side_by_side, (1, 20, 20)
+    faster, shape = frozen_ensemble.should_run_side_by_side, (1, 20, 20)
     assert faster([client(k, "cnn", shape) for k in range(2)])
     assert not faster([client(0, "cnn", shape)])
     assert not faster([client(k, "cnn", (1, 16, 16)) for k in range(2)])
@@ -254,7 +261,9 @@ def test_everything_else_goes_one_after_the_other():
     assert not faster([client(k, "cnn3", shape, 129) for k in range(2)])
     assert not faster([client(k, "resnet8", shape, 2) for k in range(2)])
     apart = [
-        normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5]))
+        prepend_input_normalisation(
+            client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5])
+        )
         for k in range(2)
     ]
     assert not faster(apart)

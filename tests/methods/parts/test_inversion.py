@@ -5,7 +5,11 @@ import torch
 from torch.nn import functional as F
 
 from fedlab_nb.data import load
-from fedlab_nb.methods.fedlpa.client import compute_gradient, recover_image, recover_label
+from fedlab_nb.methods.fedlpa.client import (
+    compute_parameter_gradients,
+    recover_image_from_gradients,
+    recover_label_from_gradient,
+)
 from fedlab_nb.methods.parts.kronecker import compute_kronecker_factors
 from fedlab_nb.models import build
 
@@ -15,12 +19,14 @@ def test_label_and_image_of_one_sample_come_back_exactly():
     module = build("mlp", data.input_shape, data.classes)
     for k in range(20):
         x, y = data.x_train[k : k + 1], data.y_train[k : k + 1]
-        gradient = compute_gradient(module, x, y)
+        gradient = compute_parameter_gradients(module, x, y)
         first, last = [name for name in gradient if gradient[name].ndim == 2][
             :: sum(g.ndim == 2 for g in gradient.values()) - 1
         ]
-        image = recover_image(gradient[first], gradient[first.replace("weight", "bias")])
-        assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label(
+        image = recover_image_from_gradients(
+            gradient[first], gradient[first.replace("weight", "bias")]
+        )
+        assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label_from_gradient(
             gradient[last]
         ) == int(y)
         factors = list(compute_kronecker_factors(module, x, y).values())
@@ -32,9 +38,9 @@ def test_by_hand_and_of_two_samples_a_mixture():
     """One linear layer: the gradient of row c is sum_s (p_sc - y_sc) x_s / n, so the quotient is a weighted mean."""
     layer = torch.nn.Linear(3, 2)
     x, y = torch.tensor([[1.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), torch.tensor([0, 0])
-    gradient = compute_gradient(layer, x, y)
+    gradient = compute_parameter_gradients(layer, x, y)
     slope = (layer(x).softmax(1) - F.one_hot(y, 2))[:, 0].detach()
-    assert recover_image(gradient["weight"], gradient["bias"]).tolist() == pytest.approx(
-        (slope @ x / slope.sum()).tolist()
-    )
-    assert recover_label(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1
+    assert recover_image_from_gradients(
+        gradient["weight"], gradient["bias"]
+    ).tolist() == pytest.approx((slope @ x / slope.sum()).tolist())
+    assert recover_label_from_gradient(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1

@@ -45,7 +45,7 @@ def per_sample_gradient(module, x, y, layer):
     """`[W b]` gradient of one sample's loss, by ordinary autograd on the weights."""
     module.zero_grad()
     F.cross_entropy(module(x[None]), y[None]).backward()
-    return kronecker.join_bias(layer.weight.grad, layer.bias.grad)
+    return kronecker.append_bias_column(layer.weight.grad, layer.bias.grad)
 
 
 def test_one_sample_linear_is_the_exact_gradient_outer_product():
@@ -100,7 +100,8 @@ def conv_by_hand(layer, x, gradient):
                 ]
                 patch = torch.stack([*patch, torch.ones((), dtype=x.dtype)])
                 assert torch.allclose(
-                    kronecker.join_bias(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j]
+                    kronecker.append_bias_column(layer.weight, layer.bias) @ patch,
+                    layer(x)[n, :, i, j],
                 )
                 a, b = (
                     a + torch.outer(patch, patch),
@@ -163,14 +164,14 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
 
 
 def test_trace_rule_by_hand_and_its_limit():
-    factors = kronecker.Factors(
+    factors = kronecker.KroneckerFactors(
         torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0]))
     )
     assert kronecker.compute_damping_ratio(factors, "trace") == pytest.approx(2.0)
     out = kronecker.add_damping(factors, 0.01, 2.0)
     torch.testing.assert_close(out.a.diagonal(), torch.tensor([1.2, 3.2]))
     torch.testing.assert_close(out.b.diagonal(), torch.tensor([0.3, 0.3, 1.05]))
-    dead = kronecker.Factors(factors.a, torch.zeros(3, 3))
+    dead = kronecker.KroneckerFactors(factors.a, torch.zeros(3, 3))
     assert kronecker.compute_damping_ratio(dead, "trace") == kronecker.PI_LIMIT
     block = kronecker.add_damping(dead, 0.01, kronecker.PI_LIMIT)
     torch.testing.assert_close(
@@ -186,8 +187,8 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
         nn.Conv2d(2, 5, 3, bias=False),
     ):
         state = {f"layer.{name}": parameter for name, parameter in layer.named_parameters()}
-        back = kronecker.replace_layers(
-            state, {"layer": kronecker.join_bias(layer.weight, layer.bias).double()}
+        back = kronecker.copy_state_with_layers(
+            state, {"layer": kronecker.append_bias_column(layer.weight, layer.bias).double()}
         )
         assert back.keys() == state.keys()
         assert all(

@@ -13,7 +13,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 PLAIN = Recipe(weight_decay=0.0)
@@ -26,7 +26,7 @@ def test_only_matrices_of_that_rank_and_the_last_layer_move(backend):
     ctx = context(backend=backend)
     start, end = (
         model_state(ctx.initial_model()),
-        model_state(run_to_end(FedAvg(rank=3).run(ctx)).module),
+        model_state(exhaust_generator(FedAvg(rank=3).run(ctx)).module),
     )
     for name in start:
         if name in HIDDEN:
@@ -40,13 +40,13 @@ def test_only_matrices_of_that_rank_and_the_last_layer_move(backend):
 def test_backends_agree_and_full_rank_is_training_of_the_matrices_themselves():
     """Against a loop in plain PyTorch, whose biases stay."""
     by = {
-        b: run_to_end(FedAvg(rank=64).run(context(backend=b))).module.state_dict()
+        b: exhaust_generator(FedAvg(rank=64).run(context(backend=b))).module.state_dict()
         for b in ("loop", "stacked")
     }
     for name, value in by["loop"].items():
         torch.testing.assert_close(by["stacked"][name], value, rtol=1e-9, atol=1e-10)
     ctx = context(clients=1, epochs=1)
-    trained = run_to_end(FedAvg(rank=64).run(ctx)).module.state_dict()
+    trained = exhaust_generator(FedAvg(rank=64).run(ctx)).module.state_dict()
     ctx = context(clients=1, epochs=1)
     model, (x, y) = ctx.initial_model(), ctx.private.train(0)
     moving = [

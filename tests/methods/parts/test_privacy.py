@@ -10,19 +10,19 @@ from scipy import integrate, stats
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedkt import (
-    bound_change_probability,
-    compute_measured_epsilon,
-    compute_measured_moments,
-    compute_moments_epsilon,
-    compute_worst_case_moments,
+    bound_probability_of_changed_winner,
+    compute_data_dependent_epsilon,
+    compute_data_dependent_log_moments,
+    compute_worst_case_epsilon,
+    compute_worst_case_log_moments,
 )
 from fedlab_nb.methods.parts.privacy import (
     draw_gaussian_noise,
     find_smallest_delta,
-    find_smallest_sigma,
-    mask_values,
-    sum_masked,
-    sum_securely,
+    find_smallest_noise_sigma,
+    send_and_sum_masked_vectors,
+    send_masked_vectors,
+    sum_masked_vectors,
 )
 from fedlab_nb.rng import draw_laplace_noise
 
@@ -66,7 +66,7 @@ def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
 @pytest.mark.parametrize("queries", [1, 7, 100])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-5), (1.0, 1e-3), (4.0, 1e-5)])
 def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
-    sigma = find_smallest_sigma(epsilon, delta, queries=queries)
+    sigma = find_smallest_noise_sigma(epsilon, delta, query_count=queries)
     assert convolved_delta(sigma, queries, epsilon) == pytest.approx(delta, rel=5e-3)
     assert convolved_delta(sigma, queries, 0.97 * epsilon) > 1.02 * delta
 
@@ -75,23 +75,23 @@ def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
     ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-5), (50.0, 1e-3)]
 )
 def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, delta):
-    sigma = find_smallest_sigma(epsilon, delta)
+    sigma = find_smallest_noise_sigma(epsilon, delta)
     assert (
         find_smallest_delta(sigma, epsilon) <= delta < find_smallest_delta(0.999 * sigma, epsilon)
     )
-    assert find_smallest_sigma(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
-        6 * sigma, rel=1e-12
-    )
+    assert find_smallest_noise_sigma(
+        epsilon, delta, sensitivity=3.0, query_count=4
+    ) == pytest.approx(6 * sigma, rel=1e-12)
 
 
 def test_the_ends():
-    assert find_smallest_sigma(math.inf, 1e-5) == 0 and find_smallest_delta(0, 5.0) == 1
-    assert 0 < find_smallest_sigma(1e6, 1e-5) < 1e-2 and math.isfinite(
+    assert find_smallest_noise_sigma(math.inf, 1e-5) == 0 and find_smallest_delta(0, 5.0) == 1
+    assert 0 < find_smallest_noise_sigma(1e6, 1e-5) < 1e-2 and math.isfinite(
         find_smallest_delta(1e-3, 1e6)
     )
     for epsilon, delta in [(0, 1e-5), (-1, 1e-5), (math.nan, 1e-5), (1, 0), (1, 1)]:
         with pytest.raises(UsageError):
-            find_smallest_sigma(epsilon, delta)
+            find_smallest_noise_sigma(epsilon, delta)
 
 
 def test_noise_has_its_spread_and_its_stream():
@@ -158,11 +158,11 @@ def test_no_moment_of_the_true_loss_is_above_its_bounds(gamma, votes):
     per_query = 2 * 2 * gamma
     assert np.abs(np.log(first / second)).max() <= per_query + 1e-6
     orders = torch.tensor([1.0, 2, 3, 5, 8, 13], dtype=torch.float64)
-    q = bound_change_probability(COUNTS[[votes]], gamma)
+    q = bound_probability_of_changed_winner(COUNTS[[votes]], gamma)
     assert 1 - first[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
     bounds = zip(
-        compute_worst_case_moments(per_query, orders),
-        compute_measured_moments(q, per_query, orders)[0],
+        compute_worst_case_log_moments(per_query, orders),
+        compute_data_dependent_log_moments(q, per_query, orders)[0],
         strict=True,
     )
     for order, (general, measured) in zip(orders.tolist(), bounds, strict=True):
@@ -189,7 +189,7 @@ SPENT = [(2, 0.05, 200), (1, 0.1, 100), (2, 0.01, 1000), (1, 0.5, 3), (3, 1.0, 5
 @pytest.mark.parametrize(("s", "gamma", "queries"), SPENT)
 def test_epsilon_against_another_implementation(s, gamma, queries):
     per_query = 2 * s * gamma
-    epsilon = compute_moments_epsilon(per_query, queries, 1e-5)
+    epsilon = compute_worst_case_epsilon(per_query, queries, 1e-5)
     assert epsilon == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
     assert (
         epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9
@@ -217,9 +217,9 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
                 plain = min(plain, math.log(moment_bound))
             whole += plain
         best = min(best, (whole + math.log(1 / delta)) / order)
-    assert compute_measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
-        best, rel=1e-9
-    )
+    assert compute_data_dependent_epsilon(
+        torch.tensor(votes), gamma, per_query, delta
+    ) == pytest.approx(best, rel=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------ test secure sum
@@ -241,25 +241,25 @@ def values(clients, n=40, scale=1000.0):
 def test_the_masks_cancel_to_the_last_digit(clients):
     rounded = [(v * 2**32).round() for v in values(clients)]
     whole = [sum(int(v[i]) for v in rounded) for i in range(40)]  # Python's own whole numbers
-    total = sum_securely(Link(clients), values(clients), streams, "x")
+    total = send_and_sum_masked_vectors(Link(clients), values(clients), streams, "x")
     assert total.tolist() == [w / 2**32 for w in whole]
     torch.testing.assert_close(total, sum(values(clients)), rtol=0, atol=clients * 2.0**-33)
 
 
 def test_one_upload_says_nothing_and_two_together_only_their_sum():
     small = [torch.zeros(4000, dtype=EXACT) for _ in range(3)]
-    received = mask_values(Link(3), small, streams, "x")
+    received = send_masked_vectors(Link(3), small, streams, "x")
     for upload in received:
         shares = upload.double() / 2.0**63
         assert shares.abs().max() > 0.99 and abs(shares.mean()) < 0.05
         assert shares.std().item() == pytest.approx(0.577, rel=0.05)
     assert (received[0] + received[1]).abs().min() > 0  # the third one's masks are still there
-    assert not sum_masked(received).any()
+    assert not sum_masked_vectors(received).any()
 
 
 def test_keys_and_numbers_are_counted():
     link = Link(5)
-    sum_securely(link, values(5, n=7), streams, "masked sums")
+    send_and_sum_masked_vectors(link, values(5, n=7), streams, "masked sums")
     assert link.ledger.by_phase() == {"keys": (5 * 32, 5 * 4 * 32), "masked sums": (5 * 7 * 8, 0)}
 
 
@@ -268,4 +268,4 @@ def test_what_does_not_fit_is_refused(bad):
     vectors = values(2)
     vectors[1][3] = bad
     with pytest.raises(RunError, match="to sum securely"):
-        sum_securely(Link(2), vectors, streams, "x")
+        send_and_sum_masked_vectors(Link(2), vectors, streams, "x")

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.parts.ridge import GRID, compute_errors_by_clients, compute_errors_by_samples
-from fedlab_nb.studies.experiment import run_to_end
+from fedlab_nb.methods.parts.ridge import (
+    GRID,
+    compute_held_out_client_errors,
+    compute_squared_errors_on_samples,
+)
+from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 
@@ -35,9 +39,9 @@ def test_errors_are_those_of_fits_without_the_client_or_the_sample(clients, seed
     owner = torch.randint(clients, (len(x),), generator=torch.Generator().manual_seed(seed + 1))
     groups = [(x[owner == k], y[owner == k]) for k in range(clients)]
     sums = [rows.T @ rows for rows, _ in groups], [rows.T @ labels for rows, labels in groups]
-    found = compute_errors_by_clients(*sums, [len(rows) for rows, _ in groups])
+    found = compute_held_out_client_errors(*sums, [len(rows) for rows, _ in groups])
     left_out = sum(
-        compute_errors_by_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups
+        compute_squared_errors_on_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups
     )
     for g, rho in ((0, GRID[0]), (5, GRID[5]), (9, GRID[9])):
         slow = 0.0
@@ -56,7 +60,7 @@ def test_by_samples_it_is_the_choice_of_one_place_whoever_holds_which():
     reports = []
     for alpha, clients, seed in ((0.05, 6, 1), (100, 3, 0), (1, 1, 0)):
         ctx = method_runs.context(alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0)
-        reports.append(run_to_end(AFL(choose="samples").run(ctx)).report)
+        reports.append(exhaust_generator(AFL(choose="samples").run(ctx)).report)
         rows = ctx.link.ledger.rows()
         traffic = {
             r["direction"]: r["bytes"]
@@ -73,10 +77,10 @@ def test_by_clients_nothing_more_is_sent():
     sent = []
     for way in ("given", "clients"):
         ctx = method_runs.context(dtype=EXACT)
-        model = run_to_end(AFL(choose=way).run(ctx))
+        model = exhaust_generator(AFL(choose=way).run(ctx))
         sent.append(ctx.link.ledger.total)
     assert sent[0] == sent[1] and model.report.rho in GRID
-    given_it = run_to_end(AFL(rho=model.report.rho).run(method_runs.context(dtype=EXACT)))
+    given_it = exhaust_generator(AFL(rho=model.report.rho).run(method_runs.context(dtype=EXACT)))
     assert np.array_equal(given_it.report.weights, model.report.weights)
 
 

@@ -13,8 +13,8 @@ from fedlab_nb.methods.parts.synthesis import (
     FRAMES,
     GeneratorKnobs,
     SynthesisReport,
-    SynthesisTrace,
-    has_frame,
+    TrainingTrace,
+    should_trace_images_of_epoch,
 )
 from fedlab_nb.models import build
 
@@ -43,9 +43,9 @@ def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(cl
     """Three steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
     u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
     options = {
-        "clip": 1.0,
-        "clipped": clipped,
-        "after": lambda: u[0].clamp_(-2.7, 2.7),
+        "maximum_gradient_norm": 1.0,
+        "clipped_parameter_count": clipped,
+        "project_parameters": lambda: u[0].clamp_(-2.7, 2.7),
         "progress": STEP,
     }
     watched(
@@ -105,7 +105,7 @@ def test_random_crop_against_a_plain_loop(flip):
 
 def test_trace():
     student = build("mlp", (1, 8, 8), 3, generator=seeded())
-    trace = SynthesisTrace(2)
+    trace = TrainingTrace(2)
     assert trace.make_arrays() == {}
     x = torch.rand(30, 1, 8, 8, generator=seeded())
     with torch.no_grad():
@@ -131,13 +131,15 @@ def test_trace():
 
 @pytest.mark.parametrize("total", [1, 2, 12, 30, 200, 500])
 def test_shown_epochs(total):
-    shown = [done for done in range(1, total + 1) if has_frame(done, total)]
+    shown = [done for done in range(1, total + 1) if should_trace_images_of_epoch(done, total)]
     assert shown[-1] == total and len(shown) <= 2 * FRAMES and len(shown) >= min(total, 10)
 
 
 def test_papers_learner():
-    learner = GeneratorKnobs(epochs=4, batch=8, server_lr=0.01).learner(build("mlp", (1, 8, 8), 3))
+    learner = GeneratorKnobs(epochs=4, batch=8, server_lr=0.01).make_student_trainer(
+        build("mlp", (1, 8, 8), 3)
+    )
     optimizer = learner.optimizer
     assert (optimizer.momentum, optimizer.weight_decay, learner.clip) == (0.9, 1e-4, 10.0)
-    learner.set_epoch(2)
+    learner.set_learning_rate_of_epoch(2)
     assert optimizer.lr == pytest.approx(0.005)

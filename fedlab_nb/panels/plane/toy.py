@@ -10,20 +10,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property, lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ...data import Dataset, Federation, federate
-from ...data.dataset import hash_parts
+from ...data.dataset import hash_to_content_id
 from ...errors import choose
 from ...methods.base import weighted_mean
-from ...methods.run_outputs import average_answers
+from ...methods.run_outputs import average_client_logits
 from ...models import Network, build, load_state
 from ...rng import generator
-from ...training import ClientModels, Recipe, compute_accuracy, run_cached, train_to_end
+from ...training import (
+    ClientModels,
+    Recipe,
+    compute_accuracy,
+    run_in_chunks_with_cache,
+    train_clients_to_end,
+)
 
-CLASSES = ("blue", "orange", "red")  # the first colours of `class_colours`; the clients are A to C
+CLASSES = (
+    "blue",
+    "orange",
+    "red",
+)  # the first colours of `list_class_colours`; the clients are A to C
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
 RADIUS = 1.8  # of the ring of islands
 SPREAD = 0.4  # standard deviation of an island's points
@@ -35,10 +46,11 @@ STARTS = ("common", "own")
 RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
 
 Predictor = Callable[[Tensor], Tensor]
+ToyStart = Literal["common", "own"]
 
 
 @lru_cache(1)
-def make_points() -> Dataset:
+def make_toy_dataset() -> Dataset:
     """The points, always the same: islands on a ring, the same number of points in each."""
     island_labels = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places])
     x = {}
@@ -46,10 +58,10 @@ def make_points() -> Dataset:
     for part, count in POINTS.items():
         stream = generator(0, "plane", part)
         y[part] = island_labels.repeat_interleave(count)
-        centres = place_islands().repeat_interleave(count, 0)
+        centres = place_class_islands().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
     arrays = [*x.values(), *y.values()]
-    digest = hash_parts("plane", *(array.numpy().tobytes() for array in arrays))
+    digest = hash_to_content_id("plane", *(array.numpy().tobytes() for array in arrays))
     return Dataset(
         "points in the plane",
         x["train"],
@@ -63,7 +75,7 @@ def make_points() -> Dataset:
     )
 
 
-def place_islands() -> Tensor:
+def place_class_islands() -> Tensor:
     """Their centres `[I, 2]`, class by class."""
     places = torch.tensor([place for places in CENTRES for place in places])
     angles = places / len(places) * 2 * math.pi
@@ -71,12 +83,12 @@ def place_islands() -> Tensor:
 
 
 @lru_cache(64)
-def toy_at(alpha: float, seed: int = 0, start: str = "common") -> Toy:
+def make_toy_federation(alpha: float, seed: int = 0, start: ToyStart = "common") -> ToyFederation:
     """The toy at one setting, remembered."""
-    return Toy(alpha, seed, start)
+    return ToyFederation(alpha, seed, start)
 
 
-class Toy:
+class ToyFederation:
     """Three clients with their shares of the points, each trained alone; everything else is made
     when it is asked for.
 
@@ -84,56 +96,56 @@ class Toy:
     client's own random weights). UsageError for other values.
     """
 
-    def __init__(self, alpha: float, seed: int = 0, start: str = "common") -> None:
+    def __init__(self, alpha: float, seed: int = 0, start: ToyStart = "common") -> None:
         self.alpha = alpha
         self.seed = seed
         self.start = choose("start", start, STARTS)
         self.federation: Federation = federate(
-            make_points(), alpha=alpha, clients=CLIENTS, seed=seed
+            make_toy_dataset(), alpha=alpha, clients=CLIENTS, seed=seed
         )
         data = self.federation.dataset
         self.shards = []
         for rows, _ in self.federation.split(HELD_OUT):
             self.shards.append((data.x_train[rows], data.y_train[rows]))
-        networks = [self._network(k) for k in range(CLIENTS)]
-        self.clients = ClientModels(train_to_end(networks, self.shards, RECIPE, seed=seed))
+        networks = [self._make_untrained_network(k) for k in range(CLIENTS)]
+        self.clients = ClientModels(train_clients_to_end(networks, self.shards, RECIPE, seed=seed))
 
-    def _network(self, k: int) -> Network:
-        """An untrained network, from the common start or client k's own."""
+    def _make_untrained_network(self, client: int) -> Network:
+        """An untrained network, from the common start or the client's own."""
         if self.start == "common":
             stream = generator(self.seed, "plane", "init")
         else:
-            stream = generator(self.seed, "plane", "init", k)
+            stream = generator(self.seed, "plane", "init", client)
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
-    def sizes(self) -> list[int]:
+    def samples_per_client(self) -> list[int]:
         """Points that each network is trained on."""
         return [len(y) for _, y in self.shards]
 
-    def counts(self, k: int) -> list[int]:
-        """How many points of each class client k trains on, `[C]`."""
-        return torch.bincount(self.shards[k][1], minlength=len(CLASSES)).tolist()
+    def count_samples_by_class(self, client: int) -> list[int]:
+        """How many points of each class the client trains on, `[C]`."""
+        return torch.bincount(self.shards[client][1], minlength=len(CLASSES)).tolist()
 
     @cached_property
-    def average(self) -> Network:
+    def averaged_network(self) -> Network:
         """The network with the mean of the weights, by sizes: one round of FedAvg."""
-        network = self._network(0)
-        load_state(network, weighted_mean(self.clients.states(), self.sizes))
+        network = self._make_untrained_network(0)
+        load_state(network, weighted_mean(self.clients.states(), self.samples_per_client))
         return network.eval()
 
     # ----------------------------------------------------------------------------------- predictors
-    def client(self, k: int) -> Predictor:
-        return lambda x: self.clients.logits(x)[k]
+    def make_client_predictor(self, client: int) -> Predictor:
+        return lambda points: self.clients.logits(points)[client]
 
-    def predictions(self, x: Tensor) -> Tensor:
+    def predict_with_mean_logits(self, points: Tensor) -> Tensor:
         """The mean of the clients' logits."""
-        return average_answers(self.clients.logits(x), "logits")
+        return average_client_logits(self.clients.logits(points), "logits")
 
-    def weights(self, x: Tensor) -> Tensor:
-        return run_cached(self.average, x)
+    def predict_with_averaged_weights(self, points: Tensor) -> Tensor:
+        return run_in_chunks_with_cache(self.averaged_network, points)
 
-    def accuracy(self, predictor: Predictor) -> float:
+    def measure_accuracy(self, predictor: Predictor) -> float:
         """Share of the test points whose class is named."""
         data = self.federation.dataset
         return compute_accuracy(predictor(data.x_test).argmax(1), data.y_test)

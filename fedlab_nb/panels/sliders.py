@@ -1,0 +1,54 @@
+"""Sliders that keep a value that code has given them.
+
+A browser moves a slider to the nearest step when it shows it, and sends that place back as if a hand had been there:
+α = 0.3 came back as 0.32. So a slider whose value lies between two steps gets finer ones, before it is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TypedDict
+
+import ipywidgets as widgets
+from traitlets import validate
+
+FINE_STEP = 0.002  # of a power of ten: every value of two digits comes back as it was given
+MOST_DECIMALS = 6  # of a step between whole numbers
+TOLERANCE = 1e-6  # of a step
+
+
+class Proposal(TypedDict):
+    """What traitlets gives a validator: the value that is to be set, and of which slider."""
+
+    value: float
+    owner: FineLogSlider | FineSlider
+
+
+def is_on_slider_step(position: float, slider: FineLogSlider | FineSlider) -> bool:
+    """Whether one of the slider's steps is at `position`."""
+    steps = (position - slider.min) / slider.step
+    return abs(steps - round(steps)) < TOLERANCE
+
+
+class FineLogSlider(widgets.FloatLogSlider):
+    """A slider of powers of ten, whose steps become finer once it is given a value between two of them."""
+
+    @validate("value")
+    def _validate_value(self, proposal: Proposal) -> float:
+        value = super()._validate_value(proposal)
+        if not is_on_slider_step(math.log(value, self.base), self):
+            self.step = min(self.step, FINE_STEP)
+        return value
+
+
+class FineSlider(widgets.FloatSlider):
+    """A slider whose steps become as fine as the last decimal of a value that it is given between two of them."""
+
+    @validate("value")
+    def _validate_value(self, proposal: Proposal) -> float:
+        value = super()._validate_value(proposal)
+        if not is_on_slider_step(value, self):
+            exponent = Decimal(str(value)).normalize().as_tuple().exponent
+            self.step = min(self.step, 10.0 ** max(exponent, -MOST_DECIMALS))
+        return value

@@ -1,0 +1,133 @@
+"""Estimate how long those runs of the papers' tables take that are not stored.
+
+python -m fedlab_nb.papers.estimates             # all
+python -m fedlab_nb.papers.estimates fedlpa:20   # these tables
+python -m fedlab_nb.papers.estimates --measure 0 # by forecasts alone, which are right within a factor of three or four
+
+A run that is forecast to take no longer than the seconds of `--measure` is run once, with seed 0, and its processor
+time is taken; for a longer one the forecast stands. The result is written into `tables/durations.toml`, which the texts
+read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..files import write_file
+from ..studies.cost import estimate_seconds_of_runs
+from .cells import SEEDS, merge_runs_into_distinct_points, plan_table_runs
+from .durations import FILE, describe_duration, read_durations_of_longer_runs
+from .points import Point, compute_point_rows
+from .published import TABLES, load_paper_table
+
+MEASURED = 30.0  # seconds of a forecast, up to which a run is measured
+HEAD = (
+    "# Made by `python -m fedlab_nb.papers.estimates`: seconds that ten seeds take on one core,\n"
+    "# measured where a run is short, else a forecast, which is right within a factor of three or four.\n"
+)
+
+
+def estimate_seconds_of_longer_runs(
+    table_name: str,
+    overrides: Mapping[str, Any],
+    measuring_limit_seconds: float,
+    measured_seconds_by_key: dict[str, float],
+) -> float:
+    """Estimate the seconds that ten seeds of a table take on one core, made with `overrides`.
+
+    measuring_limit_seconds: seconds of a forecast, up to which a run is measured
+    measured_seconds_by_key: seconds of runs by their points' keys, those that were measured before; new ones are added
+    """
+    table = load_paper_table(table_name)
+    settings = {"device": "cpu", **overrides}
+    dataset = str(settings.pop("dataset", ""))
+    plan = plan_table_runs(table, "classroom", dataset, range(SEEDS), settings)
+    seconds = 0.0
+    for point in merge_runs_into_distinct_points(plan.runs):
+        seconds += SEEDS * estimate_seconds_of_run(
+            point, measuring_limit_seconds, measured_seconds_by_key
+        )
+    return seconds
+
+
+def estimate_seconds_of_run(
+    point: Point, measuring_limit_seconds: float, measured_seconds_by_key: dict[str, float]
+) -> float:
+    """Estimate the seconds of one run of a point; see `estimate_seconds_of_longer_runs`."""
+    if point.key in measured_seconds_by_key:
+        return measured_seconds_by_key[point.key]
+    forecast = estimate_seconds_of_runs([point.make_plan_of_seed(0)])
+    if forecast is None or forecast <= measuring_limit_seconds:
+        measured_seconds_by_key[point.key] = measure_processor_seconds_of_run(point)
+        return measured_seconds_by_key[point.key]
+    return forecast
+
+
+def measure_processor_seconds_of_run(point: Point) -> float:
+    """Processor time of a point's run with seed 0."""
+    start = time.process_time()
+    for _ in compute_point_rows([replace(point, seeds=(0,))], cache=False):
+        pass
+    return time.process_time() - start
+
+
+def format_durations_as_toml(durations: Mapping[str, Mapping[str, float]]) -> str:
+    """Format the text of the file, tables in order."""
+    lines = [HEAD]
+    for table in TABLES:
+        if table in durations:
+            lines.append(f'["{table}"]')
+            for name, seconds in durations[table].items():
+                lines.append(f"{name} = {round(seconds)}")
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fedlab_nb.papers.estimates",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as fusefl:2; default: all")
+    parser.add_argument(
+        "--measure",
+        type=float,
+        default=MEASURED,
+        metavar="SECONDS",
+        help=f"forecast up to which a run is measured (default: {MEASURED:g})",
+    )
+    options = parser.parse_args()
+    names = options.tables or TABLES
+    durations = {
+        table: dict(seconds_of) for table, seconds_of in read_durations_of_longer_runs().items()
+    }
+    measured: dict[str, float] = {}
+    # What is remembered would take no time.
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FEDLAB_NB_STORE"] = folder
+        for table in names:
+            longer = load_paper_table(table).longer
+            durations.pop(table, None)
+            for name, overrides in longer.items():
+                seconds = estimate_seconds_of_longer_runs(
+                    table, overrides, options.measure, measured
+                )
+                durations.setdefault(table, {})[name] = seconds
+                print(f"{table} {name}: {describe_duration(seconds)}", flush=True)
+            path = Path(__file__).parents[1] / FILE
+            write_file(path, format_durations_as_toml(durations), force=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Marks: artists of a picture that answer in a browser, to pointer, keyboard and to what is chosen elsewhere.
+
+`attach_hover_text(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer; `get_marks_by_id(figure)`
+returns all answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from matplotlib.artist import Artist
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+
+def attach_hover_text(artist: Artist, hover_text: str | list[str], **mark_keys: Any) -> None:
+    """Attach a hover text to an artist: shown when a pointer is on it, or the keyboard.
+
+    hover_text: one text; for a collection a list with one text per member
+    mark_keys:  what the artist stands for: `method` (name or title), `client`, `class_index` (for a collection lists of
+                them); `thumbnail`: the number of its image on the figure's sheet (`attach_thumbnail_sheet`)
+    """
+    figure: Any = artist.get_figure(root=True)
+    marks = figure.__dict__.setdefault("fedlab_marks", {})
+    gid = artist.get_gid()
+    if gid not in marks:
+        kind = "word" if isinstance(artist, Text) else "mark"
+        gid = f"{kind}-{len(marks)}"
+        artist.set_gid(gid)
+    marks[gid] = {
+        "says": hover_text,
+        **{name: value for name, value in mark_keys.items() if value is not None},
+    }
+
+
+def attach_tick_hover_texts(
+    axis: Axis,
+    hover_texts: Sequence[str],
+    key_name: Literal["client", "class_index"],
+    numbers: Sequence[int] | None = None,
+) -> None:
+    """Attach hover texts to the tick labels of an axis.
+
+    hover_texts: one per tick; an empty text leaves the tick without an answer
+    key_name:    the kind of thing that the ticks stand for
+    numbers:     index of the client or class at each tick, by default 0, 1, …
+    """
+    if numbers is None:
+        numbers = range(len(hover_texts))
+    for tick, text, number in zip(axis.get_major_ticks(), hover_texts, numbers, strict=False):
+        if text:
+            attach_hover_text(tick.label1, text, **{key_name: number})
+
+
+def get_marks_by_id(figure: Figure) -> dict[str, Any]:
+    """Return {id of a mark: its hover text `says` and its keys}: see `attach_hover_text`."""
+    return dict(getattr(figure, "fedlab_marks", {}))

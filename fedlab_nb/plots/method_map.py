@@ -1,0 +1,245 @@
+"""A map of methods by what they say of themselves: what clients send, what comes back, what the server needs.
+
+Clients stand at the left, the server at the right. All words come from the registry (`Info`), so a new method has its
+drawing before it has run. What a run really sends is drawn elsewhere (`journey`). Lengths are inches of a drawing at
+scale 1.
+"""
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from ..front.flight import name_resulting_model
+from ..methods import METHODS
+from ..methods.base import Info, group_methods_by_kind, shorten_title
+from .kit import describe_picture
+from .style import (
+    ACCENT,
+    FAINT,
+    INK,
+    LEAST,
+    QUIET,
+    SECOND,
+    Picture,
+    drawing,
+    get_default_figure_size,
+    write_axes_title,
+)
+from .words import build_table, format_client_letters
+
+DRAWING_WIDTH = 2.6
+DRAWING_HEIGHT = 1.2
+MIN_WIDTH = 2.5  # of a drawing with its edges
+ARROW_START = 0.52  # x, at the clients
+ARROW_END = 1.7  # x, at the server
+DATA = "▦"
+# The symbol of what is sent, by a word of its description; all else is a network.
+SYMBOLS = {
+    "image": DATA,
+    "sample": DATA,
+    "generator": DATA,
+    "sums": "Σ",
+    "Gaussian": "Σ",
+    "prediction": "p",
+}
+COLUMNS = "methods | a client sends | when | comes back | the server needs | returns"
+
+
+MIDDLE = {"ha": "center", "va": "center"}
+
+
+class TileTexts(NamedTuple):
+    """The texts of one drawing, in the order of COLUMNS."""
+
+    methods: str
+    sends: str
+    when: str
+    comes_back: str
+    needs: str
+    returns: str
+
+
+def draw_method_map(methods: Sequence[str]) -> Picture:
+    """Draw one tile for each group and kind of thing that is sent, with the methods' names below it."""
+    tiles = group_methods_into_tiles(methods)
+    width, _ = get_default_figure_size()
+    columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
+    scale = min((width / columns - 0.25) / DRAWING_WIDTH, 1.4)
+    font_size = compute_text_points(scale)
+    line = 1.4 * font_size / 72
+    names = [wrap_text(describe_tile_methods(tile).methods, DRAWING_WIDTH, scale) for tile in tiles]
+    row_heights = []
+    for start in range(0, len(tiles), columns):
+        most_breaks = max(text.count("\n") for text in names[start : start + columns])
+        row_heights.append(DRAWING_HEIGHT * scale + (3.4 + most_breaks) * line)
+    height = sum(row_heights) or 1
+    with drawing(size=(width, height), fixed=True) as (figure, _):
+        for number, (text, tile) in enumerate(zip(names, tiles, strict=True)):
+            row, column = divmod(number, columns)
+            left = 0.12 + column * width / columns
+            low = sum(row_heights[row:]) - 1.9 * line - DRAWING_HEIGHT * scale
+            place = (
+                left / width,
+                low / height,
+                DRAWING_WIDTH * scale / width,
+                DRAWING_HEIGHT * scale / height,
+            )
+            ax = figure.add_axes(place, xlim=(0, DRAWING_WIDTH), ylim=(0, DRAWING_HEIGHT))
+            ax.set_axis_off()
+            write_axes_title(ax, tile[0].group, 3, font_size + 1.5)
+            MethodTile(ax, scale).draw(tile)
+            style = {"size": font_size, "color": ACCENT, "va": "top", "linespacing": 1.3}
+            ax.text(0, 0, text, **style)
+    sentence = "Not drawn: the start, or the seed, that all clients get first."
+    table = build_table(COLUMNS, [describe_tile_methods(tile) for tile in tiles])
+    return describe_picture(figure, "What travels between clients and server", "", sentence, table)
+
+
+def group_methods_into_tiles(methods: Sequence[str]) -> list[list[Info]]:
+    """Group the methods by their group and by what they send; each result is one drawing."""
+    tiles = defaultdict(list)
+    for names in group_methods_by_kind(methods).values():
+        for name in names:
+            info = METHODS[name].info
+            tiles[info.group, get_upload_character(info)].append(info)
+    return list(tiles.values())
+
+
+class MethodTile:
+    """A tile of the map on one pair of axes."""
+
+    def __init__(self, ax: Axes, scale: float) -> None:
+        self.ax = ax
+        self.scale = scale
+
+    def draw(self, tile_methods: Sequence[Info]) -> None:
+        """Draw what the methods of a tile have in common, as its first one has it."""
+        words = describe_tile_methods(tile_methods)
+        self._draw_clients(tile_methods[0])
+        self._draw_server(words)
+        if words.sends:
+            self._draw_upload(tile_methods[0], words)
+        if words.comes_back:
+            self._draw_arrow(ARROW_END, ARROW_START, 0.5, SECOND)
+            style = {"ha": "center", "va": "top", "color": SECOND}
+            self._draw_text(1.1, 0.44, words.comes_back, 1.15, **style)
+
+    def _draw_clients(self, info: Info) -> None:
+        """Three clients with their data, and below them whether the data stay there."""
+        for client, low in enumerate((0.9, 0.6, 0.3)):
+            self._draw_box(0, low, 0.44, 0.24)
+            style = {"size": 10 * self.scale, "color": QUIET, **MIDDLE}
+            self.ax.text(0.14, low + 0.12, DATA, **style)
+            self._draw_text(0.32, low + 0.11, format_client_letters(client), **MIDDLE)
+        if info.leaks == "everything":
+            text = "data leave"
+        elif "images" in info.sends:
+            text = "a few images leave"
+        else:
+            text = "data stay"
+        self._draw_text(0, 0.24, text, 1.65, color=QUIET, va="top")
+
+    def _draw_server(self, texts: TileTexts) -> None:
+        """The server, what it needs and what it returns."""
+        self._draw_box(1.74, 0.2, 0.86, 0.94)
+        self._draw_text(1.8, 1.08, "Server", weight="bold", va="top")
+        if not texts.sends:
+            self._draw_text(1.8, 0.9, "gets nothing", va="top")
+            return
+        self._draw_text(1.8, 0.9, f"needs {texts.needs}", va="top")
+        self._draw_text(1.8, 0.26, f"returns {texts.returns}", va="bottom")
+
+    def _draw_upload(self, info: Info, texts: TileTexts) -> None:
+        """The arrow from the clients to the server, with the symbol of what is sent."""
+        self._draw_arrow(ARROW_START, ARROW_END, 0.74, ACCENT)
+        text = texts.sends
+        if texts.when:
+            text += ", " + texts.when.replace(" ", "\xa0")
+        self._draw_text(1.1, 0.86, text, 1.15, ha="center", color=ACCENT)
+        symbol = get_upload_character(info)
+        frame = {"fc": "white", "ec": ACCENT, "boxstyle": "round,pad=0.25"}
+        style = {"size": 9 * self.scale, "color": ACCENT, "weight": "bold", **MIDDLE}
+        self.ax.text(1.08, 0.74, symbol or "   ", bbox=frame, **style)
+        if not symbol:
+            self._draw_small_network()
+
+    def _draw_small_network(self) -> None:
+        style = {"color": ACCENT, "ms": 2.5 * self.scale, "lw": self.scale, "zorder": 5}
+        self.ax.plot([1.02, 1.14, 1.02], [0.7, 0.74, 0.78], "o-", **style)
+
+    def _draw_box(self, left: float, low: float, width: float, height: float) -> None:
+        shape = "round,pad=0,rounding_size=0.04"
+        style = {"fc": FAINT, "ec": QUIET, "lw": 1, "clip_on": False}
+        self.ax.add_patch(FancyBboxPatch((left, low), width, height, shape, **style))
+
+    def _draw_arrow(self, start: float, end: float, height: float, colour: str) -> None:
+        style = {"arrowstyle": "-|>", "color": colour, "lw": 1.5}
+        self.ax.annotate("", (end, height), (start, height), arrowprops=style)
+
+    def _draw_text(
+        self, left: float, low: float, text: str, width: float = 0.8, **style: Any
+    ) -> None:
+        """Write a text in lines of at most `width`."""
+        style = {
+            "size": compute_text_points(self.scale),
+            "linespacing": 1.3,
+            "color": INK,
+            **style,
+        }
+        self.ax.text(left, low, wrap_text(text, width, self.scale), **style)
+
+
+def get_upload_character(info: Info) -> str:
+    """Return the symbol of what a method's clients send; "" for a network, which is drawn."""
+    for word, symbol in SYMBOLS.items():
+        if word in info.sends:
+            return symbol
+    return ""
+
+
+def describe_tile_methods(tile_methods: Sequence[Info]) -> TileTexts:
+    """Describe a drawing: its first method, and how the others differ from it."""
+    head = tile_methods[0]
+    if head.rounds.startswith("one-shot"):
+        when = "once"
+    else:
+        when = head.rounds.partition(",")[0].removeprefix("none")
+    returns = name_resulting_model(head.name if len(tile_methods) == 1 else "", head.group)
+    return TileTexts(
+        methods="; ".join(format_variant_name(info, head) for info in tile_methods),
+        sends=head.sends,
+        when=when,
+        comes_back=head.back,
+        needs="public images" if "public" in head.needs else "nothing else",
+        returns=returns if head.sends else "nothing",
+    )
+
+
+def format_variant_name(info: Info, first_method: Info) -> str:
+    """Format a method's short name and how it differs from `first_method`, the first method of its drawing:
+    'FedKD (+ class counts)'."""
+    name = shorten_title(info.title)
+    differences = []
+    more = info.sends.removeprefix(first_method.sends).strip(", ")
+    if more:
+        differences.append(more)
+    if info.back and info.back != first_method.back:
+        differences.append(f"back: {info.back}")
+    if not differences:
+        return name
+    return f"{name} ({', '.join(differences)})"
+
+
+def compute_text_points(drawing_scale: float) -> float:
+    """Compute the font size, in points, of a drawing."""
+    return max(LEAST, 4.4 * drawing_scale)
+
+
+def wrap_text(text: str, width_inches: float, drawing_scale: float) -> str:
+    """Wrap a text in lines of at most `width_inches`, in inches of a drawing at scale 1."""
+    letters = int(width_inches * drawing_scale * 72 / (0.57 * compute_text_points(drawing_scale)))
+    return textwrap.fill(text, max(8, letters))

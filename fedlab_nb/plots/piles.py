@@ -1,0 +1,174 @@
+"""Who holds what as piles of the samples themselves, as the stage shows it: the still picture of a playground.
+
+Each tile is a sample, or stands for several where there are many. Its colour is the sample's class.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+
+from ..data import Federation
+from ..errors import SAMPLES
+from ..front.vocabulary import describe_people
+from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
+from .partition import describe_partition, make_partition_table
+from .series import Series
+from .style import INK, QUIET, TITLE, Picture, drawing, list_class_colours
+from .words import (
+    SettingCaption,
+    format_client_for_title,
+    format_client_letters,
+    format_count_and_noun,
+    format_percent,
+)
+
+SQUARE_PIXELS = 8  # of a side of a sample without a picture
+LARGEST_TILE = 16  # pixels
+MOST_TILES = 2500  # in all piles
+STANDS_FOR = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+FAINTEST = 0.16  # of a class's colour, where an image has no ink
+GAP = 0.16  # between two piles, of a column
+MOST_NAMED = 40  # clients; of more every tenth is named
+MOST_LONG_NAMES = 6  # clients; of more only the letter is written
+TITLE_TOP = 0.985  # of the figure's height
+# Left, bottom, width and height, in parts of the figure.
+BARS_PLACE = (0.175, 0.2, 0.09, 0.6)
+BARS_TITLE_PLACE = (0.01, 0.835)  # left and bottom
+PILES_PLACE = (0.01, 0.16, 0.98, 0.7)
+PILES_PLACE_BESIDE_BARS = (0.345, 0.16, 0.645, 0.7)
+
+
+def draw_piles(
+    federation: Federation,
+    images: np.ndarray | None,
+    *,
+    setting: SettingCaption | str,
+    rows: Sequence[Series] = (),
+    title: str = "",
+    scores: Sequence[float] = (),
+) -> Picture:
+    """Draw the pile of each client, and beside them a bar of accuracy for each of `rows`.
+
+    images: the training samples as bytes `[N, side, side, 1 or 3]`; None: squares in the classes' colours
+    title:  of the bars
+    scores: the share of test samples that each client's own model gets right; empty before a run
+    """
+    labels = federation.dataset.y_train.numpy()
+    colours = list_class_colours(max(federation.dataset.classes, 2))
+    piles = []
+    for shard in federation.shards:
+        samples = np.asarray(shard)
+        piles.append(samples[np.argsort(labels[samples], kind="stable")])
+    sizes = [len(pile) for pile in piles]
+    many = next((count for count in STANDS_FOR if sum(sizes) / count <= MOST_TILES), STANDS_FOR[-1])
+    piles = [choose_shown_samples(pile, labels, many) for pile in piles]
+    dataset = federation.dataset
+    kind = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])["kind"]
+    note = f"a tile is a sample, its colour the {kind}"
+    if many > 1:
+        note = f"a tile stands for {format_count_and_noun(many, 'sample')} of one {kind}"
+    with drawing(fixed=True) as (figure, _):
+        if rows:
+            bars = AccuracyBars(figure.add_axes(BARS_PLACE), rows)
+            bars.update(rows, "")
+            # Over the names of the bars, too: beside them it would run into the piles.
+            left, bottom = BARS_TITLE_PLACE
+            figure.text(left, bottom, title, fontsize=TITLE, fontweight="bold", color=INK)
+        ax = figure.add_axes(PILES_PLACE_BESIDE_BARS if rows else PILES_PLACE)
+        width, height = ax.get_window_extent().size
+        across = choose_tiles_across(piles, width / height)
+        style = {"aspect": "auto", "interpolation": "nearest"}  # few colours: a small file
+        ax.imshow(compose_piles(piles, labels, images, colours, across), **style)
+        exempt_from_dark_theme(ax)
+        ax.set_axis_off()
+        figure.text(
+            ax.get_position().x0, TITLE_TOP, f"Who holds what: {note}", va="top", color=QUIET
+        )
+        write_sizes_and_scores(ax, sizes, scores, setting, count_tile_rows(piles, across))
+    sentence = describe_partition(federation, None, None, setting)
+    table = make_partition_table(federation, setting)
+    return describe_picture(figure, "A pile of samples for each client", setting, sentence, table)
+
+
+def choose_shown_samples(pile: np.ndarray, labels: np.ndarray, many: int) -> np.ndarray:
+    """The samples that are shown of a pile sorted by class: of each class one of `many`, and at least one."""
+    shown = [pile[labels[pile] == label][::many] for label in np.unique(labels[pile])]
+    return np.concatenate(shown)
+
+
+def choose_tiles_across(piles: Sequence[np.ndarray], aspect: float) -> int:
+    """How many tiles a row of a pile has, so that all piles together have this width by height."""
+    largest = max(len(pile) for pile in piles)
+    return max(1, round(math.sqrt(aspect * largest / len(piles)) * (1 - GAP)))
+
+
+def count_tile_rows(piles: Sequence[np.ndarray], across: int) -> list[int]:
+    return [math.ceil(len(pile) / across) for pile in piles]
+
+
+def compose_piles(
+    piles: Sequence[np.ndarray],
+    labels: np.ndarray,
+    images: np.ndarray | None,
+    colours: Sequence[str],
+    across: int,
+) -> np.ndarray:
+    """All piles on white as one image `[h, w, 3]`, 0–1; each is built from the bottom up."""
+    side = SQUARE_PIXELS if images is None else min(images.shape[1], LARGEST_TILE)
+    rows = max(count_tile_rows(piles, across))
+    gap = max(1, round(GAP * across * side))
+    column = across * side + gap
+    wall = np.ones((rows * side, column * len(piles), 3))
+    for k, pile in enumerate(piles):
+        for place, sample in enumerate(pile):
+            row, position = divmod(place, across)
+            bottom = wall.shape[0] - row * side
+            left = k * column + gap // 2 + position * side
+            image = None if images is None else images[sample]
+            colour = to_rgb(colours[labels[sample]])
+            wall[bottom - side : bottom, left : left + side] = make_tile(image, colour, side)
+    return wall
+
+
+def make_tile(
+    image: np.ndarray | None, colour: tuple[float, float, float], side: int
+) -> np.ndarray:
+    """One sample `[side, side, 3]`: a photo as it is, ink in the colour of its class, or a square."""
+    if image is None:
+        tile = np.ones((side, side, 3))
+        tile[1:, 1:] = colour
+        return tile
+    places = np.arange(side) * len(image) // side
+    pixels = image[places][:, places] / 255
+    if pixels.shape[2] == 3:
+        return pixels
+    ink = FAINTEST + (1 - FAINTEST) * pixels
+    return 1 - ink * (1 - np.array(colour))
+
+
+def write_sizes_and_scores(
+    ax: Axes,
+    sizes: Sequence[int],
+    scores: Sequence[float],
+    setting: SettingCaption | str,
+    tile_rows: Sequence[int],
+) -> None:
+    """Write over each pile how many samples it has, and below it who holds it and what its own model gets right."""
+    count = len(sizes)
+    for k, size in enumerate(sizes):
+        if count > MOST_NAMED and k % 10:
+            continue
+        middle = (k + 0.5) / count
+        small = {"transform": ax.transAxes, "ha": "center", "fontsize": 8}
+        if count <= MOST_NAMED // 2:
+            top = tile_rows[k] / max(tile_rows)
+            ax.text(middle, top + 0.01, str(size), va="bottom", color=QUIET, **small)
+        is_long = count <= MOST_LONG_NAMES
+        name = format_client_for_title(k, setting) if is_long else format_client_letters(k)
+        ax.text(middle, -0.03, name, va="top", color=INK, **{**small, "fontsize": 9})
+        if len(scores) == count and count <= MOST_NAMED // 2:
+            score = format_percent(scores[k])
+            ax.text(middle, -0.11, score, va="top", color=QUIET, **small)

@@ -1,0 +1,126 @@
+"""A lab's panel: the strip of the stage, and the client and class that strip, menus and pictures look at together."""
+
+import random
+
+import pytest
+from javascript import javascript
+from stage_messages import START, deal, last, open_window, read_owners
+
+from fedlab_nb.data import federate
+from fedlab_nb.panels import LabPanel
+from fedlab_nb.panels.figures import PLAYGROUND
+from fedlab_nb.panels.stage_data import NOBODY as NO_OWNER
+from fedlab_nb.panels.views import NOBODY
+
+
+@pytest.fixture
+def strip(make, sent):
+    panel = make(kind=lambda **options: LabPanel(PLAYGROUND, **options), seed=4)
+    open_window(panel)
+    return panel
+
+
+def list_sent(sent, kind):
+    return [content for content, _ in sent if content["kind"] == kind]
+
+
+def test_the_stage_of_a_lab_is_a_strip(strip, sent):
+    about = last(sent, "data")[0]["about"]
+    assert about["isStrip"] and not about["hasSettings"]
+    assert strip.views.box.children[0] is strip.stage
+
+
+def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent):
+    sent.clear()
+    strip._handle_message({"kind": "selection", "client": 3, "class_index": 7})
+    state = strip.state("partition")
+    assert (state.client, state.class_index) == (3, 7)
+    frames = [view.frame.selection for view in strip.views.views.values()]
+    assert frames == [{"client": 3, "class_index": 7}] * len(frames)
+    assert list_sent(sent, "selection") == []
+    strip._handle_message({"kind": "selection", "client": None, "class_index": 7})
+    assert strip.views.client.value == NOBODY and strip.views.class_index.value == 7
+    assert list_sent(sent, "selection") == []
+
+
+def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent):
+    sent.clear()
+    strip.views.client.value = 2
+    picked = {"count": 1, "method": None, "client": 2, "class_index": 5, "none": False}
+    strip.views["partition"].frame.picked = picked
+    told = [(one["client"], one["class_index"]) for one in list_sent(sent, "selection")]
+    assert told[0] == (2, None) and told[-1] == (2, 5)
+    strip.views["partition"].frame.picked = {"count": 2, "none": True}
+    assert (strip.state("partition").client, list_sent(sent, "selection")[-1]["client"]) == (
+        None,
+        None,
+    )
+
+
+def test_a_client_that_there_is_not_is_nobody(strip):
+    strip._handle_message({"kind": "selection", "client": 99, "class_index": None})
+    assert strip.state("partition").client is None
+
+
+def test_what_the_strip_repeats_sets_no_control(strip, sent):
+    """The slider has moved on while the window still answers to where it was."""
+    strip.controls.alpha.value = 0.5
+    alpha = strip.state("partition").settings["alpha"]
+    echo = {"kind": "deal", "revision": 2, "question": "echo", "setting": START, "isEcho": True}
+    strip._handle_message(echo)
+    assert strip.state("partition").settings["alpha"] == alpha != START["alpha"]
+    content, _ = last(sent, "federation")
+    assert content["question"] == "echo" and content["setting"]["alpha"] == alpha
+    strip.controls.hidden_settings["moves"] = "A>B"
+    strip._handle_control_change()
+    strip._handle_message(echo)
+    assert strip.state("partition").settings["moves"] == "A>B"
+
+
+def test_a_pile_that_is_thrown_changes_the_partition_and_nothing_else(strip, sent):
+    strip.controls.alpha.value = 0.5
+    move = {"from": 4, "label": None, "to": 3}
+    deal(strip, {**START, "moves": [move]}, 2)  # as the window knew α before
+    settings = strip.state("partition").settings
+    assert settings["alpha"] == strip.controls.alpha.value != START["alpha"]
+    assert settings["moves"] == "E>D"
+    alone = federate("digits", alpha=settings["alpha"], clients=10, seed=4, moves="E>D")
+    owners = read_owners(sent)
+    for k, shard in enumerate(alone.shards):
+        assert (owners[shard] == k).all()
+    assert (owners != NO_OWNER).all()
+
+
+def test_edits_that_the_stage_has_no_gesture_for_are_kept_and_later_let_go(strip):
+    """A double is made with the buttons under “Who holds what”, then a pile is thrown, then all is taken back."""
+    strip.controls.hidden_settings["moves"] = "A*"
+    strip._handle_control_change()
+    deal(strip, {**START, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2)
+    assert strip.state("partition").settings["moves"] == "A*, E>D"
+    strip.controls.hidden_settings["moves"] = "B>C"
+    strip._handle_control_change()
+    moves = [{"from": 1, "label": None, "to": 2}, {"from": 3, "label": 6, "to": 4}]
+    deal(strip, {**START, "moves": moves}, 3)
+    assert strip.state("partition").settings["moves"] == "B>C, D6>E"
+
+
+def test_a_press_on_a_mark_chooses_in_the_browser_what_it_chooses_in_python(strip):
+    """Both follow the same presses, one after another, on marks of clients, classes, both, and of methods."""
+    rng = random.Random(3)
+    kinds = [(0, None, None), (None, 1, None), (0, 1, None), (2, 1, None), (0, None, "FENS")]
+    presses = [rng.choice(kinds) for _ in range(60)]
+    expected = []
+    frame = strip.views["partition"].frame
+    for number, (client, class_index, method) in enumerate(presses, 1):
+        about = {"client": client, "class_index": class_index, "method": method, "none": False}
+        frame.picked = {"count": number, **about}
+        state = strip.state("partition")
+        expected.append([state.client, state.class_index])
+    found = javascript(
+        "selection",
+        "let now = NO_SELECTION; return presses.map(([client, classIndex, method]) => {"
+        " now = chooseMark(now, { client, classIndex }, method);"
+        " return [now.client, now.classIndex]; });",
+        presses=presses,
+    )
+    assert found == expected
