@@ -24,6 +24,8 @@ ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of 6, all that a machine without GPU needs
 SECONDS = 5  # that this index has to answer
+GIGABYTES = 7  # that PyTorch's build for GPUs and all the rest take, once they are installed
+GIGABYTES_WITH_CPU_BUILD = 2
 PIP = "pip-25.3-py3-none-any.whl"  # for Python 3.9 and newer
 PIP_DIGEST = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd"  # SHA-256
 TASKS = {
@@ -31,6 +33,10 @@ TASKS = {
     "install": ("[test]", ["-m", "fedlab_nb", "doctor"]),
     "test": ("[test]", ["tests/everything.py"]),
 }
+
+
+class NoSpaceError(Exception):
+    """The disk has not enough room for what is to be installed."""
 
 
 def main(arguments: "list[str]") -> "int | str":
@@ -44,6 +50,8 @@ def main(arguments: "list[str]") -> "int | str":
     try:
         make_environment()
         install_package(extra)
+    except NoSpaceError as error:
+        return str(error)
     except subprocess.CalledProcessError:
         return "The installation stopped: the lines above say why. The same command tries again."
     os.chdir(ROOT)
@@ -97,6 +105,8 @@ def install_package(extra: str) -> None:
     if stamp.exists() and stamp.read_text() == project_digest:
         return
     index = choose_torch_index()
+    if not does_command_run("-c", "import torch"):
+        require_free_space(GIGABYTES_WITH_CPU_BUILD if index else GIGABYTES)
     if index:
         print(
             f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).",
@@ -130,6 +140,16 @@ def choose_torch_index(
     except OSError:
         return ""
     return CPU_BUILDS
+
+
+def require_free_space(gigabytes: float) -> None:
+    """NoSpaceError if the disk of the environment has less: pip would find out after minutes of downloads."""
+    free_gigabytes = shutil.disk_usage(ENVIRONMENT).free / 1e9
+    if free_gigabytes < gigabytes:
+        raise NoSpaceError(
+            f"The installation takes about {gigabytes} GB, and {free_gigabytes:.1f} GB are free "
+            f"where {ENVIRONMENT} is: make room there, or move the checkout to a larger disk."
+        )
 
 
 def does_command_run(*arguments: str) -> bool:

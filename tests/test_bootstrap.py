@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,6 +50,37 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
     )
     monkeypatch.setattr(bootstrap, "make_environment", fail)
     assert bootstrap.main([]).startswith("The installation stopped")
+
+
+@pytest.mark.parametrize(
+    "index, free_gigabytes, has_torch, enough",
+    [
+        ("", 6.9, False, False),
+        ("", 7.1, False, True),
+        ("", 1.0, True, True),
+        (bootstrap.CPU_BUILDS, 1.9, False, False),
+        (bootstrap.CPU_BUILDS, 2.1, False, True),
+    ],
+)
+def test_a_disk_without_room_gets_a_sentence_before_any_download(
+    index, free_gigabytes, has_torch, enough, tmp_path, monkeypatch
+):
+    calls = []
+    usage = SimpleNamespace(free=free_gigabytes * 1e9)
+    monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(bootstrap, "make_environment", lambda: None)
+    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: index)
+    monkeypatch.setattr(bootstrap, "does_command_run", lambda *command: has_torch)
+    monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
+    monkeypatch.setattr(bootstrap.os, "execv", lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+    answer = bootstrap.main(["install"])
+    if enough:
+        assert answer is None and calls
+    else:
+        assert f"{free_gigabytes} GB are free where {tmp_path} is" in answer
+        assert not calls
 
 
 def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
