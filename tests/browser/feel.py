@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from statistics import median, quantiles
 
 from playwright.sync_api import Page
+
+USUAL_LOOP_SECONDS = 0.06  # a million steps of Python on the machines that the bounds were set on
 
 # Times from a key press on a slider to the frame with the new picture, in milliseconds. The slider goes up and down
 # between its ends.
@@ -148,3 +151,15 @@ def played(page: Page, seconds: float) -> dict:
     """Frames a second of a race that plays by itself, and the longest gap in milliseconds."""
     got = page.evaluate(WATCH, {"seconds": seconds})
     return {"rate": got["frames"] / max(got["seconds"], 1e-9), "longest": got["longest"], **got}
+
+
+def measure_slowness() -> float:
+    """How many times slower than usual this machine calculates at present, at least 1: the median of five loops."""
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        total = 0
+        for number in range(1_000_000):
+            total += number
+        seconds.append(time.perf_counter() - start)
+    return max(1.0, median(seconds) / USUAL_LOOP_SECONDS)

@@ -1,5 +1,6 @@
 """Pictures follow a hand: a drag, a race that plays, tabs while t-SNE computes. The bounds are those of a loaded
-machine; with FEDLAB_NB_FEEL=1 it prints the times themselves.
+machine, and wider by as much as a machine's own Python is slower than usual; with FEDLAB_NB_FEEL=1 it prints the times
+themselves.
 """
 
 import os
@@ -15,6 +16,7 @@ from feel import (
     STAGE_STOP,
     TAB,
     drag,
+    measure_slowness,
     played,
     summarise,
 )
@@ -23,6 +25,11 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 EXACT = bool(os.environ.get("FEDLAB_NB_FEEL"))  # the benchmark: as many changes as are asked for
+
+
+@pytest.fixture
+def slowness():
+    return measure_slowness()
 
 
 def opened(page, lab, course, code):
@@ -74,19 +81,20 @@ def open_stage(page, lab, course, options):
 
 
 @pytest.mark.parametrize("clients", [10, 100])
-def test_piles_follow_the_slider(page, lab, course, clients):
+def test_piles_follow_the_slider(page, lab, course, slowness, clients):
     data = "" if clients == 10 or not EXACT else ", dataset='mnist:5k'"
     open_stage(page, lab, course, f"clients={clients}{data}")
     arguments = {"count": 200 if EXACT else 20, "pause": 20}
     page.evaluate(STAGE_DRAG, {**arguments, "count": 20})
     got = measured(
-        lambda: summarise(page.evaluate(STAGE_DRAG, arguments)), lambda got: got["median"] < 250
+        lambda: summarise(page.evaluate(STAGE_DRAG, arguments)),
+        lambda got: got["median"] < 250 * slowness,
     )
     say(f"α to piles of {clients} clients, ms", got)
-    assert got["median"] < 250
+    assert got["median"] < 250 * slowness
 
 
-def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
+def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course, slowness):
     kernel = open_stage(page, lab, course, "clients=10")
     first = page.evaluate(STAGE_RELEASE)
     say("letting go to bars, first time, ms", {"first": first})
@@ -96,7 +104,7 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     times = [page.evaluate(STAGE_RELEASE) for _ in range(20 if EXACT else 5)]
     got = summarise(times)
     say("letting go to bars, ms", got)
-    assert got["median"] < 6000
+    assert got["median"] < 6000 * slowness
     if EXACT:
         page.evaluate(STAGE_DRAG, {"count": 500, "pause": 5})
     grown = (kernel.memory_info().rss - before) / 2**20
@@ -104,10 +112,8 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     assert grown < (50 if EXACT else 60)
 
 
-def test_stop_ends_a_long_run(page, lab, course):
-    open_stage(
-        page, lab, course, "clients=10, seeds=10, epochs=400, methods=['fedavg', 'ensemble']"
-    )
+def test_stop_ends_a_long_run(page, lab, course, slowness):
+    open_stage(page, lab, course, "clients=10, seeds=3, epochs=400, methods=['fedavg', 'ensemble']")
     times = []
     for _ in range(5 if EXACT else 1):
         page.locator(".fl-stage button.run", has_text="Run").click()
@@ -116,7 +122,7 @@ def test_stop_ends_a_long_run(page, lab, course):
         times.append(page.evaluate(STAGE_STOP))
         page.locator(".fl-stage button.run", has_text="Run").wait_for()
     say("stop, ms", {"median": median(times), "most": max(times)})
-    assert median(times) < 1000
+    assert median(times) < 1000 * slowness
 
 
 # What a page still holds, garbage collected: {kind: how many}.
@@ -184,7 +190,7 @@ def test_panels_that_are_closed_leave_nothing(page, lab, course):
 CUT = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
 
 
-def test_a_race_plays(page, lab, course):
+def test_a_race_plays(page, lab, course, slowness):
     few = "'fedavg_multi.rounds': 5, 'fedadam.rounds': 5"
     opened(page, lab, course, f"fl.race(clients=4, alpha=0.3, seeds=1, epochs=4, **{{{few}}})")
     panel = page.locator(".fl-root.fl-live")
@@ -199,9 +205,9 @@ def test_a_race_plays(page, lab, course):
     expect(race.locator(".lane-name span", has_text="FedAvg, T rounds")).to_be_visible()
     assert race.locator(".lane-name span").evaluate_all(CUT) == []
     race.get_by_role("button", name="Play").click()
-    got = measured(lambda: played(page, 3), lambda got: got["rate"] > 20)
+    got = measured(lambda: played(page, 3), lambda got: got["rate"] > 20 / slowness)
     say("race, pictures a second", got)
-    assert got["rate"] > 20
+    assert got["rate"] > 20 / slowness
     race.get_by_label("Moment of the race").press("Home")
     start = race.evaluate(inspect)
     assert start["at"] == 0 and not start["isPlaying"] and not any(start["counts"])
@@ -241,7 +247,7 @@ WEIGHTS = """async ({ count }) => {
 }"""
 
 
-def test_weights_by_hand_follow_their_sliders(page, lab, course):
+def test_weights_by_hand_follow_their_sliders(page, lab, course, slowness):
     """The browser adds up by itself, in a frame or two; the kernel's sentence follows when the hand rests."""
     few = "'coboosting.epochs': 4, 'coboosting.images': 16, 'coboosting.generator_steps': 2"
     opened(page, lab, course, f"fl.lab('coboosting', seeds=1, epochs=2, methods=[], **{{{few}}})")
@@ -255,7 +261,7 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
     times = page.evaluate(WEIGHTS, {"count": 100 if EXACT else 20})
     middle = sorted(times)[len(times) // 2]
     say("weights by hand, ms", {"median": middle, "longest": max(times)})
-    assert middle < 50
+    assert middle < 50 * slowness
     expect(exact).not_to_have_attribute("title", re.compile(r"0 ± 0 points"))
     view.locator(".hand-clients button").nth(3).click()
     owner = page.locator(".fl-strip .owners button").nth(3)
@@ -265,7 +271,7 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
 
 
 def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_is_made(
-    page, lab, course
+    page, lab, course, slowness
 ):
     """Every run has another α, so that none is only remembered."""
     quick = "methods=['fedavg', 'ensemble', 'fens', 'fedlpa', 'local', 'centralized'], seeds=1, epochs=2"
@@ -290,11 +296,11 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
     page.locator(".fl-view-partition .fl-frame svg").wait_for()
     rest(page)
     middle = kernel.memory_info().rss
-    got = measured(lambda: drag(page, count=drags), lambda got: got["median"] < 250)
+    got = measured(lambda: drag(page, count=drags), lambda got: got["median"] < 250 * slowness)
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory, MB", {"runs": (middle - before) / 2**20, "runs and drags": grown})
     say("α to picture, ms", got)
-    assert got["seen"] >= 0.9 * drags and got["median"] < 250
+    assert got["seen"] >= 0.9 * drags and got["median"] < 250 * slowness
     assert grown < (50 if EXACT else 40)
 
     show(page, "Features")
@@ -311,4 +317,4 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
         for title, view in zip(titles, views, strict=True)
     ]
     say("tabs, ms", dict(zip(titles, tabs, strict=True)))
-    assert all(time < 3000 for time in tabs)
+    assert all(time < 3000 * slowness for time in tabs)
