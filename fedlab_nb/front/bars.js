@@ -10,6 +10,22 @@ function placeBand(element, mean, half) {
   element.style.width = `${100 * (high - low)}%`;
 }
 
+/** Remembers what was shown before the setting changed: `remember(accuracies, isStale)` gives the accuracies, {method:
+    0-1}, of the setting before the present one, and {} as long as there has been one setting only. */
+export function createMemory() {
+  let shown = {};
+  let before = {};
+  let wasStale = false;
+  return function remember(accuracies, isStale) {
+    if (!isStale) {
+      if (wasStale) before = shown;
+      shown = accuracies;
+    }
+    wasStale = isStale;
+    return before;
+  };
+}
+
 /** The words beside a method that has sent more than one message in a run; "" where it has sent one, or nothing has been
     run yet: then no bytes are known, and the messages are not counted. */
 function describeMessages(flight) {
@@ -34,7 +50,7 @@ export function createBars({ methods, people }) {
   let rows = [];
 
   function make({ short, colour }) {
-    const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }), html("i", { className: "band" }));
+    const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }), html("i", { className: "band" }), html("i", { className: "before" }));
     const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short, " ", html("small")), track, html("b"));
     row.setAttribute("role", "listitem");
     return row;
@@ -47,12 +63,14 @@ export function createBars({ methods, people }) {
     /** flights: what each method sends, by name (flight_plan.js), as far as it is known;   reason: why nothing is
         stored of a method without a band, in words;   help: more on the grey marks;
         accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
-        whose accuracy is of another setting; stored(name): {mean, half} or null; about: what the bars are, in words. */
+        whose accuracy is of another setting; before: those before the last move of a pile, {method: 0-1}, for a
+        tick where nothing is stored; stored(name): {mean, half} or null; about: what the bars are, in words. */
     update({
       accuracies,
       bands = {},
       older = [],
       isStale,
+      before = {},
       stored,
       reason = "",
       flights = {},
@@ -70,7 +88,7 @@ export function createBars({ methods, people }) {
         const [label, track, number] = row.children;
         const messages = describeMessages(flights[name]);
         setText(label.lastChild, messages);
-        const [ghost, value, own] = track.children;
+        const [ghost, value, own, tick] = track.children;
         row.classList.toggle("stale", older.includes(name));
         const band = stored(name);
         const share = accuracies[name];
@@ -80,6 +98,9 @@ export function createBars({ methods, people }) {
         if (band !== null) {
           placeBand(ghost, band.mean, band.half);
         }
+        const hasTick = !isStale && band === null && before[name] !== undefined;
+        tick.hidden = !hasTick;
+        if (hasTick) tick.style.left = `${100 * before[name]}%`;
         value.style.transform = `scaleX(${share ?? 0})`;
         setText(number, share === undefined ? "–" : percent(share));
         const storedText =
@@ -87,6 +108,7 @@ export function createBars({ methods, people }) {
         const spread = own.hidden ? "" : ` ± ${Math.round(100 * bands[name])} points`;
         const valueText = share === undefined ? "not run yet" : `${percent(share)}${spread}`;
         const facts = [`${full}: ${valueText}`, storedText];
+        if (hasTick) facts.push(`before the move: ${percent(before[name])}`);
         if (flights[name]?.gesture === "sums") facts.push("sums: it does not matter who holds what");
         if (messages) facts.push(`up to ${messages} each`);
         row.title = facts.filter(Boolean).join("; ");

@@ -116,6 +116,23 @@ def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
     ]
 
 
+def test_what_was_shown_before_a_move_is_remembered_until_the_next():
+    """First a result; then the hand moves: it is stale, and a first and a second method answer; then once more."""
+    code = "const remember = createMemory(); return calls.map(([shares, isStale]) => remember(shares, isStale))"
+    calls = [
+        [{"fens": 0.8, "afl": 0.9}, False],
+        [{"fens": 0.8, "afl": 0.9}, True],
+        [{"afl": 0.7}, False],
+        [{"afl": 0.7, "fens": 0.6}, False],
+        [{"afl": 0.7, "fens": 0.6}, True],
+        [{"afl": 0.5}, False],
+    ]
+    first = {"fens": 0.8, "afl": 0.9}
+    second = {"afl": 0.7, "fens": 0.6}
+    remembered = javascript("dom text flight_plan bars", code, calls=calls)
+    assert remembered == [{}, {}, first, first, first, second]
+
+
 def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
     """Of four samples and two clients, at two α. What the kernel says counts, where it is something else."""
     code = """
