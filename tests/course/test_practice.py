@@ -22,6 +22,7 @@ FEW = 0.02  # of an accuracy: some images near a border change sides on another 
 REPORTS = (NOTEBOOKS / "instructor" / "6_reports.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_lesson_s_tries_are_those_of_a_fresh_run(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     case = desk.Case(CODE, name="fresh")

@@ -140,6 +140,7 @@ def test_exercise_2(mine, runs, state, words):
     assert verdict.state == state and words in verdict.message
 
 
+@pytest.mark.slow
 def test_the_lesson_s_method_under_another_name_is_no_answer(mine):
     """`class_counts` is what the lesson's `counted` computes with ζ = 1."""
     counted = fl.compare("ensemble", alpha=1, seeds=10, **{"ensemble.rule": "class_counts"})

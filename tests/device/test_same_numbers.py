@@ -87,6 +87,7 @@ def test_every_method(method):
     compared(method, backend="stacked")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "matching", "regmean", "moon"]
 )

@@ -70,6 +70,7 @@ def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
     assert seen.wait(20) and not is_dim(accuracy)
 
 
+@pytest.mark.slow
 def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeypatch):
     begun, go, lighten = threading.Event(), threading.Event(), style.exclude_data_from_layout
     panel = make(methods=["fedavg", "fens"], seeds=2)

@@ -166,6 +166,7 @@ def named_commands():
     return [(where, command) for where, why in reasons for command in COMMAND.findall(why)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "command"), named_commands())
 def test_a_command_that_a_reason_names_can_be_run(where, command):
     """Every cell has a plan: data, methods and knobs are known and fit together."""

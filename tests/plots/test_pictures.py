@@ -189,6 +189,7 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
         assert np.abs(pixels_of(again) - seen).mean() < 0.1 * np.abs(others - seen).mean()
 
 
+@pytest.mark.slow
 def test_threads_do_not_disturb_each_other():
     def drawn(i):
         return plots.render_picture_png(who(counts(seed=i % 3))), plots.render_picture_png(

@@ -177,6 +177,7 @@ def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
         )
 
 
+@pytest.mark.slow
 def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monkeypatch):
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(12, 4)), rng.normal(size=(9, 3))]

@@ -102,6 +102,7 @@ def test_what_diverges_in_company_is_told_by_its_own_run():
     assert all("diverged with lr=100" in row["error"] for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "settings"), [("fens", {"rounds": 5}), ("afl", {})])
 def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)

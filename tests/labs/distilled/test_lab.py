@@ -1,6 +1,7 @@
 """The lab of distilled data without a kernel, on short real runs."""
 
 import numpy as np
+import pytest
 from lab_views import sentence_of
 
 from fedlab_nb.labs.distilled.budget import (
@@ -50,6 +51,7 @@ def test_the_button_tries_several_numbers_of_images(make):
     assert sentence_of(panel, "budget").startswith("With 10 per class")
 
 
+@pytest.mark.slow
 def test_what_the_button_showed_is_older_once_the_controls_have_moved(make):
     """Its caption names its own setting, and not the run's; the run's methods stand beside their own setting alone."""
     panel = make(methods=["fedavg"], alpha=0.1)

@@ -111,6 +111,7 @@ def test_rounds_tells_of_the_round_that_is_marked(looped):
     assert fresh(looped, "rounds").table[2][AVERAGED] == f"{100 * before[2]:.0f} %"
 
 
+@pytest.mark.slow
 def test_other_public_data(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make(clients=2, methods=[])

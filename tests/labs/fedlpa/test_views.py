@@ -93,6 +93,7 @@ def test_one_image_comes_back_and_of_many_their_mean(make):
     every_control_at_both_ends(panel, ["inverted"], "")
 
 
+@pytest.mark.slow
 def test_the_residuals_move_while_it_solves(live):
     panel, seen = live("solver", solver="gd", iterations=2000)
     assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in seen)

@@ -88,6 +88,7 @@ def test_a_drawing_is_answered_as_the_same_test_sample(ran):
     view.pen.value = False
 
 
+@pytest.mark.slow
 def test_the_table_grows_while_phase_2_runs(live):
     _, pictures = live("trust", clients=2, aggregator="nn", k=4, rounds=900)
     assert all("of 900" in picture.alt for picture in pictures)
@@ -131,6 +132,7 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     ran.set("cost", whose="as set here")
 
 
+@pytest.mark.slow
 def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make()

@@ -94,6 +94,7 @@ def test_the_button_runs_the_other_half_on_the_same_seeds(ran):
     assert f"1: {100 * outcome.accuracy:.1f} %" in seeds["averaged and calibrated"]
 
 
+@pytest.mark.slow
 def test_the_button_of_a_run_that_is_itself_unfused_and_uncalibrated(make):
     panel = make(methods=[], seeds=1, blocks=1, head="own")
     panel.run(wait=True)

@@ -39,6 +39,7 @@ def test_classes_and_what_a_client_sends(ran):
     ran.views.client.value = -1
 
 
+@pytest.mark.slow
 def test_all_heads_side_by_side(make):
     panel = make()
     picture = panel.work("heads")

@@ -9,6 +9,7 @@ SYSTEM = "matching"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 
 
+@pytest.mark.slow
 def test_the_game_is_played_by_swaps_until_it_is_found(make):
     panel = make()
     for number in (len(STREAMS) - 1, 0):
@@ -27,6 +28,7 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
         assert [row["unit of B beside it"] for row in picture.table] == [unit + 1 for unit in best]
 
 
+@pytest.mark.slow
 def test_two_clients_after_a_run(ran):
     look_at(ran, 1, 2)
     assert "clients A and B" in sentence_of(ran, "barrier", "α = 100")
@@ -39,6 +41,7 @@ def test_two_clients_after_a_run(ran):
     assert "activations" in ran.set("partners", rule="activations").alt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"model": "mlp1", "rule": "pfnm", "clients": 1}, {"model": "cnn", "clients": 2}]
 )

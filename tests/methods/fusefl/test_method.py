@@ -64,6 +64,7 @@ def test_the_width_of_other_networks_is_rounded():
     assert narrow_architecture(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "split, rounds",
     [
