@@ -127,7 +127,7 @@ class IdeaSwitchesView(ButtonView):
             variants.append(IdeaVariant(on, ensemble, get_accuracies_by_seed(outcomes)))
         return VariantResults(make_caption_with_seeds(state.settings), variants, chosen_set)
 
-    def stored_result(self, state: PanelState) -> VariantResults:
+    def make_stored_result(self, state: PanelState) -> VariantResults:
         setting, rows = read_stored_lab_runs("switches")
         row_by_ideas = {}
         for row in rows:

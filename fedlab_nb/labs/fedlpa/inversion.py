@@ -84,15 +84,17 @@ class RecoveredSamples(NamedTuple):
     factors_distance: float
 
 
-def recover_images(federation: Federation, client: int, first: int, count: int) -> RecoveredSamples:
+def recover_images(
+    federation: Federation, client: int, first_sample: int, sample_count: int
+) -> RecoveredSamples:
     """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's
-    factors of it, both of `count` samples of a client from number `first` on (or of all, if the
+    factors of it, both of `sample_count` samples of a client from number `first_sample` on (or of all, if the
     client has fewer).
     """
     dataset = federation.dataset
     shard = federation.shards[min(client, federation.clients - 1)]
-    start = min(first, max(0, len(shard) - count))
-    rows = shard[start : start + count]
+    start = min(first_sample, max(0, len(shard) - sample_count))
+    rows = shard[start : start + sample_count]
     x = dataset.x_train[rows]
     y = dataset.y_train[rows]
     labels = [dataset.class_names[int(label)] for label in y]

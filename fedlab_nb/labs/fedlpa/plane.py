@@ -88,9 +88,9 @@ class TwoClientPlaneView(LabView):
         return draw_plane(self.angle.value, self.ratio.value, self.damping.value)
 
 
-def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
+def draw_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
     """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
-    weights = make_two_weights(angle, ratio, damping)
+    weights = make_two_weights(angle_degrees, precision_ratio, damping)
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):
@@ -125,7 +125,7 @@ def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
     return describe_picture(
         figure,
         "Two clients and the server's answers in the plane of two weights",
-        f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:.1g}",
+        f"angle {angle_degrees:g} degrees, precision {precision_ratio:g} to 1, λ_damp = {damping:.1g}",
         (
             "The ring is the answer from both clients' data together. FedLPA "
             f"{descriptions['aggregate']}, the plain average {descriptions['average']}, and "

@@ -292,18 +292,20 @@ def probe_images(
 
 
 def probe_features_of_layers(
-    features: Outputs,
-    features_test: Outputs,
+    outputs_by_layer: Outputs,
+    test_outputs_by_layer: Outputs,
     train: Samples,
     test: Samples,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
-    """Read the features of each layer in turn: those of each of the first `max_clients` clients, and
-    the mean over all clients.
+    """Probe the layers in turn: the features of each of the first `max_clients` clients, and their
+    mean over all clients. Yields a layer's readings at a time.
+
+    outputs_by_layer, test_outputs_by_layer: of the training and the test samples, a tensor a client
 
     Raises UsageError if the clients' features differ in shape, as they have no mean then.
     """
-    for layer, layer_test in zip(features, features_test, strict=True):
+    for layer, layer_test in zip(outputs_by_layer, test_outputs_by_layer, strict=True):
         if len({h.shape for h in layer}) > 1:
             raise UsageError(NO_MEAN)
         clients = list(zip(layer, layer_test, strict=True))[:max_clients]
@@ -480,14 +482,16 @@ def draw_probe_curves(
 
 
 def make_probe_table(
-    values: Mapping[str, Mapping[int, float]], layers: Sequence[int], measure: MeasureDisplay
+    values_by_curve: Mapping[str, Mapping[int, float]],
+    layers: Sequence[int],
+    measure: MeasureDisplay,
 ) -> TableRows:
     """Make the table with one row per layer; a cell is empty if a curve has no point there."""
     rows = []
     for layer in layers:
         cells = [
             measure.format_value(by_layer[layer]) if layer in by_layer else ""
-            for by_layer in values.values()
+            for by_layer in values_by_curve.values()
         ]
         rows.append((layer, *cells))
-    return build_table(["layer", *values], rows)
+    return build_table(["layer", *values_by_curve], rows)
