@@ -18,7 +18,7 @@ from ..plots.kit import render_tile_pixels
 from ..plots.words import format_client_letters, format_count_and_noun
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import Fitting, make_paragraph, make_widget, set_menu_options, show_widgets_if
+from .theme import HandlerPause, make_paragraph, make_widget, set_menu_options, show_widgets_if
 from .views import NOBODY, Views
 
 MAX_SAMPLES = 24  # shown of a client and class
@@ -27,7 +27,7 @@ MAX_SAMPLES = 24  # shown of a client and class
 class PartitionEditor:
     """The row of buttons: what to do with the client that is looked at, and how to undo it.
 
-    fitting: held while the editor itself chooses a client
+    handler_pause: held while the editor itself chooses a client
     on_change(): called when the setting `moves` has changed, and the data are to be dealt out anew
     warn(text): shows a person why nothing happens
     """
@@ -36,13 +36,13 @@ class PartitionEditor:
         self,
         controls: Controls,
         views: Views,
-        fitting: Fitting,
+        handler_pause: HandlerPause,
         on_change: Callable[[], None],
         warn: Callable[[str], None],
     ) -> None:
         self._controls = controls
         self._views = views
-        self._fitting = fitting
+        self._handler_pause = handler_pause
         self._on_change = on_change
         self._warn = warn
         self._shown_samples: tuple[Any, ...] = (None, None, None)  # client, class and federation
@@ -93,7 +93,7 @@ class PartitionEditor:
         target = None if receiver is None else ids[receiver]
         is_looked_at = (client, label) == (self.state.client, self.state.class_index)
         if receiver is not None and label is not None and is_looked_at:
-            with self._fitting:  # the same samples stay in sight
+            with self._handler_pause:  # the same samples stay in sight
                 self._views.client.value = receiver
         self._add_edit(client, label=label, to=target)
 

@@ -165,9 +165,9 @@ class Runs:
             rows.append(row)
         return Runs(tuple(rows), number)
 
-    def replace_row(self, old: Row, new: Row) -> Runs:
-        """Put `new` in the place of `old`."""
-        rows = [new if row is old else row for row in self.rows]
+    def replace_row(self, old_row: Row, new_row: Row) -> Runs:
+        """Put `new_row` in the place of `old_row`."""
+        rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
     def pin_row(self, key: RowKey, is_pinned: bool) -> Runs:
@@ -206,10 +206,10 @@ class Runs:
     def _rows_with_results(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find_row(self, method: str) -> Row | None:
-        """The present run's row of `method`; None if it has none."""
+    def find_row(self, method_name: str) -> Row | None:
+        """The present run's row of `method_name`; None if it has none."""
         for row in self.current_rows:
-            if row.method == method:
+            if row.method == method_name:
                 return row
         return None
 
@@ -227,7 +227,10 @@ class Runs:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        return [outcome for row in self.rows for outcome in row.outcomes.values()]
+        found: list[Outcome] = []
+        for row in self.rows:
+            found += row.outcomes.values()
+        return found
 
     @property
     def has_results(self) -> bool:

@@ -369,11 +369,16 @@ def has_same_settings_for_method(
 ) -> bool:
     """Whether a result of `method` with the first settings is one of the second, on whatever seeds."""
 
-    def read(settings: SettingsByName) -> dict[str, Any]:
-        kept = {name: value for name, value in settings.items() if name not in FREE}
-        return {n: v for n, v in kept.items() if "." not in n or n.split(".")[0] == method}
+    def select_settings(settings: SettingsByName) -> dict[str, Any]:
+        """Those that decide on the result, without the knobs of other methods."""
+        selected = {}
+        for name, value in settings.items():
+            is_of_other_method = "." in name and name.split(".")[0] != method
+            if name not in FREE and not is_of_other_method:
+                selected[name] = value
+        return selected
 
-    return read(first_settings) == read(second_settings)
+    return select_settings(first_settings) == select_settings(second_settings)
 
 
 def describe_results(

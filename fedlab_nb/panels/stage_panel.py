@@ -216,7 +216,7 @@ class StagePanel(Panel):
         if wanted == self._read_setting_of_controls():
             return
         controls = self.controls
-        with self._fitting:
+        with self._handler_pause:
             if not controls.natural_client_count_or_zero:
                 controls.clients.value = wanted["clients"] - self._count_doubled_clients()
             if not controls.alpha.disabled:
@@ -244,10 +244,10 @@ class StagePanel(Panel):
         else:
             self._run_quick_methods()
 
-    def _change_state(self, draw: bool = True, **changes: Any) -> None:
+    def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
-        is_waited_for = draw and self._is_dealing
-        super()._change_state(draw and not is_waited_for, **changes)
+        is_waited_for = should_draw and self._is_dealing
+        super()._change_state(should_draw and not is_waited_for, **changes)
         if is_waited_for:
             draw_all = super()._change_state
             self.controls.debouncer.schedule_update("tabs", lambda: None, lambda _: draw_all())
@@ -256,7 +256,7 @@ class StagePanel(Panel):
         """The pile and the class that are chosen are marked in the tabs' pictures."""
         client, class_index = message["client"], message["class_index"]
         self._sent["selection"] = (client, class_index)  # it need not be told
-        with self._fitting:
+        with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
         self._apply_display_options()
 
@@ -636,7 +636,7 @@ class StagePanel(Panel):
         self._status.show_run_start(len(methods))
         one = replace(self._state, methods=tuple(methods), settings=settings)
         self._change_state(
-            draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
+            should_draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
         )
         self._start_job(
             lambda: self._extend_job(steps),
@@ -712,7 +712,7 @@ class StagePanel(Panel):
         super()._handle_run_end(is_by_hand, job_end, error, result)
         if trouble is not None:
             self._status.show_error(
-                trouble, "What the models say of the test samples: ", is_added=True
+                trouble, "What the models say of the test samples: ", is_appended=True
             )
         self._send_job_status()
         if self._follows_hand and job_end == "done" and any(self._stills):
@@ -873,7 +873,7 @@ class Playground(StagePanel):
         """The piles of the stage are what changes the partition by hand."""
 
     def _make_tab_options(self) -> TabOptions:
-        return {"without_tab": HIDDEN_TABS, "titles": TITLES}
+        return {"names_without_tab": HIDDEN_TABS, "titles_by_name": TITLES}
 
     def show(self, view: str) -> Picture | None:
         """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""
