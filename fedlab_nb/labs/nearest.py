@@ -27,7 +27,7 @@ from ..plots.style import (
     SECOND,
     draw_level_line,
     get_default_figure_size,
-    is_narrow,
+    is_frame_narrow,
     set_row_axis,
 )
 from ..plots.words import SettingCaption, shorten_labels
@@ -236,7 +236,9 @@ def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
     width, height = get_default_figure_size()
-    has_room_below = not is_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
+    has_room_below = (
+        not is_frame_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
+    )
     if has_room_below:
         return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
     return {"rows": 1, "columns": 1, "squeeze": False}

@@ -22,7 +22,7 @@ from ..plots.method_map import draw_method_map
 from ..plots.partition import TitledBars
 from ..plots.piles import draw_piles
 from ..plots.stored_curves import StoredPlot
-from ..plots.style import is_narrow, use_figure_size
+from ..plots.style import is_frame_narrow, use_figure_size
 from ..plots.vector import ThumbnailSheet
 from ..plots.words import (
     SettingCaption,
@@ -74,7 +74,7 @@ class WhoHoldsWhat(LabView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         stored = None
-        if state.stored and not is_narrow():
+        if state.stored and not is_frame_narrow():
             stored = state.stored.make_titled_bars()
         return self._picture.show(
             state.federation,
@@ -349,7 +349,7 @@ class Times(LabView):
         for row in state.runs.current_rows:
             if row.outcomes:
                 rows.append(
-                    (
+                    plots.MethodTime(
                         row.title,
                         row.compute_mean_over_seeds("seconds_local"),
                         row.compute_mean_over_seeds("seconds_method"),
@@ -461,9 +461,9 @@ def draw_piles_and_results(
             state.federation,
             training_images,
             setting=make_partition_caption(state),
-            rows=series,
-            title=make_accuracy_title(series) if series else "",
-            scores=client_accuracies,
+            bar_rows=series,
+            bars_title=make_accuracy_title(series) if series else "",
+            client_accuracies=client_accuracies,
         )
     sentence = describe_run_summary(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))

@@ -47,7 +47,7 @@ from .style import (
     draw_level_line,
     dress,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     list_class_colours,
     make_figure,
     set_bytes_axis,
@@ -238,10 +238,8 @@ def draw_lines_with_bands(
     highest_value: the largest value that there is
     """
     ends = []
-    for label, (colour, marker, dashes) in {
-        **choose_distinct_looks(curves),
-        **(looks_by_label or {}),
-    }.items():
+    looks = {**choose_distinct_looks(curves), **(looks_by_label or {})}
+    for label, (colour, marker, dashes) in looks.items():
         x = sorted(curves[label])
         values = [curves[label][place] for place in x]
         bands = [value if isinstance(value, Band) else compute_band(value) for value in values]
@@ -298,7 +296,7 @@ def draw_names_beside_points(
     lowest_accuracy: where the accuracy axis begins
     font_size:       in points
     """
-    if is_narrow():
+    if is_frame_narrow():
         compute_layout_now(ax.figure)  # names of other axes take much of the width
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
@@ -448,7 +446,9 @@ def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str
     for cell in marks_by_cell.values():
         names.update(cell)
     names.discard("says")
-    keys = {name: [cell.get(name) for cell in marks_by_cell.values()] for name in sorted(names)}
+    keys = {}
+    for name in sorted(names):
+        keys[name] = [cell.get(name) for cell in marks_by_cell.values()]
     attach_hover_text(shapes, texts, **keys)
 
 
@@ -643,7 +643,7 @@ class TileGrid:
             self.rows_height += WORD_HEIGHT
         lines = max((name.count("\n") + 1.5 for name in column_names), default=0.5)
         self.band_height = self.rows_height + WORD_HEIGHT * lines
-        self.least_columns = FEW_TILES - is_narrow()
+        self.least_columns = FEW_TILES - is_frame_narrow()
         self.band_columns = self._choose_band_columns(ax)
         self.band_starts = range(0, self.columns, self.band_columns)
 

@@ -35,7 +35,7 @@ from ...plots.style import (
     QUIET,
     SECOND,
     draw_level_line,
-    is_narrow,
+    is_frame_narrow,
     limit_tick_count,
     list_class_colours,
     make_figure,
@@ -390,7 +390,7 @@ class WeightsByHandPicture:
         style = {"va": "top", "fontsize": 9, "color": INK, "linespacing": 1.7}
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
-        x = "correct" if is_narrow() else "correct (bar: yours, line: equal)"
+        x = "correct" if is_frame_narrow() else "correct (bar: yours, line: equal)"
         dress(accuracy_ax, x=x, grid="x", size=9)
         set_percent_axis(accuracy_ax, "x", ticks=HALVES)
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])

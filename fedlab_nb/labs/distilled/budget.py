@@ -132,7 +132,7 @@ def draw_accuracy_against_image_budget(
         sentence=describe_image_budget_results(
             results_by_image_count, images_per_class, results_by_other_method
         ),
-        methods=looks,
+        method_or_look_by_line=looks,
     )
 
 

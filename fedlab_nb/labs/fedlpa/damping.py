@@ -32,7 +32,7 @@ from ...plots.style import (
     SERIES,
     draw_end_labels,
     get_method_look,
-    is_narrow,
+    is_frame_narrow,
     set_log_axis,
     set_percent_axis,
 )
@@ -224,7 +224,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
         if test_accuracy is not None:
             ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[damping_index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        set_log_axis(ax, max_ticks=5 if is_narrow() else 9, format_value=format_power_of_ten)
+        set_log_axis(ax, max_ticks=5 if is_frame_narrow() else 9, format_value=format_power_of_ten)
         set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         labels = []
         for use, curve in accuracies.items():

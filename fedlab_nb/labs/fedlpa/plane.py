@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
-from ...plots.style import INK, SERIES, get_method_look, is_narrow, set_row_axis
+from ...plots.style import INK, SERIES, get_method_look, is_frame_narrow, set_row_axis
 from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
 
@@ -94,7 +94,7 @@ def draw_plane(angle_degrees: float, precision_ratio: float, damping: float) -> 
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):
-        plane_place, distances_place = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
+        plane_place, distances_place = NARROW_LAYOUT if is_frame_narrow() else WIDE_LAYOUT
         left = figure.add_axes(plane_place)
         right = figure.add_axes(distances_place)
         dress(left, title="Who is sure of what", x="weight 1", y="weight 2")

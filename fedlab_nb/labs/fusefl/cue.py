@@ -37,7 +37,7 @@ from ...plots.style import (
     RULE,
     SECOND,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     set_client_axis,
     set_percent_axis,
 )
@@ -226,10 +226,10 @@ def draw_accuracies(ax: Axes, results: CueResults, cue_test: CueTest, client: in
     clients = len(results.home)
     marked = list(results.marked)
     dress(ax, grid="y")
-    write_axes_title(ax, "Trained alone", 34 if is_narrow() else 7)
+    write_axes_title(ax, "Trained alone", 34 if is_frame_narrow() else 7)
     for k in marked:
         highlight_row_or_column(ax, k, clients, colour=SECOND)
-    highlight_row_or_column(ax, client, clients, has_frame=True, lw=2)
+    highlight_row_or_column(ax, client, clients, has_frame=True, line_width=2)
     x = np.arange(clients)
     size = 8 if clients <= 16 else 4.5
     outside = results.outside[cue_test]

@@ -35,7 +35,7 @@ from ...plots.style import (
     SECOND,
     hide_spines,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ..runs import describe_setting
@@ -419,7 +419,7 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
     title = (
         f"{step.title} ({format_data_size(step.up)} up, {format_data_size(step.down)} down so far)"
     )
-    write_axes_title(ax, title, 38 if is_narrow() else 24)
+    write_axes_title(ax, title, 38 if is_frame_narrow() else 24)
     for name, style in STATES.items():  # for the legend
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
     is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_client_heads

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
-from ...plots.style import ACCENT, INK, QUIET, SECOND, is_narrow
+from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
 
 UNITS = 4
 NOISE = 0.06
@@ -99,7 +99,7 @@ def draw_matching_game(
 ) -> Picture:
     """Puzzle number `puzzle_index` with B's unit order_of_b[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
-        if is_narrow():
+        if is_frame_narrow():
             axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
         else:
             axes = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
@@ -115,7 +115,7 @@ def draw_matching_game(
             if i < 2:  # the units below have the same x
                 ax.tick_params(labelbottom=False)
         draw_loss_on_line(axes["l"], puzzle, order_of_b)
-        break_of_line = "\n" if is_narrow() else " "
+        break_of_line = "\n" if is_frame_narrow() else " "
         text = f"What each unit adds to the answer,{break_of_line}against x: A plain, B blue and dashed"
         figure.text(0.1, 0.985, text, fontsize=9.5, color=QUIET, va="top")
     rows = []
@@ -141,7 +141,7 @@ def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order_of_b: Sequence[int
     dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
     ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
     ax.plot(t, loss, color=ACCENT, lw=2.4, label="loss in your order")
-    room_for_the_legend = 1.55 if is_narrow() else 1.25
+    room_for_the_legend = 1.55 if is_frame_narrow() else 1.25
     ax.set(xlim=(0, 1), ylim=(0, room_for_the_legend * max(own_loss.max(), loss.max())))
     add_legend(ax, loc="upper right")
 
