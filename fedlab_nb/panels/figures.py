@@ -259,7 +259,7 @@ class Features(ResultView):
         if state.class_index is not None and state.class_index < len(names):
             bright = [c == state.class_index for c in range(len(names))]
             return BrightClasses(bright, f"class {names[state.class_index]}")
-        outcomes = [outcome for row in state.runs.current_rows for outcome in row.outcomes.values()]
+        outcomes = state.runs.list_current_outcomes()
         if state.client is None or not outcomes:
             return BrightClasses(None, "")
         counts = np.asarray(outcomes[0].label_counts)

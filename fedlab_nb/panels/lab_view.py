@@ -191,11 +191,8 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
 def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
     """The changes that an event of the running job makes; `row`: its method's in the present run."""
     changes: StateChanges = {}
-    if (
-        progress_event.curve is not None
-        or progress_event.outcome is not None
-        or progress_event.error is not None
-    ):
+    has_ended = progress_event.outcome is not None or progress_event.error is not None
+    if has_ended or progress_event.curve is not None:
         changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
     if progress_event.method == state.method:
         if progress_event.report is not None:

@@ -229,11 +229,10 @@ class Panel(saved.SavedPanel):
         """
         self.show(view)
         parts = vars(self.views[view].lab_view)
-        names = [
-            name
-            for name, part in parts.items()
-            if isinstance(part, widgets.Widget) and hasattr(part, "value")
-        ]
+        names = []
+        for name, part in parts.items():
+            if isinstance(part, widgets.Widget) and hasattr(part, "value"):
+                names.append(name)
         for name, value in controls.items():
             set_widget_value(parts[choose(f"control of {view}", name, names)], name, value)
         return self.show(view)
@@ -368,14 +367,10 @@ class Panel(saved.SavedPanel):
     def _apply_display_options(self) -> None:
         """Another view, client or class is looked at."""
         if not self._handler_pause.is_on:
-            turned = self.views.visible_view_name != self._state.view
+            is_other_view = self.views.visible_view_name != self._state.view
             self._change_state(**self.views.display_options)
-            if (
-                turned
-                and self._is_open
-                and not self._worker.is_busy
-                and self.views.has_quick_button_job()
-            ):
+            can_start_job = is_other_view and self._is_open and not self._worker.is_busy
+            if can_start_job and self.views.has_quick_button_job():
                 self._start_button_job(self.views.visible_view_name)
 
     def _toggle_projector(self) -> None:
@@ -405,9 +400,8 @@ class Panel(saved.SavedPanel):
             name = controls.dataset_name_or_path
         except UsageError as error:
             return self._show_data_error(error)
-        self._change_state(
-            should_draw=False, federation=None, partition=None
-        )  # until they are there, sliders have nothing to deal out
+        # Until the data are there, sliders have nothing to deal out.
+        self._change_state(should_draw=False, federation=None, partition=None)
         self._status.show_start(f"Loading {name} …")
         self._start_job(lambda: load(name), lambda _: None, self._handle_loading_end)
 

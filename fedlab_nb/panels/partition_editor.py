@@ -38,13 +38,13 @@ class PartitionEditor:
         views: Views,
         handler_pause: HandlerPause,
         on_change: Callable[[], None],
-        warn: Callable[[str], None],
+        show_warning: Callable[[str], None],
     ) -> None:
         self._controls = controls
         self._views = views
         self._handler_pause = handler_pause
         self._on_change = on_change
-        self._warn = warn
+        self._warn = show_warning
         self._shown_samples: tuple[Any, ...] = (None, None, None)  # client, class and federation
         self._make_buttons()
         self.samples = make_widget(widgets.HTML, "fl-samples")
@@ -83,7 +83,7 @@ class PartitionEditor:
         return Edits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
-    def move(self, client: int, label: int | None, receiver: int | None) -> None:
+    def move_samples(self, client: int, label: int | None, receiver: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         ids = self.state.federation.ids
         if not self._count_movable_samples(client, label):
@@ -98,10 +98,10 @@ class PartitionEditor:
         self._add_edit(client, label=label, to=target)
 
     def _move_selected_samples(self) -> None:
-        self.move(self.state.client, self.state.class_index, self.to.value)
+        self.move_samples(self.state.client, self.state.class_index, self.to.value)
 
     def _empty_selected_client(self) -> None:
-        self.move(self.state.client, None, None)
+        self.move_samples(self.state.client, None, None)
 
     def _double_selected_client(self) -> None:
         self._add_edit(self.state.client, is_double=True)
@@ -199,8 +199,8 @@ class PartitionEditor:
         )
 
 
-def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
-    button = make_widget(widgets.Button, label=label, help=help, width="auto")
+def make_button(button_text: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
+    button = make_widget(widgets.Button, label=button_text, help=help, width="auto")
     button.on_click(lambda _: on_click())
     return button
 

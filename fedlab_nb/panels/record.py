@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any, NamedTuple, Protocol
@@ -221,16 +221,16 @@ class Runs:
     @property
     def shown_rows(self) -> list[Row]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
-        return self.current_rows + [
-            row for row in self.rows if row.pinned and row.run != self.number
-        ]
+        earlier_rows = [row for row in self.rows if row.pinned and row.run != self.number]
+        return self.current_rows + earlier_rows
 
     @property
     def outcomes(self) -> list[Outcome]:
-        found: list[Outcome] = []
-        for row in self.rows:
-            found += row.outcomes.values()
-        return found
+        return list_outcomes_of_rows(self.rows)
+
+    def list_current_outcomes(self) -> list[Outcome]:
+        """The outcomes of the present run."""
+        return list_outcomes_of_rows(self.current_rows)
 
     @property
     def has_results(self) -> bool:
@@ -258,6 +258,14 @@ class Runs:
             if has_other_rules:
                 found += make_series_of_other_rules(row, detail)
         return found
+
+
+def list_outcomes_of_rows(rows: Iterable[Row]) -> list[Outcome]:
+    """The outcomes of all seeds of these rows, in their order."""
+    found: list[Outcome] = []
+    for row in rows:
+        found += row.outcomes.values()
+    return found
 
 
 def describe_error(error: Exception) -> str:

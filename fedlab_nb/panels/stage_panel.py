@@ -112,9 +112,8 @@ class StagePanel(Panel):
         self._parts: tuple[str, SampleGroup, SampleGroup] | None = None  # digest, training, test
         self._about_key: Any = None  # what the stage was last told of the data
         self._sent: dict[str, Any] = {}  # the last message of a kind that is not sent twice
-        self._setting: (
-            StageSetting | dict[str, Any]
-        ) = {}  # on the stage, as far as it is known here
+        # What is set on the stage, as far as it is known here.
+        self._setting: StageSetting | dict[str, Any] = {}
         self._base_moves = ""  # changes by hand that the stage has no gesture for
         self._is_dealing = False
         self._has_window = False  # somebody has seen the stage
@@ -254,7 +253,8 @@ class StagePanel(Panel):
 
     def _handle_selection(self, message: BrowserMessage) -> None:
         """The pile and the class that are chosen are marked in the tabs' pictures."""
-        client, class_index = message["client"], message["class_index"]
+        client = message["client"]
+        class_index = message["class_index"]
         self._sent["selection"] = (client, class_index)  # it need not be told
         with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
@@ -365,7 +365,8 @@ class StagePanel(Panel):
 
     def _send_selection(self) -> None:
         """Which client and class are looked at, where the stage does not know."""
-        client, class_index = self._state.client, self._state.class_index
+        client = self._state.client
+        class_index = self._state.class_index
         about = {"client": client, "class_index": class_index}
         self._send_if_changed("selection", (client, class_index), about)
 
@@ -400,7 +401,8 @@ class StagePanel(Panel):
         """What is shown, and the setting."""
         controls = self.controls
         name = controls.dataset.value
-        fixed, hidden = list(self._fixed), list(self._hidden)
+        fixed = list(self._fixed)
+        hidden = list(self._hidden)
         if controls.natural_client_count_or_zero:
             fixed.append("clients")
         if controls.alpha.disabled and "alpha" not in fixed:
@@ -566,12 +568,15 @@ class StagePanel(Panel):
             text = "Training …" if self._follows_hand else f"{told[1]}."
         elif status.status == "done" and self._follows_hand and text:
             text = f"One seed took {self._seconds_of_run:.1f} s."
+        if error:
+            # An alert stands alone; a note is followed by what runs.
+            text = error if is_alert else f"{error} {text}".strip()
         is_running = status.is_running and self._worker.is_busy
         content = {
             "isRunning": is_running,
             "isRun": is_running and not self._follows_hand,
             "share": controls.progress.value,
-            "text": f"{error} {text}".strip() if error and not is_alert else error or text,
+            "text": text,
             "isAlert": is_alert,
         }
         self._send_if_changed("job", content, content)
@@ -579,12 +584,13 @@ class StagePanel(Panel):
     def _describe_next_run(self) -> RunTexts:
         """What Run would do, and whether results follow the hand at this setting."""
         seeds = self.controls.seeds.value
+        run_label = "Run one seed"
+        if seeds > 1:
+            run_label = f"Run {format_count_and_noun(seeds, 'seed')}"
         state = self._state
         forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
         return {
-            "runLabel": f"Run {format_count_and_noun(seeds, 'seed')}"
-            if seeds > 1
-            else "Run one seed",
+            "runLabel": run_label,
             "cost": describe_cost(forecast),
             "isComputed": forecast is not None and forecast.seconds == 0,
             "waitsForRun": not self._select_quick_methods(),
@@ -607,9 +613,9 @@ class StagePanel(Panel):
                 quick.append(method)
         return quick
 
-    def _find_seconds_of_newest_run(self, method: str) -> float:
+    def _find_seconds_of_newest_run(self, method_name: str) -> float:
         """What the newest run of a method on these data took; without one nobody knows, and it waits for Run."""
-        row = find_newest_row(self._state.runs, method)
+        row = find_newest_row(self._state.runs, method_name)
         dataset = self._state.settings.get("dataset")
         if row is None or row.settings.get("dataset") != dataset:
             return math.inf
@@ -707,7 +713,8 @@ class StagePanel(Panel):
         self._seconds_of_run = time.monotonic() - self._began
         voices, answers, trouble = result or (None, None, None)
         if voices is not None:
-            self._voices, self._answers = voices, answers
+            self._voices = voices
+            self._answers = answers
             self._answered_run = self._state.runs.number
         super()._handle_run_end(is_by_hand, job_end, error, result)
         if trouble is not None:

@@ -305,10 +305,7 @@ class Status:
         self.show_phase(phase_text)
 
     def show_end(self, job_end: JobEnd, error: Exception | None, phase_text: str = "") -> None:
-        """Show that a job is over.
-
-        how: "done", "stopped" or "error"
-        """
+        """Show that a job is over, and its error if it had one."""
         self.set_status(job_end)
         if error is not None:
             self.show_error(error)
@@ -390,12 +387,13 @@ def describe_run_end(job_end: JobEnd, run_number: int, result_count: int) -> str
     >>> describe_run_end("stopped", 3, 0), describe_run_end("error", 4, 0)
     ('Run 3 was stopped before its first result.', 'Run 4 failed before its first result.')
     """
-    did = {"done": "is done", "stopped": "was stopped", "error": "failed"}[job_end]
+    results = format_count_and_noun(result_count, "result")
     if job_end == "done":
-        return f"Run {run_number} {did}: {format_count_and_noun(result_count, 'result')}."
+        return f"Run {run_number} is done: {results}."
+    verb = "was stopped" if job_end == "stopped" else "failed"
     if result_count == 0:
-        return f"Run {run_number} {did} before its first result."
-    return f"Run {run_number} {did}: {format_count_and_noun(result_count, 'result')} so far."
+        return f"Run {run_number} {verb} before its first result."
+    return f"Run {run_number} {verb}: {results} so far."
 
 
 def describe_time_left(elapsed_seconds: float, finished_share: float) -> str:
