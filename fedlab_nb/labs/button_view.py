@@ -49,7 +49,7 @@ class ButtonView(LabView):
     needs = (*LabView.needs, "shows_stored")
     choice: ClassVar[str] = ""
 
-    def stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
+    def make_stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
         """Make what `work` would return from stored runs; None if there are none."""
         return None
 

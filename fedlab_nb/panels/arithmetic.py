@@ -172,9 +172,13 @@ def explain_consensus(model: LargeModel, sample: Tensor) -> AnswerSum:
     weights = votes.weights[:, :1]
     total = (weights * votes.outputs[:, 0]).sum(0)
     if torch.allclose(total, votes.distribution[0], atol=1e-6):
-        values, total, unit = votes.outputs[:, 0], votes.distribution[0], PROBABILITIES
+        values = votes.outputs[:, 0]
+        total = votes.distribution[0]
+        unit = PROBABILITIES
     else:  # a variant adds logits up
-        values, total, unit = logits[:, 0], (weights * logits[:, 0]).sum(0), LOGITS
+        values = logits[:, 0]
+        total = (weights * values).sum(0)
+        unit = LOGITS
     return make_answer_sum(values, weights, total, unit, CONSENSUS, member_clients=clients)
 
 
@@ -199,7 +203,11 @@ def make_answer_sum(
     description: str,
     member_clients: list[int] | None = None,
 ) -> AnswerSum:
-    """A `Sum` of tensors: values `[M, C]`; weights that broadcast to these; total `[C]`."""
+    """Make an `AnswerSum` of tensors.
+
+    client_values: `[M, C]`;   weights: broadcast to these;   total: `[C]`
+    member_clients: the numbers of the M clients, by default 0 to M - 1
+    """
     numbers = client_values.double().cpu().numpy()
     if isinstance(weights, Tensor):
         weights = weights.double().cpu().numpy()

@@ -166,21 +166,19 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
                 if use == "none" and curve:  # the average does not depend on λ_damp
                     curve.append(curve[0])
                 else:
-                    curve.append(
-                        server.compute_accuracy_on_replay_samples(
-                            server.solve_with_precision(use, uploads)
-                        )
-                    )
+                    solution = server.solve_with_precision(use, uploads)
+                    curve.append(server.compute_accuracy_on_replay_samples(solution))
                 yield
     posteriors = server.posteriors
+    damping_ratios = {}
+    for rule in PI_RULES:
+        ratios = [posterior.compute_damping_ratios(rule) for posterior in posteriors]
+        damping_ratios[rule] = np.array(ratios)
     sweep = DampingSweep(
         dampings=DAMPINGS,
         accuracies=accuracies,
         measured=np.array([compute_mean_diagonals(posterior) for posterior in posteriors]),
-        damping_ratios={
-            rule: np.array([posterior.compute_damping_ratios(rule) for posterior in posteriors])
-            for rule in PI_RULES
-        },
+        damping_ratios=damping_ratios,
         layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
         setting=describe_setting(outcome),
         judged_on=judged_on,
@@ -200,9 +198,8 @@ def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, fl
     for rule in PI_RULES:
         damping = sweep.dampings[sweep.find_best_index(rule)]
         uploads = server.make_uploads(damping, rule)
-        accuracies[rule] = server.compute_accuracy_on_replay_samples(
-            server.solve_with_precision("exact", uploads)
-        )
+        solution = server.solve_with_precision("exact", uploads)
+        accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
     return accuracies
 
 
@@ -215,6 +212,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
     accuracies = sweep.accuracies[rule]
     best = dampings[sweep.find_best_index(rule)]
     test_accuracy = sweep.test_accuracies.get(rule)
+    rule_text = "1" if rule == "one" else rule
     with drawing() as (figure, ax):
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
         for use, curve in accuracies.items():
@@ -238,7 +236,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
     return describe_picture(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
-        f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
+        f"{sweep.setting}, rule π = {rule_text}",
         describe_damping(sweep, rule, damping_index),
         build_table(columns, rows),
         detail=describe_all_accuracies(sweep, rule, damping_index),

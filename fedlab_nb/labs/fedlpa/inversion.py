@@ -112,7 +112,7 @@ def recover_images(
     factors_image = first_a[:-1, -1] / first_a[-1, -1]
     classes = guess_client_classes_from_diagonal(last_b.diagonal(), len(set(labels)))
 
-    def distance(image: Tensor) -> float:
+    def measure_distance(image: Tensor) -> float:
         return float((x.flatten(1) - image).abs().mean(1).min())
 
     return RecoveredSamples(
@@ -120,10 +120,10 @@ def recover_images(
         labels=labels,
         gradient_image=gradient_image.view(dataset.input_shape).numpy(),
         gradient_label=dataset.class_names[gradient_label],
-        gradient_distance=distance(gradient_image),
+        gradient_distance=measure_distance(gradient_image),
         factors_image=factors_image.view(dataset.input_shape).numpy(),
         factors_classes=[dataset.class_names[c] for c in classes],
-        factors_distance=distance(factors_image),
+        factors_distance=measure_distance(factors_image),
     )
 
 

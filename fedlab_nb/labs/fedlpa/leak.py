@@ -138,16 +138,15 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
         for seed in range(NOISY_DRAWS if noise else 1):
             draws.append(server.make_uploads(damping, pi, noise, seed=seed))
             yield
-        accuracy.append(
-            mean(
-                server.compute_accuracy_on_replay_samples(
-                    server.solve_with_precision("exact", draw)
-                )
-                for draw in draws
-            )
-        )
+        accuracies = []
+        for draw in draws:
+            solution = server.solve_with_precision("exact", draw)
+            accuracies.append(server.compute_accuracy_on_replay_samples(solution))
+        accuracy.append(mean(accuracies))
         for source, read in readers.items():
-            numbers = [torch.stack([read(upload) for upload in draw]).cpu() for draw in draws]
+            numbers = []
+            for draw in draws:
+                numbers.append(torch.stack([read(upload) for upload in draw]).cpu())
             sent[source].append(numbers[0].double().numpy())
             precisions = [measure_label_leak(values, counts)["precision"] for values in numbers]
             precision[source].append(mean(precisions))
@@ -211,8 +210,9 @@ def draw_leak(
     rows = []
     for k, (held, guess) in enumerate(zip(counts, guesses, strict=True)):
         largest = np.argsort(-sweep.sent[source][noise_index][k], kind="stable")[:LARGEST]
-        columns = [np.flatnonzero(held), guess, largest]
-        cells = [", ".join(class_names[c] for c in classes) for classes in columns]
+        cells = []
+        for classes in (np.flatnonzero(held), guess, largest):
+            cells.append(", ".join(class_names[c] for c in classes))
         rows.append((format_client_for_sentence(k, sweep.setting), *cells))
     return describe_picture(
         figure,
