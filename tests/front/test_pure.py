@@ -210,7 +210,7 @@ TWO_VIEWS = """
     const view = { revisions: new Map(), dealt: null, setting: null };
     const transport = createKernelTransport({ send: (message) => kernel.push(message) }, data, name);
     const revisionOf = (setting) => {
-      const key = settingKey(setting);
+      const key = makeSettingKey(setting);
       if (!view.revisions.has(key)) view.revisions.set(key, view.revisions.size + 1);
       return view.revisions.get(key);
     };
