@@ -198,7 +198,7 @@ def draw_cue_results(
 ) -> Picture:
     """A strip of a client's images, and the accuracies of all clients.
 
-    cue_cue_test: which test samples are looked at, a key of TESTS
+    cue_test: which test samples are looked at, a key of TESTS
     client: the selected one; the strip is then of it, else of the first client with the cue
     """
     if client is not None and client >= len(results.home):

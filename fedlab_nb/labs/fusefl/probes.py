@@ -106,7 +106,7 @@ LayerReadings = tuple[Sequence[DecoderReading], DecoderReading]
 
 
 class MeasureDisplay(NamedTuple):
-    """How one field of a `Reading` is shown.
+    """How one field of a `DecoderReading` is shown.
 
     name:   in the menu
     title:  of the picture
@@ -410,7 +410,7 @@ def make_probe_curves(
     band), and the selected client.
 
     layers:  the layer (from 1) that each of `readings` belongs to
-    measure: the field of `Reading` to show
+    measure: the field of `DecoderReading` to show
     """
     of_mean: dict[int, dict[int, float]] = {}
     of_clients: dict[int, dict[int, float]] = {}
