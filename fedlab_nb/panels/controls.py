@@ -434,7 +434,7 @@ class Controls:
         """
         data = load(self.dataset_name_or_path)
         if self.dataset.value == OWN_FILE:
-            self.card.show(self.dataset_name_or_path, data)
+            self.card.show_columns_of_file(self.dataset_name_or_path, data)
         self.named_clients = 0 if "partition" in self.hidden_settings else len(data.client_names)
         self._fill_partition_menu(has_fonts=data.font_train is not None)
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..comm.formulas import count_state_bytes
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from ..models import build_network_from_text, model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
@@ -160,7 +160,7 @@ def describe_skew_numbers(state: PanelState) -> str:
         return ""
     skew = federation.skew
     dataset = federation.dataset
-    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} "
         f"{people['kinds']}. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the "

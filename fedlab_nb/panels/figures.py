@@ -14,7 +14,7 @@ import numpy as np
 from .. import plots
 from ..data import Dataset, describe, load
 from ..errors import SAMPLES, FedlabError
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from ..methods import METHODS, choose_method_label
 from ..plots.accuracy import make_accuracy_table
 from ..plots.embed import POINTS, compute_tsne_in_subprocess
@@ -490,7 +490,7 @@ def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> s
     setting = make_partition_caption(state)
     skew = state.federation.skew
     dataset = state.federation.dataset
-    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
     classes = (
         f"effectively {skew.effective_classes:.1f} of {len(state.class_names)} "
         f"{people['kinds']} a client"

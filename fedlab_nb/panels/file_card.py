@@ -51,7 +51,7 @@ class FileCard:
     def hide(self) -> None:
         show_widgets_if(False, self.widget)
 
-    def show(self, path: str, dataset: Dataset) -> None:
+    def show_columns_of_file(self, path: str, dataset: Dataset) -> None:
         """Show what the file at `path` was taken for."""
         self._path = path
         schema = dataset.schema

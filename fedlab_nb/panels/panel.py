@@ -312,8 +312,8 @@ class Panel(saved.SavedPanel):
             return
         self._draw_visible_view()  # first, as a hand on a slider waits for it
         if self.editor is not None:
-            self.editor.show(state)
-        self.runs_panel.show(state.runs)
+            self.editor.update_buttons_and_samples(state)
+        self.runs_panel.show_runs(state.runs)
         # A hand does not wait for it.
         self.controls.debouncer.schedule_update(
             "words",
@@ -498,7 +498,7 @@ class Panel(saved.SavedPanel):
         self._change_state(should_draw=False, **changes)
         self.views.has_news |= has_ended or event.curve is not None
         if has_ended:
-            self.runs_panel.show(self._state.runs)
+            self.runs_panel.show_runs(self._state.runs)
 
     def _handle_run_end(
         self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any

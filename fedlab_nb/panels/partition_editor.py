@@ -50,7 +50,7 @@ class PartitionEditor:
         self.samples = make_widget(widgets.HTML, "fl-samples")
         view_box = views["partition"].box
         view_box.children = (*view_box.children, self.row, self.samples)
-        self.show(PanelState())
+        self.update_buttons_and_samples(PanelState())
 
     def _make_buttons(self) -> None:
         self.give = make_button(
@@ -144,7 +144,7 @@ class PartitionEditor:
         self._on_change()
 
     # ------------------------------------------------------------------------------------ what is shown
-    def show(self, state: PanelState) -> None:
+    def update_buttons_and_samples(self, state: PanelState) -> None:
         """Fit the buttons to the client and class that are looked at; hidden until a client is selected or something
         was changed.
         """

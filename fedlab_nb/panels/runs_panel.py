@@ -94,7 +94,7 @@ class RunsPanel:
         show_only_named_widget(self.tabs.value, self.pages)
         self._show_rows()
 
-    def show(self, runs: Runs) -> None:
+    def show_runs(self, runs: Runs) -> None:
         """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
         run and those with a pin, until all are asked for."""
         if runs is not self._shown:

@@ -28,7 +28,7 @@ from ..data import (
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import Flight, describe_flights
-from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
+from ..front.vocabulary import PHRASES, SHORT_NAMES, choose_stage_words, describe_classes
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
 from ..plots.identity import get_method_look, shorten_title
@@ -281,7 +281,7 @@ def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescrip
         "digest": str(dataset.digest),
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
-        "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_method_descriptions(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }

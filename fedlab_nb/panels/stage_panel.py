@@ -51,7 +51,7 @@ from .stage_data import (
     rank_columns_by_class_information,
 )
 from .views import TabOptions
-from .worker import JobEnd, OnJobEnd, show_errors_in_status
+from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
@@ -653,8 +653,8 @@ class StagePanel(Panel):
 
     def _start_job(
         self,
-        job: Callable[[], Any],
-        on_event: Callable[[Any], None],
+        job: Job,
+        on_event: OnJobEvent,
         on_end: OnJobEnd,
         between_events: Callable[[], None] | None = None,
     ) -> None:

@@ -168,7 +168,7 @@ class View:
         self.box = make_widget(widgets.VBox, *classes, children=children)
         self.picture: Picture | None = None
 
-    def show(self, picture: Picture, caption: str, svg: str = "") -> None:
+    def show_picture(self, picture: Picture, caption: str, svg: str = "") -> None:
         """Show a picture. svg: its figure, where that was drawn before."""
         self.box.remove_class("fl-old")
         if picture.waits:
@@ -536,7 +536,7 @@ class Views:
             with self._handler_pause:
                 lab_view.adapt(state)
             with use_figure_size(self.picture_size_inches):
-                view.show(draw_picture(lab_view, state), lab_view.caption(state))
+                view.show_picture(draw_picture(lab_view, state), lab_view.caption(state))
         view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
             self.dirty.add(lab_view.name)
@@ -595,7 +595,7 @@ class Views:
             svg = draw_svg(picture.figure) if is_svg else ""
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
-                    view.show(picture, view.lab_view.caption(state), svg)
+                    view.show_picture(picture, view.lab_view.caption(state), svg)
                     view.set_dimmed(view.lab_view.is_older(state))
                     self.show_table()
                 return True

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
 from .series import Series, select_finished
@@ -352,7 +352,7 @@ def describe_client_differences(
     seen = federation.skew.effective_classes
     about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
     dataset = federation.dataset
-    kinds = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
+    kinds = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
     text = (
         f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
     )

@@ -50,7 +50,8 @@ LABELS = {
     "α": "α (smaller: more skewed)",
     "clients": "clients M",
 }
-Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of an axis: {seed: accuracy}, or a band}
+# {value of an axis: {seed: accuracy}, or a band}
+AccuraciesByAxisValue = Mapping[Any, Mapping[int, float] | Band]
 
 
 class Point(NamedTuple):
@@ -103,7 +104,7 @@ def draw_accuracy_along_axis(
 
 
 def draw_accuracy_lines_with_bands(
-    accuracies_by_line: Mapping[str, Bands],
+    accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
     axis: str,
     axis_label: str = "",
     *,
@@ -158,7 +159,9 @@ def draw_accuracy_lines_with_bands(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_bands(accuracies_by_line: Mapping[str, Bands]) -> dict[str, dict[float, Band]]:
+def compute_bands(
+    accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
+) -> dict[str, dict[float, Band]]:
     """Compute {line: {value of the axis: band}}, the values in order."""
     bands: dict[str, dict[float, Band]] = {}
     for line, by_value in accuracies_by_line.items():

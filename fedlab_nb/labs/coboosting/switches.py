@@ -29,11 +29,11 @@ from ..button_view import (
 )
 from ..runs import plan_runs, run_planned_runs
 
-Ideas = tuple[str, ...]
-IDEAS: Ideas = ("GHS", "DHS", "EE")
-NONE: Ideas = ()
-PAIRS: tuple[Ideas, ...] = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
-SINGLES: tuple[Ideas, ...] = (("GHS",), ("DHS",), ("EE",))
+IdeaNames = tuple[str, ...]
+IDEAS: IdeaNames = ("GHS", "DHS", "EE")
+NONE: IdeaNames = ()
+PAIRS: tuple[IdeaNames, ...] = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
+SINGLES: tuple[IdeaNames, ...] = (("GHS",), ("DHS",), ("EE",))
 VARIANT_SETS = {
     "leave one out": (IDEAS, *PAIRS, NONE),
     "one alone": (IDEAS, *SINGLES, NONE),
@@ -47,7 +47,7 @@ class IdeaVariant(NamedTuple):
     teacher and student.
     """
 
-    active_ideas: Ideas
+    active_ideas: IdeaNames
     ensemble: Mapping[int, float] = {}
     server: Mapping[int, float] = {}
 
@@ -61,7 +61,7 @@ class IdeaVariant(NamedTuple):
         return self.name if self.active_ideas else "none of them"
 
 
-def format_idea_combination(active_ideas: Ideas) -> str:
+def format_idea_combination(active_ideas: IdeaNames) -> str:
     """ "all three", "no GHS", "GHS alone" or "none"."""
     if len(active_ideas) == 3:
         return "all three"

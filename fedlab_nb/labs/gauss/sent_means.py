@@ -26,7 +26,7 @@ class SentMeansView(LabView):
         setting = describe_setting(outcome)
         if choose_image_shape(state) is None:
             text = (
-                "Here features are no pixels, so a mean is no image. The view of the classes shows "
+                "Here features are not pixels, so a mean is not an image. The view of the classes shows "
                 "all means."
             )
             return make_blank_picture(text, setting=setting)
