@@ -6,7 +6,7 @@ import { describeWrongNumber } from "./text.js";
 const LIMIT_SHOWN = 8000; // milliseconds: it lies over what is below
 const PREVIEWED = [0.01, 0.05, 0.3, 1.5, 10]; // α of the small partitions over the slider
 
-function nearest(values, value) {
+function findNearestIndex(values, value) {
   let best = 0;
   values.forEach((one, i) => {
     if (Math.abs(Math.log(one / value)) < Math.abs(Math.log(values[best] / value))) best = i;
@@ -25,7 +25,7 @@ function makeSlider(name, kind, values, words, send, ...between) {
   return {
     element: label,
     update(value) {
-      input.value = nearest(values, value);
+      input.value = findNearestIndex(values, value);
       input.setAttribute("aria-valuetext", words(value));
       setText(now, String(value));
     },

@@ -4,7 +4,7 @@ import { letter } from "./text.js";
 
 const EDIT = /^([A-Z]{1,2})(?:(\d*)>([A-Z]{0,2})|\*|=.+)$/;
 
-function clientOf(letters) {
+function readClientLetters(letters) {
   let number = 0;
   for (const one of letters) number = 26 * number + one.charCodeAt(0) - 64;
   return number - 1;
@@ -31,7 +31,7 @@ export function readMoves(text, { clients, classes, seed }) {
 function readMove(text) {
   const found = EDIT.exec(text);
   if (found === null || found[3] === undefined) return null;
-  return { from: clientOf(found[1]), label: found[2] === "" ? null : Number(found[2]), to: found[3] === "" ? null : clientOf(found[3]) };
+  return { from: readClientLetters(found[1]), label: found[2] === "" ? null : Number(found[2]), to: found[3] === "" ? null : readClientLetters(found[3]) };
 }
 
 /** The text of moves, as `fl.run(…, moves="E>A, B3>C, D>")` takes it. */
@@ -80,7 +80,7 @@ export function groupByOwner(owners, clients) {
 }
 
 /** Each client's samples class by class: the order in which a pile is built. */
-export function pileOrder(shards, labels) {
+export function orderPile(shards, labels) {
   return shards.map((shard) => [...shard].sort((i, j) => labels[i] - labels[j] || i - j));
 }
 

@@ -182,7 +182,9 @@ def list_legs(method: str, ledger: Ledger) -> list[Leg]:
     """List the ledger's legs in the order of their first messages."""
     legs: dict[tuple[str, str], Leg] = {}
     for row in ledger.rows():
-        phase, way, client = str(row["phase"]), str(row["direction"]), int(row["client"])
+        phase = str(row["phase"])
+        way = str(row["direction"])
+        client = int(row["client"])
         if (phase, way) not in legs:
             cargo = find_cargo_of_phase(method, phase)
             words = cargo.up if way == "up" else cargo.down

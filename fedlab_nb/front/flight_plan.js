@@ -222,7 +222,7 @@ export function findStep(plan, time) {
 }
 
 /** How far client number `place` of a hop's clients has come, 0 to 1; they leave one after the other. */
-export function shareOfHop(hop, place, time) {
+export function computeShareOfHop(hop, place, time) {
   const delay = hop.clients.length > 1 ? (LATEST_START * place) / (hop.clients.length - 1) : 0;
   const share = (time - hop.start) / (hop.end - hop.start);
   return Math.min(1, Math.max(0, (share - delay) / (1 - LATEST_START)));
@@ -233,7 +233,7 @@ export function countArrived(plan, time) {
   const arrived = { up: 0, down: 0, messages: 0 };
   for (const hop of plan.steps.flatMap((step) => step.hops)) {
     for (const place of range(hop.clients.length)) {
-      if (shareOfHop(hop, place, time) < 1) continue;
+      if (computeShareOfHop(hop, place, time) < 1) continue;
       arrived[hop.way] += hop.bytes[place];
       arrived.messages += hop.messages[place];
     }

@@ -1,7 +1,7 @@
 // Where everything is at one moment of a flight: a plan, a time and the size of the field in, shapes out. Pure: the same
 // moment gives the same shapes, and an envelope is there only where a message of the ledger is under way.
 // A shape: {kind, x, y, size, colour, alpha, …}, x and y of its middle, size 1 for a network of 20 by 16 pixels.
-import { countArrived, findStep, shareOfHop } from "./flight_plan.js";
+import { countArrived, findStep, computeShareOfHop } from "./flight_plan.js";
 import { dataSize } from "./text.js";
 
 const SERVER = "server"; // the colour of what is nobody's own: the stage's accent
@@ -49,7 +49,7 @@ function findThings(plan, index, time) {
     if (step.kind === "work" && number < index) things.homes.fill({ kind: step.cargo, isOwn: true, step: number });
     for (const hop of step.hops) {
       hop.clients.forEach((client, place) => {
-        if (shareOfHop(hop, place, time) === 1) arrive(things, hop, client, number);
+        if (computeShareOfHop(hop, place, time) === 1) arrive(things, hop, client, number);
       });
     }
   });
@@ -176,7 +176,7 @@ function drawHop(scene, hop) {
   const kind = hop.cargo === "note" ? "note" : "envelope";
   const bottom = server.y + server.height;
   hop.clients.forEach((client, place) => {
-    const share = shareOfHop(hop, place, time);
+    const share = computeShareOfHop(hop, place, time);
     const home = { x: homes[client].x, y: homes[client].y - 18 * size };
     const slot = isUp ? slots[client] : { x: mix(slots[client].x, middle.x, 0.4), y: bottom };
     const [from, to] = isUp ? [home, slot] : [slot, home];

@@ -21,7 +21,7 @@ export function countEffectiveClasses(counts) {
 }
 
 /** The clients that hold (nearly) nothing but class c. */
-function clientsOfOneClass(counts, c) {
+function listClientsOfOneClass(counts, c) {
   const isAlone = (row) => sum(row) > 0 && row[c] >= NEARLY_ALL * sum(row);
   return counts.map((row, k) => (isAlone(row) ? k : -1)).filter((k) => k >= 0);
 }
@@ -51,9 +51,9 @@ function findShout({ counts, classes, people, methods, results }) {
     if (most < CROWD * all) continue;
     const c = calls.indexOf(most);
     const called = `${method.phrase} calls ${most} of ${all} ${people.things} “${classes[c].name}”.`;
-    const shouting = clientsOfOneClass(counts, c);
+    const shouting = listClientsOfOneClass(counts, c);
     if (shouting.length === 0) return called;
-    const alone = classes.map((_, own) => clientsOfOneClass(counts, own));
+    const alone = classes.map((_, own) => listClientsOfOneClass(counts, own));
     const others = sum(alone.map((some) => some.length)) - shouting.length;
     if (others > shouting.length) { // the loud ones are not singled out by knowing one class alone
       const each = alone.every((some, own) => haveNothingElse(counts, some, own)) ? "a single" : "hardly more than a single";
@@ -104,7 +104,7 @@ function findBest({ methods, results }) {
 
 /** What the piles alone show. */
 function findInPiles({ counts, classes, people }) {
-  const found = classes.map((_, c) => clientsOfOneClass(counts, c));
+  const found = classes.map((_, c) => listClientsOfOneClass(counts, c));
   const together = found.reduce((best, some, c) => (some.length > found[best].length ? c : best), 0);
   if (found[together].length > 1) {
     const who = found[together].map(letter);

@@ -5,7 +5,7 @@
 // its setting, not by what one stage calls it, and a view follows another one's hand.
 import { applyMoves, countCalls, countLabels, groupByOwner } from "./federation.js";
 import { isSameSelection } from "./selection.js";
-import { settingKey } from "./state.js";
+import { makeSettingKey } from "./state.js";
 
 const BUSY = 1500; // milliseconds after which a kernel that has not begun to train is busy with something else
 const BUSY_TEXT = "Python is busy with other cells; training starts when they are done.";
@@ -59,7 +59,7 @@ export function createKernelTransport(model, data, view = makeViewName()) {
   let busyTimer = 0; // until the kernel is known to have heard of a run
 
   function revisionOf(setting) {
-    return setting === null ? 0 : revisions.get(settingKey(setting)) ?? 0;
+    return setting === null ? 0 : revisions.get(makeSettingKey(setting)) ?? 0;
   }
 
   /** The owners at this α, of those that were sent ahead; null where there are none. */
@@ -101,10 +101,10 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     }
     underWay = message;
     model.send(message);
-    timer = setTimeout(answered, PATIENCE);
+    timer = setTimeout(endQuestion, PATIENCE);
   }
 
-  function answered() {
+  function endQuestion() {
     clearTimeout(timer);
     underWay = null;
     if (waiting === null) return;
@@ -148,10 +148,10 @@ export function createKernelTransport(model, data, view = makeViewName()) {
 
   const readers = {
     federation({ setting, question, sizes }, [buffer]) {
-      if (underWay !== null && question === underWay.question) answered();
+      if (underWay !== null && question === underWay.question) endQuestion();
       if (question === lastQuestion) lastQuestion = null;
       // Another view's hand, or a limit, has changed the setting; a newer question of this view will change it back.
-      const isOther = current !== null && settingKey(setting) !== current;
+      const isOther = current !== null && makeSettingKey(setting) !== current;
       if (isOther && lastQuestion === null) listener({ kind: "setting", setting });
       const samples = readBuffer(buffer, Uint32Array);
       let start = 0;
@@ -213,7 +213,7 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     },
     send(message) {
       if (message.setting) {
-        current = settingKey(message.setting);
+        current = makeSettingKey(message.setting);
         revisions.set(current, message.revision);
       }
       if (message.kind === "follow") return undefined; // the kernel has said it

@@ -10,7 +10,7 @@ import { html } from "./dom.js";
 const SIDE = 32, WIDE = 20, BLOCK = 4;
 const INK = [278, 347], PEN = 0.085; // pixels; of the canvas's width
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
-export function digit(bitmap, width, height) {
+export function convertToDigit(bitmap, width, height) {
   let [left, top, right, bottom] = [width, height, 0, 0];
   for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) if (bitmap[y * width + x] >= 0.5) {
     [left, top, right, bottom] = [Math.min(left, x), Math.min(top, y), Math.max(right, x + 1), y + 1];
@@ -18,7 +18,7 @@ export function digit(bitmap, width, height) {
   if (!right) return null;
   const box = { left, top, wide: right - left, high: bottom - top };
   const slim = Math.min(WIDE, (2 * SIDE * box.wide) / box.high);
-  const drawn = (grow) => grown(fitted(bitmap, width, box, Math.max(1, slim - 2 * grow), SIDE - 2 * grow), grow);
+  const drawn = (grow) => growInk(fitInkToBox(bitmap, width, box, Math.max(1, slim - 2 * grow), SIDE - 2 * grow), grow);
   const ink = (pixels) => pixels.reduce((sum, on) => sum + on, 0);
   let best = drawn(0);
   const wish = Math.min(INK[1], Math.max(INK[0], ink(best)));
@@ -26,10 +26,10 @@ export function digit(bitmap, width, height) {
     const other = drawn(grow);
     if (Math.abs(ink(other) - wish) < Math.abs(ink(best) - wish)) best = other;
   }
-  return blocks(best);
+  return countInkInBlocks(best);
 }
 /** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where half is ink. */
-function fitted(bitmap, width, box, wide, high) {
+function fitInkToBox(bitmap, width, box, wide, high) {
   /** For each of 32 pixels the places of the bitmap that lie under it; none outside of the box. */
   const under = (size, start, length) => Array.from({ length: SIDE }, (_, i) => {
     const from = ((i - (SIDE - size) / 2) * length) / size, to = from + length / size;
@@ -47,21 +47,21 @@ function fitted(bitmap, width, box, wide, high) {
   });
 }
 /** The pixels at most `by` away from ink; with a negative number those more than -by away from any pixel without. */
-function grown(pixels, by) {
+function growInk(pixels, by) {
   const far = Math.abs(by), seek = Number(by > 0), span = [...Array(2 * Math.floor(far) + 1).keys()].map((i) => i - Math.floor(far));
   const disc = span.flatMap((v) => span.map((u) => [u, v])).filter(([u, v]) => Math.hypot(u, v) <= far);
   const is = (x, y) => x >= 0 && x < SIDE && pixels[y * SIDE + x] === seek; // above and below there is none
   return pixels.map((_, i) => disc.some(([u, v]) => is((i % SIDE) + u, Math.floor(i / SIDE) + v)) ? seek : 1 - seek);
 }
 /** The share of each block of 4×4 that is on. */
-function blocks(pixels) {
+function countInkInBlocks(pixels) {
   const side = SIDE / BLOCK, image = new Float32Array(side * side);
   const block = (i) => Math.floor(i / SIDE / BLOCK) * side + Math.floor((i % SIDE) / BLOCK);
   pixels.forEach((on, i) => { image[block(i)] += on / BLOCK ** 2; });
   return image;
 }
 /** Paint an image of 8×8 on a canvas at (x, y), in a `colour` [R, G, B] that is the denser the more ink there is. */
-export function inked(canvas, image, colour = [0, 0, 0], x = 0, y = 0) {
+export function paintDigit(canvas, image, colour = [0, 0, 0], x = 0, y = 0) {
   const picture = new ImageData(SIDE / BLOCK, SIDE / BLOCK);
   image.forEach((value, p) => picture.data.set([...colour, 255 * value], 4 * p));
   canvas.getContext("2d").putImageData(picture, x, y);
@@ -69,12 +69,12 @@ export function inked(canvas, image, colour = [0, 0, 0], x = 0, y = 0) {
 /** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
 export function picture(image, label) {
   const canvas = html("canvas", { width: SIDE / BLOCK, height: SIDE / BLOCK, role: "img", ariaLabel: label, style: { background: "#fff" } });
-  inked(canvas, image);
+  paintDigit(canvas, image);
   return canvas;
 }
 const GAP = 25; // milliseconds between two looks at a stroke that grows
 /** Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
-    `lifted()` at its end, and when all is wiped out. `image()`: what `digit` says of it; `strokes`: lists of points [x, y];
+    `lifted()` at its end, and when all is wiped out. `image()`: what `convertToDigit` says of it; `strokes`: lists of points [x, y];
     `repaint()`: anew, in the colour that the canvas has now. */
 export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
   const strokes = [];
@@ -120,7 +120,7 @@ export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
       const size = 128;
       const hidden = Object.assign(document.createElement("canvas"), { width: size, height: size });
       const { data } = paint(hidden, "#000").getImageData(0, 0, size, size);
-      return digit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
+      return convertToDigit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
     },
     clear() {
       strokes.length = 0;

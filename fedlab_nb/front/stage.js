@@ -5,7 +5,7 @@
 import { createBars, createMemory, nameBars } from "./bars.js";
 import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
-import { countLabels, describeMoves, groupLabels, isLastSampleKept, pileOrder } from "./federation.js";
+import { countLabels, describeMoves, groupLabels, isLastSampleKept, orderPile } from "./federation.js";
 import { createFlight } from "./flight.js";
 import { chooseStory, describeFirstSteps, findHeadline } from "./headline.js";
 import { createLegend } from "./legend.js";
@@ -13,7 +13,7 @@ import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
 import { composePicture, describeSetting, offerFile, toPng, writeAddress } from "./save_picture.js";
 import { announceSelection, isSameSelection, watchSelection } from "./selection.js";
-import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
+import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, makeSettingKey } from "./state.js";
 import { describeSample, fixed, letter, listed, percent, plural } from "./text.js";
 import { isDark, watchTheme } from "./theme.js";
 
@@ -155,7 +155,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const nameOwner = (k) => (state.clients <= CROWD_OF_CLIENTS || k % 10 === 0 ? letter(k) : "");
 
   const revisionOf = (setting) => {
-    const key = settingKey(setting);
+    const key = makeSettingKey(setting);
     if (!revisions.has(key)) revisions.set(key, revisions.size + 1);
     return revisions.get(key);
   };
@@ -252,7 +252,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       const isFirst = federation === null;
       federation = {
         revision: message.revision,
-        piles: pileOrder(message.shards, labels),
+        piles: orderPile(message.shards, labels),
         counts: countLabels(message.shards, labels, data.classes.length),
       };
       if (isFirst && !data.test.images) ask(); // the row is shown before anybody is trained

@@ -54,6 +54,6 @@ function fitClients(state) {
 }
 
 /** Two states with the same key have the same federation. */
-export function settingKey({ alpha, clients, seed, moves }) {
+export function makeSettingKey({ alpha, clients, seed, moves }) {
   return JSON.stringify([alpha, clients, seed, moves.map(({ from, label, to }) => [from, label, to])]);
 }

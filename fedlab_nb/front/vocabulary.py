@@ -49,19 +49,23 @@ SHORT_NAMES = {
 PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
 
 
-def describe_people(dataset: str, samples: str) -> dict[str, str]:
-    """The words for a data set; samples: "images", "feature rows" or "recordings"."""
-    if dataset == "digits":
+def choose_stage_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
+    """Choose what sentences about a data set call clients, samples and classes.
+
+    Returns {"one": "client", "many": "clients", "thing": "image", …}.
+    sample_kind: "images", "feature rows" or "recordings"
+    """
+    if dataset_name == "digits":
         return OFFICES
-    family = dataset.partition(":")[0]
-    things, thing = NAMED_SAMPLES.get(family, SAMPLE_KINDS[samples])
+    family = dataset_name.partition(":")[0]
+    things, thing = NAMED_SAMPLES.get(family, SAMPLE_KINDS[sample_kind])
     return {**CLIENTS, "things": things, "thing": thing}
 
 
-def describe_classes(names: list[str], colours: list[str]) -> list[dict[str, str]]:
+def describe_classes(class_names: list[str], colours: list[str]) -> list[dict[str, str]]:
     """Each class's name and colour, and for a digit what several of it are called."""
     classes = []
-    for name, colour in zip(names, colours, strict=True):
+    for name, colour in zip(class_names, colours, strict=True):
         about = {"name": name, "colour": colour}
         if name in PLURALS:
             about["plural"] = PLURALS[name]

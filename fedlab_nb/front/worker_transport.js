@@ -19,7 +19,7 @@ export function createWorkerTransport(data, engine, host) {
     return dealt.get(key);
   }
 
-  function shardsOf(setting) {
+  function dealShards(setting) {
     const shards = deal(setting);
     return setting.moves.length ? applyMoves(shards, train.labels, setting.moves) : shards;
   }
@@ -45,7 +45,7 @@ export function createWorkerTransport(data, engine, host) {
 
   function start({ revision, setting }) {
     stop();
-    const parts = shardsOf(setting).map((shard, k) => engine.split(Int32Array.from(shard).sort(), setting.seed, k));
+    const parts = dealShards(setting).map((shard, k) => engine.split(Int32Array.from(shard).sort(), setting.seed, k));
     const crews = data.trainsNetworks ? shareOut(parts) : [];
     const begin = performance.now();
     const server = engine.startWorker();
@@ -111,7 +111,7 @@ export function createWorkerTransport(data, engine, host) {
     connect(receive) { listener = receive; },
     send(message) {
       if (message.kind === "deal") {
-        listener({ kind: "federation", revision: message.revision, shards: shardsOf(message.setting) });
+        listener({ kind: "federation", revision: message.revision, shards: dealShards(message.setting) });
       } else if (message.kind === "train") start(message);
       else if (message.kind === "stop") stop();
       else if (message.kind === "ask") answer(message);

@@ -11,8 +11,24 @@ from ..plots import Picture, Series, make_blank_picture
 from ..plots.words import make_setting_caption
 from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
+from ..value_types import SettingsByName
 
 WITHOUT_EFFECT = ("device", "cache")  # settings of a run
+
+
+class PlannedRun(NamedTuple):
+    """One of the runs that a button makes, with the settings that change its result."""
+
+    name: Any
+    method: str
+    settings: SettingsByName
+
+
+class StoredLabRuns(NamedTuple):
+    """Runs that were stored for a lab: when and with which setting, and a row for each."""
+
+    caption: str
+    rows: list[StoredRow]
 
 
 class ShownResult(NamedTuple):
@@ -33,7 +49,7 @@ class ButtonView(LabView):
     needs = (*LabView.needs, "shows_stored")
     choice: ClassVar[str] = ""
 
-    def stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
+    def make_stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
         """Make what `work` would return from stored runs; None if there are none."""
         return None
 
@@ -47,7 +63,7 @@ class ButtonView(LabView):
         if result is not None and self._fits_choice(result):
             return ShownResult(result, is_stored=False)
         if state.shows_stored:
-            return ShownResult(self.stored_result(state), is_stored=True)
+            return ShownResult(self.make_stored_result(state), is_stored=True)
         return ShownResult(None, is_stored=True)
 
     def _fits_choice(self, result: Any) -> bool:
@@ -85,26 +101,28 @@ class ButtonView(LabView):
             return False
         if state.federation is None or state.worked_runs is None:
             return state.federation is None
-        return list_runs(self.planned_runs(state)) != list_runs(state.worked_runs)
+        present_runs = list_runs_without_idle_settings(self.planned_runs(state))
+        return present_runs != list_runs_without_idle_settings(state.worked_runs)
 
 
-def list_runs(planned: PlannedRuns) -> list[tuple[Any, str, dict[str, Any]]]:
-    """The planned runs without what changes no result."""
+def list_runs_without_idle_settings(planned: PlannedRuns) -> list[PlannedRun]:
+    """The planned runs without the settings that change no result."""
     runs = []
     for name, (method, arguments) in planned.items():
         settings = {key: value for key, value in arguments.items() if key not in WITHOUT_EFFECT}
-        runs.append((name, method, settings))
+        runs.append(PlannedRun(name, method, settings))
     return runs
 
 
 @cache
-def read_stored_lab_runs(run_set_name: str) -> tuple[str, list[StoredRow]]:
-    """The stored runs of that name (papers/declared/labs.toml): what they are, and their rows."""
+def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
+    """The stored runs of that name (papers/declared/labs.toml)."""
     about, rows = read_stored_rows(FOLDER / "labs.json")
     rows = [row for row in rows if row["runs"] == run_set_name]
     first = rows[0]
     seeds = f"seeds {first['seeds'][0]}–{first['seeds'][-1]}"
-    return f"Stored {about['date']}: {make_setting_caption(first['at'], seeds)}", rows
+    caption = f"Stored {about['date']}: {make_setting_caption(first['at'], seeds)}"
+    return StoredLabRuns(caption, rows)
 
 
 def get_row_values_by_seed(stored_row: StoredRow, column: str = "accuracy") -> dict[int, float]:

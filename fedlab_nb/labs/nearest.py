@@ -20,14 +20,14 @@ from ..plots import (
     format_count_and_noun,
     write_axes_title,
 )
-from ..plots.kit import draw_image_rows
+from ..plots.kit import RowAndColumn, WordAndColour, draw_image_rows
 from ..plots.style import (
     ACCENT,
     QUIET,
     SECOND,
     draw_level_line,
     get_default_figure_size,
-    is_narrow,
+    is_frame_narrow,
     set_row_axis,
 )
 from ..plots.words import SettingCaption, shorten_labels
@@ -86,8 +86,9 @@ def find_nearest_own_images(
 ) -> NearestImages:
     """Attack one client: find its own image nearest to each image that it sent.
 
-    own_images: `[n, ...]`, of the same shape as the images `sent_images`
-    own_labels: `[n]`, their classes
+    sent_images, sent_labels: `[S, ...]` and `[S]`, what the client sent
+    own_images, own_labels:   `[n, ...]` and `[n]`, its own images, of the same shape
+    source_image_counts:      `[S]`, number of own images that each sent one was made from
     """
     sent_pixels = flatten_images_to_rows(sent_images)
     own_pixels = flatten_images_to_rows(own_images)
@@ -128,7 +129,7 @@ class PairTexts(NamedTuple):
     """The name of each column, and {(row, column): (text, colour)} under the tiles."""
 
     column_names: list[str]
-    words_under_tiles: dict[tuple[int, int], tuple[str, str]]
+    words_under_tiles: dict[RowAndColumn, WordAndColour]
 
 
 def find_nearest_images_of_clients(
@@ -138,8 +139,7 @@ def find_nearest_images_of_clients(
 ) -> list[NearestImages]:
     """Attack `clients` of a run, by default all of them, and compare with the samples they trained on.
 
-    get_sent_images: returns a client's images sent, their labels, and the number of own images that each was
-             made from
+    get_sent_images: returns what the client of this index sent
     """
     federation = outcome.federation()
     x = federation.dataset.x_train.numpy()
@@ -150,9 +150,13 @@ def find_nearest_images_of_clients(
     results = []
     for k in clients:
         rows, _ = shards[k]
-        images, labels, counts = get_sent_images(k)
-        images = images.reshape(-1, *x.shape[1:])
-        results.append(find_nearest_own_images(images, labels, x[rows], y[rows], k, counts))
+        sent = get_sent_images(k)
+        images = sent.images.reshape(-1, *x.shape[1:])
+        results.append(
+            find_nearest_own_images(
+                images, sent.labels, x[rows], y[rows], k, sent.source_image_counts
+            )
+        )
     return results
 
 
@@ -211,9 +215,11 @@ def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) 
 def make_pair_texts(
     nearest_images: NearestImages, pair_indices: np.ndarray, class_names: Sequence[str]
 ) -> PairTexts:
-    """The class under each pair, and the distance between its images, as `tiles` takes them."""
+    """The class under each pair, and the distance between its images, as `draw_image_rows` takes
+    them.
+    """
     columns = []
-    distances: dict[tuple[int, int], tuple[str, str]] = {}
+    distances: dict[RowAndColumn, WordAndColour] = {}
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
         if nearest_images.is_copy[row]:
@@ -230,7 +236,9 @@ def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
     width, height = get_default_figure_size()
-    has_room_below = not is_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
+    has_room_below = (
+        not is_frame_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
+    )
     if has_room_below:
         return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
     return {"rows": 1, "columns": 1, "squeeze": False}

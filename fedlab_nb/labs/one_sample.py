@@ -23,7 +23,7 @@ from ..plots.style import (
     QUIET,
     SECOND,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     limit_tick_count,
     set_class_ticks,
 )
@@ -138,7 +138,7 @@ def draw_sample_and_outputs(
     """A row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
     """
-    layout = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
+    layout = NARROW_LAYOUT if is_frame_narrow() else WIDE_LAYOUT
     # Fixed places: this picture follows a slider, and computing a layout would take most time.
     with drawing(fixed=True) as (figure, _):
         draw_sample_image(figure, sample, layout)
@@ -213,7 +213,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     )
     ax.axhline(clients - 0.5, color=QUIET, lw=1.5)
     highlight_row_or_column(ax, sample.truth, classes, has_frame=True, colour=TRUTH_COLOUR)
-    highlight_row_or_column(ax, sample.class_index, classes, has_frame=True, lw=1.2)
+    highlight_row_or_column(ax, sample.class_index, classes, has_frame=True, line_width=1.2)
 
 
 def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
@@ -237,7 +237,7 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
     limit_tick_count(ax, "x", 2)
     highlight_row_or_column(ax, sample.selected_row, clients, "y")
 
-    digits = 2 if is_narrow() else 3
+    digits = 2 if is_frame_narrow() else 3
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):

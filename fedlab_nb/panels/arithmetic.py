@@ -159,7 +159,9 @@ def explain_fens(model: FensModel, sample: Tensor) -> AnswerSum:
     else:
         weights = inner_rule.get_client_weights()
     clients = [int(k) for k in model.report.members]
-    return make_answer_sum(values, weights, model.logits(sample)[0], unit, about, clients=clients)
+    return make_answer_sum(
+        values, weights, model.logits(sample)[0], unit, about, member_clients=clients
+    )
 
 
 def explain_consensus(model: LargeModel, sample: Tensor) -> AnswerSum:
@@ -170,10 +172,14 @@ def explain_consensus(model: LargeModel, sample: Tensor) -> AnswerSum:
     weights = votes.weights[:, :1]
     total = (weights * votes.outputs[:, 0]).sum(0)
     if torch.allclose(total, votes.distribution[0], atol=1e-6):
-        values, total, unit = votes.outputs[:, 0], votes.distribution[0], PROBABILITIES
+        values = votes.outputs[:, 0]
+        total = votes.distribution[0]
+        unit = PROBABILITIES
     else:  # a variant adds logits up
-        values, total, unit = logits[:, 0], (weights * logits[:, 0]).sum(0), LOGITS
-    return make_answer_sum(values, weights, total, unit, CONSENSUS, clients=clients)
+        values = logits[:, 0]
+        total = (weights * values).sum(0)
+        unit = LOGITS
+    return make_answer_sum(values, weights, total, unit, CONSENSUS, member_clients=clients)
 
 
 def explain_weighted_vote(model: WeightedEnsemble, sample: Tensor) -> AnswerSum:
@@ -195,14 +201,18 @@ def make_answer_sum(
     total: Tensor,
     value_unit: ValueUnit,
     description: str,
-    clients: list[int] | None = None,
+    member_clients: list[int] | None = None,
 ) -> AnswerSum:
-    """A `Sum` of tensors: values `[M, C]`; weights that broadcast to these; total `[C]`."""
+    """Make an `AnswerSum` of tensors.
+
+    client_values: `[M, C]`;   weights: broadcast to these;   total: `[C]`
+    member_clients: the numbers of the M clients, by default 0 to M - 1
+    """
     numbers = client_values.double().cpu().numpy()
     if isinstance(weights, Tensor):
         weights = weights.double().cpu().numpy()
     return AnswerSum(
-        clients=list(range(len(numbers))) if clients is None else clients,
+        clients=list(range(len(numbers))) if member_clients is None else member_clients,
         values=numbers,
         weights=np.broadcast_to(weights, numbers.shape),
         total=total.double().cpu().numpy(),

@@ -41,16 +41,16 @@ class KnobControls:
     shown: names of the knobs that are seen at once; without any, the first six
     """
 
-    def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
-        self.method = method
+    def __init__(self, method_name: str, shown_knobs: Iterable[str] = ()) -> None:
+        self.method = method_name
         self.knobs: dict[str, Knob] = {}
         self.controls: dict[str, widgets.Widget] = {}
-        if method:
-            title = METHODS[method].info.title
-            for knob in METHODS[method].fields():
+        if method_name:
+            title = METHODS[method_name].info.title
+            for knob in METHODS[method_name].fields():
                 self.knobs[knob.name] = knob
                 self.controls[knob.name] = make_knob_control(knob, title)
-        first = [choose(f"setting of {method}", name, self.knobs) for name in shown]
+        first = [choose(f"setting of {method_name}", name, self.knobs) for name in shown_knobs]
         if not first:
             first = list(self.knobs)[:6]
         shown_controls = [self.controls[name] for name in first]
@@ -153,11 +153,11 @@ class MethodChooser:
     without: a lab's own method, which always runs
     """
 
-    def __init__(self, without: str = "") -> None:
+    def __init__(self, excluded_method: str = "") -> None:
         self.boxes: dict[str, widgets.Checkbox] = {}
         self._chips: dict[str, widgets.Button] = {}
         for name, method in METHODS.items():
-            if name == without:
+            if name == excluded_method:
                 continue
             info = method.info
             help = f"{info.help} ({info.paper}; {info.rounds})"
@@ -213,8 +213,8 @@ class MethodChooser:
         for name, box in self.boxes.items():
             box.value = name in chosen
 
-    def _remove_method(self, method: str) -> None:
-        self.boxes[method].value = False
+    def _remove_method(self, method_name: str) -> None:
+        self.boxes[method_name].value = False
         self.add.focus()  # the chip that had it is gone
 
     def _show_method_chips(self) -> None:

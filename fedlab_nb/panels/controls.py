@@ -113,9 +113,8 @@ class Controls:
                 options=extra.options,
                 value=extra.options[0][1],
             )
-        self.hidden_settings: dict[
-            str, Any
-        ] = {}  # settings that no control has, and that every run gets
+        # Settings that no control has, and that every run gets.
+        self.hidden_settings: dict[str, Any] = {}
         self.poison = PoisonControls()
         names = []
         for name, info in DATASETS.items():
@@ -142,7 +141,7 @@ class Controls:
         self.alpha = make_alpha_slider()
         self.ends = make_widget(widgets.HTML, "fl-ends")
         self.seed = make_seed_field()
-        many = "How many share the data (M in formulas)"
+
         self.clients = make_widget(
             widgets.IntSlider,
             "fl-clients",
@@ -150,19 +149,19 @@ class Controls:
             value=10,
             min=1,
             max=100,
-            help=many,
+            help="How many share the data (M in formulas)",
             **WIDE,
         )
         self.epochs = make_whole_number_field(
             "Epochs", 40, 1, 500, "How many times each client goes through its own samples"
         )
-        auto = "Where to compute. auto uses a CUDA GPU if there is one"
+
         self.device = make_widget(
             widgets.Dropdown,
             "fl-device",
             label="Device",
             options=["auto", "cpu", "cuda"],
-            help=auto,
+            help="Where to compute. auto uses a CUDA GPU if there is one",
             **SHORT,
         )
         self.seeds = make_whole_number_field(
@@ -247,9 +246,10 @@ class Controls:
         options.pop("moves", None)
         if options != self._previewed:
             self._previewed = options
-            self.ends.value = (
-                "" if self.natural_client_count_or_zero else make_partition_previews_html(options)
-            )
+            if self.natural_client_count_or_zero:
+                self.ends.value = ""
+            else:
+                self.ends.value = make_partition_previews_html(options)
 
     def set_initial_values(
         self,
@@ -434,7 +434,7 @@ class Controls:
         """
         data = load(self.dataset_name_or_path)
         if self.dataset.value == OWN_FILE:
-            self.card.show(self.dataset_name_or_path, data)
+            self.card.show_columns_of_file(self.dataset_name_or_path, data)
         self.named_clients = 0 if "partition" in self.hidden_settings else len(data.client_names)
         self._fill_partition_menu(has_fonts=data.font_train is not None)
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
@@ -526,10 +526,10 @@ class Controls:
             self.knobs.set_knob(setting_name, value)
         else:
             widget = self.named[setting_name]
-            if setting_name in self.extras and value not in [
-                option for _, option in widget.options
-            ]:
-                widget.options = [*widget.options, (str(value), value)]
+            if setting_name in self.extras:
+                known_values = [option for _, option in widget.options]
+                if value not in known_values:
+                    widget.options = [*widget.options, (str(value), value)]
             hint = "smaller is more skewed" if setting_name == "alpha" else ""
             set_widget_value(widget, setting_name, value, hint)
 
@@ -554,9 +554,8 @@ def has_different_clients(
     """Whether settings give other clients than the `old_settings` ones: another data set, number or
     partition."""
     chosen = {**settings, **settings_without_control}
-    return any(
-        chosen.get(name) != old_settings.get(name) for name in ("dataset", "clients", "partition")
-    )
+    names = ("dataset", "clients", "partition")
+    return any(chosen.get(name) != old_settings.get(name) for name in names)
 
 
 def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[widgets.Widget]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..comm.formulas import count_state_bytes
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from ..models import build_network_from_text, model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
@@ -36,17 +36,20 @@ class Debouncer:
     """Debounces slow updates: makes them in a thread of its own once nothing has changed for DELAY, and of each kind
     only the last one that was asked for. One thread waits for all, as a new one for each change would cost the hand.
 
-    guard:   held while something is shown
-    fail(error): told of errors
-    is_immediate(): whether nobody's hand is waited for
+    display_lock:       held while something is shown
+    show_error:         called with the error where an update fails
+    is_without_delay(): whether updates are made at once
     """
 
     def __init__(
-        self, guard: RLock, fail: Callable[[Exception], None], is_immediate: Callable[[], bool]
+        self,
+        display_lock: RLock,
+        show_error: Callable[[Exception], None],
+        is_without_delay: Callable[[], bool],
     ) -> None:
-        self._guard = guard
-        self._fail = fail
-        self._is_immediate = is_immediate
+        self._display_lock = display_lock
+        self._show_error = show_error
+        self._is_without_delay = is_without_delay
         self._lock = Lock()  # of what follows
         self._is_waiting = False
         self._requests: dict[str, UpdateRequest] = {}
@@ -59,10 +62,10 @@ class Debouncer:
         show_result: Callable[[Result], None],
         is_urgent: bool = False,
     ) -> None:
-        """Call `compute` without the guard, then `show_result` with what it gave, unless another update of this topic
-        was scheduled meanwhile. is_urgent: at once, in the calling thread
+        """Call `compute` without the display lock, then `show_result` with what it gave, unless another update of this
+        topic was scheduled meanwhile. is_urgent: at once, in the calling thread
         """
-        is_immediate = is_urgent or self._is_immediate()
+        is_immediate = is_urgent or self._is_without_delay()
         request = UpdateRequest(compute, show_result)
         with self._lock:
             self._requests[topic] = request
@@ -100,12 +103,12 @@ class Debouncer:
     def _compute_and_show(self, topic: str, request: UpdateRequest) -> None:
         try:
             content = request.compute()
-            with self._guard:
+            with self._display_lock:
                 if self._requests.get(topic) is request:
                     request.show_result(content)
         except Exception as error:
-            with self._guard:
-                self._fail(error)
+            with self._display_lock:
+                self._show_error(error)
 
     def cancel(self) -> None:
         """Nothing that was requested is shown any more."""
@@ -157,7 +160,7 @@ def describe_skew_numbers(state: PanelState) -> str:
         return ""
     skew = federation.skew
     dataset = federation.dataset
-    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} "
         f"{people['kinds']}. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the "

@@ -14,7 +14,7 @@ import numpy as np
 from .. import plots
 from ..data import Dataset, describe, load
 from ..errors import SAMPLES, FedlabError
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from ..methods import METHODS, choose_method_label
 from ..plots.accuracy import make_accuracy_table
 from ..plots.embed import POINTS, compute_tsne_in_subprocess
@@ -22,7 +22,7 @@ from ..plots.method_map import draw_method_map
 from ..plots.partition import TitledBars
 from ..plots.piles import draw_piles
 from ..plots.stored_curves import StoredPlot
-from ..plots.style import is_narrow, use_figure_size
+from ..plots.style import is_frame_narrow, use_figure_size
 from ..plots.vector import ThumbnailSheet
 from ..plots.words import (
     SettingCaption,
@@ -74,7 +74,7 @@ class WhoHoldsWhat(LabView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         stored = None
-        if state.stored and not is_narrow():
+        if state.stored and not is_frame_narrow():
             stored = state.stored.make_titled_bars()
         return self._picture.show(
             state.federation,
@@ -259,7 +259,7 @@ class Features(ResultView):
         if state.class_index is not None and state.class_index < len(names):
             bright = [c == state.class_index for c in range(len(names))]
             return BrightClasses(bright, f"class {names[state.class_index]}")
-        outcomes = [outcome for row in state.runs.current_rows for outcome in row.outcomes.values()]
+        outcomes = state.runs.list_current_outcomes()
         if state.client is None or not outcomes:
             return BrightClasses(None, "")
         counts = np.asarray(outcomes[0].label_counts)
@@ -349,7 +349,7 @@ class Times(LabView):
         for row in state.runs.current_rows:
             if row.outcomes:
                 rows.append(
-                    (
+                    plots.MethodTime(
                         row.title,
                         row.compute_mean_over_seeds("seconds_local"),
                         row.compute_mean_over_seeds("seconds_method"),
@@ -461,9 +461,9 @@ def draw_piles_and_results(
             state.federation,
             training_images,
             setting=make_partition_caption(state),
-            rows=series,
-            title=make_accuracy_title(series) if series else "",
-            scores=client_accuracies,
+            bar_rows=series,
+            bars_title=make_accuracy_title(series) if series else "",
+            client_accuracies=client_accuracies,
         )
     sentence = describe_run_summary(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
@@ -490,7 +490,7 @@ def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> s
     setting = make_partition_caption(state)
     skew = state.federation.skew
     dataset = state.federation.dataset
-    people = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
     classes = (
         f"effectively {skew.effective_classes:.1f} of {len(state.class_names)} "
         f"{people['kinds']} a client"

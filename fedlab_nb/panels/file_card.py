@@ -25,7 +25,7 @@ from ..data.card import list_first_rows_as_texts as first_rows
 from ..data.files import KINDS, join_path_and_options, split_path_and_options
 from ..data.schema import InputSchema
 from ..errors import UsageError
-from .theme import Fitting, make_widget, show_widgets_if
+from .theme import HandlerPause, make_widget, show_widgets_if
 
 CHOICES = (*KINDS.values(), *ROLES)
 NAMES = 110  # pixels for the name of a column
@@ -38,7 +38,7 @@ class FileCard:
     def __init__(self) -> None:
         self.on_choice: Callable[[str, str], None] = lambda column, choice: None
         self._path = ""
-        self._fitting = Fitting()
+        self._handler_pause = HandlerPause()
         self._schema: InputSchema | None = None
         self.menus: dict[str, widgets.Dropdown] = {}
         self.summary = make_widget(widgets.HTML, "fl-card-words")
@@ -51,7 +51,7 @@ class FileCard:
     def hide(self) -> None:
         show_widgets_if(False, self.widget)
 
-    def show(self, path: str, dataset: Dataset) -> None:
+    def show_columns_of_file(self, path: str, dataset: Dataset) -> None:
         """Show what the file at `path` was taken for."""
         self._path = path
         schema = dataset.schema
@@ -96,7 +96,7 @@ class FileCard:
         show_widgets_if(bool(rows), self.columns)
 
     def _report_column_choice(self, column_name: str, kind_or_role: str) -> None:
-        if not self._fitting.is_on:
+        if not self._handler_pause.is_on:
             self.on_choice(column_name, kind_or_role)
 
     def make_path_with_choice(self, column_name: str, kind_or_role: str) -> str:
@@ -106,7 +106,7 @@ class FileCard:
         try:
             return make_path_with_column_choice(self._path, self._schema, column_name, kind_or_role)
         except UsageError:
-            with self._fitting:
+            with self._handler_pause:
                 self.menus[column_name].value = find_kind_or_role(self._schema, column_name)
             raise
 

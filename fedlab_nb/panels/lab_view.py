@@ -115,9 +115,9 @@ class PanelState:
         """What a view prepares itself for: the outcome, or before there is one the federation."""
         return self.federation if self.outcome is None else self.outcome
 
-    def make_state_for_view(self, view: str) -> PanelState:
-        """The state as `view` is drawn from it, with what that view has of its own."""
-        state = self.view_states.get(view, ViewState())
+    def make_state_for_view(self, view_name: str) -> PanelState:
+        """The state as the view of this name is drawn from it, with what that view has of its own."""
+        state = self.view_states.get(view_name, ViewState())
         prepared = None
         if state.preparation_source is self.preparation_source:
             prepared = state.prepared
@@ -126,26 +126,26 @@ class PanelState:
             worked = state.worked
         return replace(
             self,
-            view=view,
+            view=view_name,
             prepared=prepared,
             worked=worked,
             worked_runs=state.worked_runs,
             worked_setting=state.worked_setting,
         )
 
-    def change_view_state(self, view: str, **changes: Any) -> Mapping[str, ViewState]:
+    def change_view_state(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
         """`view_states` with changes for one view."""
         return {
             **self.view_states,
-            view: replace(self.view_states.get(view, ViewState()), **changes),
+            view_name: replace(self.view_states.get(view_name, ViewState()), **changes),
         }
 
-    def find_changes(self, old: PanelState) -> set[str]:
-        """Names of the parts in which this state differs from `old`."""
+    def find_changes(self, old_state: PanelState) -> set[str]:
+        """Names of the parts in which this state differs from `old_state`."""
         changed = set()
         for part in fields(self):
             now = getattr(self, part.name)
-            before = getattr(old, part.name)
+            before = getattr(old_state, part.name)
             if now is before:
                 continue
             if part.name in BY_IDENTITY or now != before:
@@ -191,11 +191,8 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
 def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
     """The changes that an event of the running job makes; `row`: its method's in the present run."""
     changes: StateChanges = {}
-    if (
-        progress_event.curve is not None
-        or progress_event.outcome is not None
-        or progress_event.error is not None
-    ):
+    has_ended = progress_event.outcome is not None or progress_event.error is not None
+    if has_ended or progress_event.curve is not None:
         changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
     if progress_event.method == state.method:
         if progress_event.report is not None:

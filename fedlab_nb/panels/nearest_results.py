@@ -86,7 +86,7 @@ class NearestResults:
         )
 
     def make_titled_bars(self) -> TitledBars:
-        """For `plots.Partition`: one Series a method at the nearest stored setting, and the title over its bars."""
+        """For `PartitionPicture`: one Series a method at the nearest stored setting, and the title over its bars."""
         alpha = self.stored_alpha
         title = (
             f"Stored: α = {alpha:g}, {format_count_and_noun(self.stored_client_count, 'client')}"
@@ -107,9 +107,8 @@ class NearestResults:
             return {}
         bands = {}
         for method in self.methods:
-            bands[method] = compute_band(
-                self.table.accuracies(method, self.stored_alpha, self.stored_client_count)
-            )
+            accuracies = self.table.accuracies(method, self.stored_alpha, self.stored_client_count)
+            bands[method] = compute_band(accuracies)
         return bands
 
     def describe_stored_seeds(self) -> str:
@@ -164,10 +163,11 @@ def collect_stored_accuracies(
     table: StoredTable, methods: tuple[str, ...], stored_client_count: int
 ) -> AccuraciesByAlpha:
     """{title: {stored α: {seed: accuracy}}}"""
-    return {
-        table.title(method): table.list_accuracies_by_alpha(method, stored_client_count)
-        for method in methods
-    }
+    accuracies = {}
+    for method in methods:
+        by_alpha = table.list_accuracies_by_alpha(method, stored_client_count)
+        accuracies[table.title(method)] = by_alpha
+    return accuracies
 
 
 @lru_cache(maxsize=64)

@@ -73,7 +73,7 @@ class Panel(saved.SavedPanel):
         **settings: Any,
     ) -> None:
         self._guard = RLock()
-        self._fitting = theme.Fitting()
+        self._handler_pause = theme.HandlerPause()
         self._job = job or study.job
         if inline is None:
             inline = "google.colab" in sys.modules
@@ -96,7 +96,7 @@ class Panel(saved.SavedPanel):
         self.views = Views(
             self._choose_tabs(lab_views, common_views),
             self._guard,
-            self._fitting,
+            self._handler_pause,
             self._start_preparation,
             **self._make_tab_options(),
         )
@@ -149,7 +149,7 @@ class Panel(saved.SavedPanel):
         return PartitionEditor(
             self.controls,
             self.views,
-            self._fitting,
+            self._handler_pause,
             self._handle_control_change,
             self._status.show_warning,
         )
@@ -174,7 +174,7 @@ class Panel(saved.SavedPanel):
         observe_values((self.views.enlarge,), self._toggle_enlarged)
         self.views.observe_display_options(self._apply_display_options)
         for name, view in self.views.views.items():
-            observe_values(view.kind.controls, partial(self._handle_view_control_change, name))
+            observe_values(view.lab_view.controls, partial(self._handle_view_control_change, name))
             if view.button is not None:
                 view.button.on_click(lambda _, name=name: self._start_button_job(name))
         controls.run.on_click(lambda _: self._start_run(True))
@@ -228,12 +228,11 @@ class Panel(saved.SavedPanel):
         The names are those of the view's attributes; UsageError for another name, or a value that the control has not.
         """
         self.show(view)
-        parts = vars(self.views[view].kind)
-        names = [
-            name
-            for name, part in parts.items()
-            if isinstance(part, widgets.Widget) and hasattr(part, "value")
-        ]
+        parts = vars(self.views[view].lab_view)
+        names = []
+        for name, part in parts.items():
+            if isinstance(part, widgets.Widget) and hasattr(part, "value"):
+                names.append(name)
         for name, value in controls.items():
             set_widget_value(parts[choose(f"control of {view}", name, names)], name, value)
         return self.show(view)
@@ -302,19 +301,19 @@ class Panel(saved.SavedPanel):
                 return make_blank_picture("No data to show.", setting="")
             return draw_run_summary(self._state)
 
-    def _change_state(self, draw: bool = True, **changes: Any) -> None:
-        """Something changed: the new state, and with `draw` what follows from it on the screen."""
+    def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
+        """Something changed: the new state, and with `should_draw` what follows from it on the screen."""
         state = self._state = derive_next_state(
             self._state, running=self._status.is_running, **changes
         )
         self.views.update_state(state)
         self._handle_state_change()
-        if not draw:
+        if not should_draw:
             return
         self._draw_visible_view()  # first, as a hand on a slider waits for it
         if self.editor is not None:
-            self.editor.show(state)
-        self.runs_panel.show(state.runs)
+            self.editor.update_buttons_and_samples(state)
+        self.runs_panel.show_runs(state.runs)
         # A hand does not wait for it.
         self.controls.debouncer.schedule_update(
             "words",
@@ -349,7 +348,7 @@ class Panel(saved.SavedPanel):
         is_dealt_anew = federation is not self._state.federation
         has_other_moves = moves != self._state.settings.get("moves", "")
         if federation is not None and (is_dealt_anew or has_other_moves):
-            with self._fitting:
+            with self._handler_pause:
                 names = list_client_names(federation, changes["partition"], moves)
                 self.views.set_client_and_class_options(names, federation.dataset.class_names)
         return {**changes, **self.views.display_options}
@@ -357,7 +356,7 @@ class Panel(saved.SavedPanel):
     @show_errors_in_status
     def _handle_control_change(self) -> None:
         """A control changed."""
-        if self._fitting.is_on:
+        if self._handler_pause.is_on:
             return
         changes = self._read_controls()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
@@ -367,15 +366,11 @@ class Panel(saved.SavedPanel):
     @show_errors_in_status
     def _apply_display_options(self) -> None:
         """Another view, client or class is looked at."""
-        if not self._fitting.is_on:
-            turned = self.views.visible_view_name != self._state.view
+        if not self._handler_pause.is_on:
+            is_other_view = self.views.visible_view_name != self._state.view
             self._change_state(**self.views.display_options)
-            if (
-                turned
-                and self._is_open
-                and not self._worker.is_busy
-                and self.views.has_quick_button_job()
-            ):
+            can_start_job = is_other_view and self._is_open and not self._worker.is_busy
+            if can_start_job and self.views.has_quick_button_job():
                 self._start_button_job(self.views.visible_view_name)
 
     def _toggle_projector(self) -> None:
@@ -389,10 +384,10 @@ class Panel(saved.SavedPanel):
         theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
     @show_errors_in_status
-    def _handle_view_control_change(self, view: str) -> None:
+    def _handle_view_control_change(self, view_name: str) -> None:
         """A person moved a view's own control."""
-        if not self._fitting.is_on:
-            self.views.dirty.add(view)
+        if not self._handler_pause.is_on:
+            self.views.dirty.add(view_name)
             self.views.draw_visible_view()
 
     @show_errors_in_status
@@ -405,9 +400,8 @@ class Panel(saved.SavedPanel):
             name = controls.dataset_name_or_path
         except UsageError as error:
             return self._show_data_error(error)
-        self._change_state(
-            draw=False, federation=None, partition=None
-        )  # until they are there, sliders have nothing to deal out
+        # Until the data are there, sliders have nothing to deal out.
+        self._change_state(should_draw=False, federation=None, partition=None)
         self._status.show_start(f"Loading {name} …")
         self._start_job(lambda: load(name), lambda _: None, self._handle_loading_end)
 
@@ -433,7 +427,7 @@ class Panel(saved.SavedPanel):
     def _update_from_controls(self, is_new_dataset: bool) -> None:
         """Go over to what the controls say; `is_new_dataset`: to a data set that has just been loaded."""
         if is_new_dataset:
-            with self._fitting:
+            with self._handler_pause:
                 self.controls.load_dataset_and_fit_controls()
         self._change_state(**self._read_controls(is_new_dataset))
 
@@ -475,7 +469,9 @@ class Panel(saved.SavedPanel):
         self._handle_run_start()
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
-        self._change_state(draw=False, runs=state.runs.start_run(state), report=None, metrics=())
+        self._change_state(
+            should_draw=False, runs=state.runs.start_run(state), report=None, metrics=()
+        )
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
         self._start_job(
@@ -499,10 +495,10 @@ class Panel(saved.SavedPanel):
         changes = get_state_changes_of_event(self._state, row, event)
         if not changes:
             return
-        self._change_state(draw=False, **changes)
+        self._change_state(should_draw=False, **changes)
         self.views.has_news |= has_ended or event.curve is not None
         if has_ended:
-            self.runs_panel.show(self._state.runs)
+            self.runs_panel.show_runs(self._state.runs)
 
     def _handle_run_end(
         self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
@@ -518,7 +514,7 @@ class Panel(saved.SavedPanel):
     @show_errors_in_status
     def _start_button_job(self, view_name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view = self.views[view_name].kind
+        view = self.views[view_name].lab_view
         state = self._state.make_state_for_view(view_name)
         self._status.clear_error()
         if not view.is_ready(state):
@@ -600,10 +596,12 @@ def check_views(lab_name: str, views: Sequence[LabView]) -> None:
 
 
 def list_client_names(
-    federation: Federation, partition_options: PartitionOptions, edits_text: str
+    federation: Federation, partition_options: PartitionOptions, edits_in_letters: str
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     everybody = federation.whole or federation
-    dealt = everybody.clients - len(Edits.parse(edits_text).doubles)
-    setting = make_setting_caption({**partition_options, "clients": dealt, "moves": edits_text})
+    dealt = everybody.clients - len(Edits.parse(edits_in_letters).doubles)
+    setting = make_setting_caption(
+        {**partition_options, "clients": dealt, "moves": edits_in_letters}
+    )
     return [format_client_for_sentence(k, setting) for k in range(federation.clients)]

@@ -18,7 +18,7 @@ from ..plots.kit import render_tile_pixels
 from ..plots.words import format_client_letters, format_count_and_noun
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import Fitting, make_paragraph, make_widget, set_menu_options, show_widgets_if
+from .theme import HandlerPause, make_paragraph, make_widget, set_menu_options, show_widgets_if
 from .views import NOBODY, Views
 
 MAX_SAMPLES = 24  # shown of a client and class
@@ -27,7 +27,7 @@ MAX_SAMPLES = 24  # shown of a client and class
 class PartitionEditor:
     """The row of buttons: what to do with the client that is looked at, and how to undo it.
 
-    fitting: held while the editor itself chooses a client
+    handler_pause: held while the editor itself chooses a client
     on_change(): called when the setting `moves` has changed, and the data are to be dealt out anew
     warn(text): shows a person why nothing happens
     """
@@ -36,21 +36,21 @@ class PartitionEditor:
         self,
         controls: Controls,
         views: Views,
-        fitting: Fitting,
+        handler_pause: HandlerPause,
         on_change: Callable[[], None],
-        warn: Callable[[str], None],
+        show_warning: Callable[[str], None],
     ) -> None:
         self._controls = controls
         self._views = views
-        self._fitting = fitting
+        self._handler_pause = handler_pause
         self._on_change = on_change
-        self._warn = warn
+        self._warn = show_warning
         self._shown_samples: tuple[Any, ...] = (None, None, None)  # client, class and federation
         self._make_buttons()
         self.samples = make_widget(widgets.HTML, "fl-samples")
         view_box = views["partition"].box
         view_box.children = (*view_box.children, self.row, self.samples)
-        self.show(PanelState())
+        self.update_buttons_and_samples(PanelState())
 
     def _make_buttons(self) -> None:
         self.give = make_button(
@@ -83,7 +83,7 @@ class PartitionEditor:
         return Edits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
-    def move(self, client: int, label: int | None, receiver: int | None) -> None:
+    def move_samples(self, client: int, label: int | None, receiver: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         ids = self.state.federation.ids
         if not self._count_movable_samples(client, label):
@@ -93,15 +93,15 @@ class PartitionEditor:
         target = None if receiver is None else ids[receiver]
         is_looked_at = (client, label) == (self.state.client, self.state.class_index)
         if receiver is not None and label is not None and is_looked_at:
-            with self._fitting:  # the same samples stay in sight
+            with self._handler_pause:  # the same samples stay in sight
                 self._views.client.value = receiver
         self._add_edit(client, label=label, to=target)
 
     def _move_selected_samples(self) -> None:
-        self.move(self.state.client, self.state.class_index, self.to.value)
+        self.move_samples(self.state.client, self.state.class_index, self.to.value)
 
     def _empty_selected_client(self) -> None:
-        self.move(self.state.client, None, None)
+        self.move_samples(self.state.client, None, None)
 
     def _double_selected_client(self) -> None:
         self._add_edit(self.state.client, is_double=True)
@@ -144,7 +144,7 @@ class PartitionEditor:
         self._on_change()
 
     # ------------------------------------------------------------------------------------ what is shown
-    def show(self, state: PanelState) -> None:
+    def update_buttons_and_samples(self, state: PanelState) -> None:
         """Fit the buttons to the client and class that are looked at; hidden until a client is selected or something
         was changed.
         """
@@ -199,8 +199,8 @@ class PartitionEditor:
         )
 
 
-def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
-    button = make_widget(widgets.Button, label=label, help=help, width="auto")
+def make_button(button_text: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
+    button = make_widget(widgets.Button, label=button_text, help=help, width="auto")
     button.on_click(lambda _: on_click())
     return button
 

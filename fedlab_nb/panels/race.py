@@ -11,7 +11,7 @@ from typing import TypedDict
 from .. import plots
 from ..errors import SAMPLES
 from ..front.flight import Flight, describe_flight
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from ..plots import Series
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
@@ -96,7 +96,7 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     least, most = find_byte_range(series)
     return {
         "kind": "race",
-        "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "bytes": [least / HEAD_START, most],
         "seconds": max(racer["points"][-1]["seconds"] for racer in racers),
         "methods": racers,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any, NamedTuple, Protocol
@@ -165,9 +165,9 @@ class Runs:
             rows.append(row)
         return Runs(tuple(rows), number)
 
-    def replace_row(self, old: Row, new: Row) -> Runs:
-        """Put `new` in the place of `old`."""
-        rows = [new if row is old else row for row in self.rows]
+    def replace_row(self, old_row: Row, new_row: Row) -> Runs:
+        """Put `new_row` in the place of `old_row`."""
+        rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
     def pin_row(self, key: RowKey, is_pinned: bool) -> Runs:
@@ -206,10 +206,10 @@ class Runs:
     def _rows_with_results(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find_row(self, method: str) -> Row | None:
-        """The present run's row of `method`; None if it has none."""
+    def find_row(self, method_name: str) -> Row | None:
+        """The present run's row of `method_name`; None if it has none."""
         for row in self.current_rows:
-            if row.method == method:
+            if row.method == method_name:
                 return row
         return None
 
@@ -221,13 +221,16 @@ class Runs:
     @property
     def shown_rows(self) -> list[Row]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
-        return self.current_rows + [
-            row for row in self.rows if row.pinned and row.run != self.number
-        ]
+        earlier_rows = [row for row in self.rows if row.pinned and row.run != self.number]
+        return self.current_rows + earlier_rows
 
     @property
     def outcomes(self) -> list[Outcome]:
-        return [outcome for row in self.rows for outcome in row.outcomes.values()]
+        return list_outcomes_of_rows(self.rows)
+
+    def list_current_outcomes(self) -> list[Outcome]:
+        """The outcomes of the present run."""
+        return list_outcomes_of_rows(self.current_rows)
 
     @property
     def has_results(self) -> bool:
@@ -255,6 +258,14 @@ class Runs:
             if has_other_rules:
                 found += make_series_of_other_rules(row, detail)
         return found
+
+
+def list_outcomes_of_rows(rows: Iterable[Row]) -> list[Outcome]:
+    """The outcomes of all seeds of these rows, in their order."""
+    found: list[Outcome] = []
+    for row in rows:
+        found += row.outcomes.values()
+    return found
 
 
 def describe_error(error: Exception) -> str:

@@ -10,7 +10,7 @@ from ..methods import METHODS
 from ..plots.classes import format_measures_by_name
 from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
-from .record import Row, Runs, make_series_of_row
+from .record import Row, RowKey, Runs, make_series_of_row
 from .theme import (
     make_paragraph,
     make_tab_buttons,
@@ -51,14 +51,14 @@ class RowWidgets:
 class RunsPanel:
     """Classes for the browser: fl-drawer, fl-runs with fl-row (checkbox: pin), fl-code, fl-export.
 
-    on_pin(row's key, pinned): a row was pinned or let go
+    on_pin(row_key, is_pinned): called when a row was pinned or let go
     """
 
     def __init__(
-        self, on_pin: Callable[[tuple[int, str], bool], None], name: str = "playground"
+        self, on_pin: Callable[[RowKey, bool], None], panel_name: str = "playground"
     ) -> None:
         self._on_pin = on_pin
-        self._rows: dict[tuple[int, str], RowWidgets] = {}  # by the row's key
+        self._rows: dict[RowKey, RowWidgets] = {}
         self._shown = Runs()
         self._shows_all = False
         self.tabs = make_tab_buttons(PAGES, "methods", "fl-drawer-tabs")
@@ -70,7 +70,7 @@ class RunsPanel:
         self.folder = make_widget(
             widgets.Text,
             label="Folder",
-            value=f"results/{name}",
+            value=f"results/{panel_name}",
             width=320,
             label_width=50,
             help="Where to write the files. Files that exist are never overwritten",
@@ -94,7 +94,7 @@ class RunsPanel:
         show_only_named_widget(self.tabs.value, self.pages)
         self._show_rows()
 
-    def show(self, runs: Runs) -> None:
+    def show_runs(self, runs: Runs) -> None:
         """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
         run and those with a pin, until all are asked for."""
         if runs is not self._shown:

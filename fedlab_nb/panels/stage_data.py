@@ -28,7 +28,7 @@ from ..data import (
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import Flight, describe_flights
-from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
+from ..front.vocabulary import PHRASES, SHORT_NAMES, choose_stage_words, describe_classes
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
 from ..plots.identity import get_method_look, shorten_title
@@ -281,7 +281,7 @@ def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescrip
         "digest": str(dataset.digest),
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
-        "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_method_descriptions(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }
@@ -369,11 +369,16 @@ def has_same_settings_for_method(
 ) -> bool:
     """Whether a result of `method` with the first settings is one of the second, on whatever seeds."""
 
-    def read(settings: SettingsByName) -> dict[str, Any]:
-        kept = {name: value for name, value in settings.items() if name not in FREE}
-        return {n: v for n, v in kept.items() if "." not in n or n.split(".")[0] == method}
+    def select_settings(settings: SettingsByName) -> dict[str, Any]:
+        """Those that decide on the result, without the knobs of other methods."""
+        selected = {}
+        for name, value in settings.items():
+            is_of_other_method = "." in name and name.split(".")[0] != method
+            if name not in FREE and not is_of_other_method:
+                selected[name] = value
+        return selected
 
-    return read(first_settings) == read(second_settings)
+    return select_settings(first_settings) == select_settings(second_settings)
 
 
 def describe_results(

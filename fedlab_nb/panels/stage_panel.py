@@ -51,7 +51,7 @@ from .stage_data import (
     rank_columns_by_class_information,
 )
 from .views import TabOptions
-from .worker import JobEnd, OnJobEnd, show_errors_in_status
+from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
@@ -112,9 +112,8 @@ class StagePanel(Panel):
         self._parts: tuple[str, SampleGroup, SampleGroup] | None = None  # digest, training, test
         self._about_key: Any = None  # what the stage was last told of the data
         self._sent: dict[str, Any] = {}  # the last message of a kind that is not sent twice
-        self._setting: (
-            StageSetting | dict[str, Any]
-        ) = {}  # on the stage, as far as it is known here
+        # What is set on the stage, as far as it is known here.
+        self._setting: StageSetting | dict[str, Any] = {}
         self._base_moves = ""  # changes by hand that the stage has no gesture for
         self._is_dealing = False
         self._has_window = False  # somebody has seen the stage
@@ -216,7 +215,7 @@ class StagePanel(Panel):
         if wanted == self._read_setting_of_controls():
             return
         controls = self.controls
-        with self._fitting:
+        with self._handler_pause:
             if not controls.natural_client_count_or_zero:
                 controls.clients.value = wanted["clients"] - self._count_doubled_clients()
             if not controls.alpha.disabled:
@@ -244,19 +243,20 @@ class StagePanel(Panel):
         else:
             self._run_quick_methods()
 
-    def _change_state(self, draw: bool = True, **changes: Any) -> None:
+    def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
-        is_waited_for = draw and self._is_dealing
-        super()._change_state(draw and not is_waited_for, **changes)
+        is_waited_for = should_draw and self._is_dealing
+        super()._change_state(should_draw and not is_waited_for, **changes)
         if is_waited_for:
             draw_all = super()._change_state
             self.controls.debouncer.schedule_update("tabs", lambda: None, lambda _: draw_all())
 
     def _handle_selection(self, message: BrowserMessage) -> None:
         """The pile and the class that are chosen are marked in the tabs' pictures."""
-        client, class_index = message["client"], message["class_index"]
+        client = message["client"]
+        class_index = message["class_index"]
         self._sent["selection"] = (client, class_index)  # it need not be told
-        with self._fitting:
+        with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
         self._apply_display_options()
 
@@ -365,7 +365,8 @@ class StagePanel(Panel):
 
     def _send_selection(self) -> None:
         """Which client and class are looked at, where the stage does not know."""
-        client, class_index = self._state.client, self._state.class_index
+        client = self._state.client
+        class_index = self._state.class_index
         about = {"client": client, "class_index": class_index}
         self._send_if_changed("selection", (client, class_index), about)
 
@@ -400,7 +401,8 @@ class StagePanel(Panel):
         """What is shown, and the setting."""
         controls = self.controls
         name = controls.dataset.value
-        fixed, hidden = list(self._fixed), list(self._hidden)
+        fixed = list(self._fixed)
+        hidden = list(self._hidden)
         if controls.natural_client_count_or_zero:
             fixed.append("clients")
         if controls.alpha.disabled and "alpha" not in fixed:
@@ -566,12 +568,15 @@ class StagePanel(Panel):
             text = "Training …" if self._follows_hand else f"{told[1]}."
         elif status.status == "done" and self._follows_hand and text:
             text = f"One seed took {self._seconds_of_run:.1f} s."
+        if error:
+            # An alert stands alone; a note is followed by what runs.
+            text = error if is_alert else f"{error} {text}".strip()
         is_running = status.is_running and self._worker.is_busy
         content = {
             "isRunning": is_running,
             "isRun": is_running and not self._follows_hand,
             "share": controls.progress.value,
-            "text": f"{error} {text}".strip() if error and not is_alert else error or text,
+            "text": text,
             "isAlert": is_alert,
         }
         self._send_if_changed("job", content, content)
@@ -579,12 +584,13 @@ class StagePanel(Panel):
     def _describe_next_run(self) -> RunTexts:
         """What Run would do, and whether results follow the hand at this setting."""
         seeds = self.controls.seeds.value
+        run_label = "Run one seed"
+        if seeds > 1:
+            run_label = f"Run {format_count_and_noun(seeds, 'seed')}"
         state = self._state
         forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
         return {
-            "runLabel": f"Run {format_count_and_noun(seeds, 'seed')}"
-            if seeds > 1
-            else "Run one seed",
+            "runLabel": run_label,
             "cost": describe_cost(forecast),
             "isComputed": forecast is not None and forecast.seconds == 0,
             "waitsForRun": not self._select_quick_methods(),
@@ -607,9 +613,9 @@ class StagePanel(Panel):
                 quick.append(method)
         return quick
 
-    def _find_seconds_of_newest_run(self, method: str) -> float:
+    def _find_seconds_of_newest_run(self, method_name: str) -> float:
         """What the newest run of a method on these data took; without one nobody knows, and it waits for Run."""
-        row = find_newest_row(self._state.runs, method)
+        row = find_newest_row(self._state.runs, method_name)
         dataset = self._state.settings.get("dataset")
         if row is None or row.settings.get("dataset") != dataset:
             return math.inf
@@ -636,7 +642,7 @@ class StagePanel(Panel):
         self._status.show_run_start(len(methods))
         one = replace(self._state, methods=tuple(methods), settings=settings)
         self._change_state(
-            draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
+            should_draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
         )
         self._start_job(
             lambda: self._extend_job(steps),
@@ -647,8 +653,8 @@ class StagePanel(Panel):
 
     def _start_job(
         self,
-        job: Callable[[], Any],
-        on_event: Callable[[Any], None],
+        job: Job,
+        on_event: OnJobEvent,
         on_end: OnJobEnd,
         between_events: Callable[[], None] | None = None,
     ) -> None:
@@ -707,12 +713,13 @@ class StagePanel(Panel):
         self._seconds_of_run = time.monotonic() - self._began
         voices, answers, trouble = result or (None, None, None)
         if voices is not None:
-            self._voices, self._answers = voices, answers
+            self._voices = voices
+            self._answers = answers
             self._answered_run = self._state.runs.number
         super()._handle_run_end(is_by_hand, job_end, error, result)
         if trouble is not None:
             self._status.show_error(
-                trouble, "What the models say of the test samples: ", is_added=True
+                trouble, "What the models say of the test samples: ", is_appended=True
             )
         self._send_job_status()
         if self._follows_hand and job_end == "done" and any(self._stills):
@@ -873,7 +880,7 @@ class Playground(StagePanel):
         """The piles of the stage are what changes the partition by hand."""
 
     def _make_tab_options(self) -> TabOptions:
-        return {"without_tab": HIDDEN_TABS, "titles": TITLES}
+        return {"names_without_tab": HIDDEN_TABS, "titles_by_name": TITLES}
 
     def show(self, view: str) -> Picture | None:
         """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""

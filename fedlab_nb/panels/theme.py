@@ -60,8 +60,8 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
 def set_menu_options(
     menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
 ) -> None:
-    """Give a menu its options, values or (words, value) pairs; what was chosen stays chosen where it can, else
-    `otherwise` is, or the first one.
+    """Give a menu its options, values or (words, value) pairs. What was chosen stays chosen if it is among them;
+    else `fallback` is chosen, or the first option.
     """
     options = tuple(options)
     if menu.options == options:
@@ -75,8 +75,8 @@ def set_menu_options(
 
 
 def make_widget(
-    kind: type[W],
-    *classes: str,
+    widget_type: type[W],
+    *css_classes: str,
     label: str = "",
     help: str = "",
     width: int | str | None = None,
@@ -85,8 +85,10 @@ def make_widget(
 ) -> W:
     """A widget, made where it is used: the one way of the package.
 
-    classes: of CSS;   label: in front of it;   help: its tooltip;   width: of all of it, label_width: of the label
-    alone (without one, as wide as its words), in pixels or as CSS says it ("auto");   traits: what `kind` itself takes
+    label: in front of it;   help: its tooltip
+    width, label_width: of all of it, and of the label alone (by default as wide as its words), in pixels or as CSS
+        says it ("auto")
+    traits: what `widget_type` itself takes
     """
     if label:
         traits["description"] = label
@@ -94,12 +96,12 @@ def make_widget(
         traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
     if width:
         traits["layout"] = {"width": format_css_length(width), **traits.get("layout", {})}
-    has_label_before_it = kind is not widgets.Button  # a button's label is all of it
+    has_label_before_it = widget_type is not widgets.Button  # a button's label is all of it
     if has_label_before_it and (label or label_width):
         style = {"description_width": format_css_length(label_width or "initial")}
         traits["style"] = {**style, **traits.get("style", {})}
-    widget = kind(**traits)
-    for name in classes:
+    widget = widget_type(**traits)
+    for name in css_classes:
         widget.add_class(name)
     return widget
 
@@ -109,8 +111,8 @@ def format_css_length(length: int | str) -> str:
     return f"{length}px" if isinstance(length, int) else length
 
 
-class Fitting:
-    """Suppresses change handlers: `with` it the program fits controls to something else; they look at `is_on`."""
+class HandlerPause:
+    """Pauses change handlers: `with` it the program sets controls itself, and handlers that find `is_on` do nothing."""
 
     is_on = False
 
@@ -122,13 +124,13 @@ class Fitting:
 
 
 def make_tab_buttons(
-    values_by_title: Mapping[str, str], selected_value: str | None, *classes: str
+    values_by_title: Mapping[str, str], selected_value: str | None, *css_classes: str
 ) -> widgets.ToggleButtons:
     """A quiet row of tabs: {title: what its `selected_value` then is}."""
     return make_widget(
         widgets.ToggleButtons,
         "fl-tabs",
-        *classes,
+        *css_classes,
         options=list(values_by_title.items()),
         value=selected_value,
     )

@@ -27,7 +27,7 @@ from .figures import COMMON
 from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cost
 from .theme import (
     PICTURE_HEIGHT,
-    Fitting,
+    HandlerPause,
     make_paragraph,
     make_tab_buttons,
     make_table_html,
@@ -141,22 +141,22 @@ class View:
     its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
     """
 
-    def __init__(self, kind: LabView) -> None:
-        self.kind = kind
+    def __init__(self, lab_view: LabView) -> None:
+        self.lab_view = lab_view
         self.caption = make_widget(widgets.HTML, "fl-caption")
         self.sentence = make_widget(widgets.HTML, "fl-sentence")
-        frame = SceneFrame if kind.has_scene else Frame
+        frame = SceneFrame if lab_view.has_scene else Frame
         self.frame = make_widget(frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
-        if kind.has_scene:
-            self.frame.observe(lambda change: kind.take(change["new"]), "given")
+        if lab_view.has_scene:
+            self.frame.observe(lambda change: lab_view.take(change["new"]), "given")
         self.button: widgets.Button | None = None
-        tools = list(kind.controls)
-        if kind.work_label:
+        tools = list(lab_view.controls)
+        if lab_view.work_label:
             self.button = make_widget(
                 widgets.Button,
                 "fl-work",
-                label=kind.work_label,
-                help=kind.work_help or kind.work_label,
+                label=lab_view.work_label,
+                help=lab_view.work_help or lab_view.work_label,
                 width="auto",
             )
             tools.append(self.button)
@@ -164,11 +164,11 @@ class View:
         if tools:
             children.append(make_widget(widgets.HBox, "fl-tools", children=tools))
         children.append(self.frame)
-        classes = ("fl-view", f"fl-view-{kind.name}", "fl-old")
+        classes = ("fl-view", f"fl-view-{lab_view.name}", "fl-old")
         self.box = make_widget(widgets.VBox, *classes, children=children)
         self.picture: Picture | None = None
 
-    def show(self, picture: Picture, caption: str, svg: str = "") -> None:
+    def show_picture(self, picture: Picture, caption: str, svg: str = "") -> None:
         """Show a picture. svg: its figure, where that was drawn before."""
         self.box.remove_class("fl-old")
         if picture.waits:
@@ -203,7 +203,7 @@ class View:
 
     def _show_scene(self, scene: Scene) -> None:
         """Let the browser draw a scene; {}: none."""
-        if self.kind.has_scene:
+        if self.lab_view.has_scene:
             self.frame.scene = dict(scene)
 
     def show_message(
@@ -243,8 +243,8 @@ class DisplayOptions(TypedDict):
 class TabOptions(TypedDict, total=False):
     """Arguments of `Views` on its tabs."""
 
-    without_tab: Sequence[str]
-    titles: Mapping[str, str]
+    names_without_tab: Sequence[str]
+    titles_by_name: Mapping[str, str]
     groups_tabs: bool
 
 
@@ -254,29 +254,30 @@ class Views:
     `update_state(state)`: views that depend on what changed are out of date, their names in `dirty`
     `draw_visible_view()`: draw the visible one if it is out of date
 
-    lock:  held while something is shown;   fitting: held while a view fits its own controls
-    prepare(kind, state): begins a view's slow work
-    without_tab: names of views that are drawn only when they are asked for;   titles: of tabs, in place of the views'
+    lock:  held while something is shown;   handler_pause: on while a view fits its own controls
+    start_preparation(lab_view, state): begins a view's slow work
+    names_without_tab: names of views that are drawn only when they are asked for
+    titles_by_name: titles of tabs, by view, in the place of the views' own
     groups_tabs: whether a lab's own views, which come first or last, have a row of tabs of their own
     """
 
     def __init__(
         self,
-        kinds: Sequence[LabView],
+        lab_views: Sequence[LabView],
         lock: threading.RLock,
-        fitting: Fitting,
-        prepare: Callable,
-        without_tab: Sequence[str] = (),
-        titles: Mapping[str, str] | None = None,
+        handler_pause: HandlerPause,
+        start_preparation: Callable[[LabView, PanelState], None],
+        names_without_tab: Sequence[str] = (),
+        titles_by_name: Mapping[str, str] | None = None,
         groups_tabs: bool = False,
     ) -> None:
         self.groups_tabs = groups_tabs
         self._lock = lock
-        self._fitting = fitting
-        self._prepare = prepare
-        self.views = {kind.name: View(kind) for kind in kinds}
-        self.without_tab = set(without_tab)
-        self._make_tabs(kinds, titles or {})
+        self._handler_pause = handler_pause
+        self._start_preparation = start_preparation
+        self.views = {lab_view.name: View(lab_view) for lab_view in lab_views}
+        self.without_tab = set(names_without_tab)
+        self._make_tabs(lab_views, titles_by_name or {})
         self._make_footer()
         self.table = make_widget(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
@@ -294,22 +295,22 @@ class Views:
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
 
-    def _make_tabs(self, kinds: Sequence[LabView], titles: Mapping[str, str]) -> None:
+    def _make_tabs(self, lab_views: Sequence[LabView], titles_by_name: Mapping[str, str]) -> None:
         options = {}
-        for kind in kinds:
-            if kind.name not in self.without_tab:
-                options[titles.get(kind.name, kind.title)] = kind.name
+        for lab_view in lab_views:
+            if lab_view.name not in self.without_tab:
+                options[titles_by_name.get(lab_view.name, lab_view.title)] = lab_view.name
         first = "partition"
         if first in self.without_tab:
             first = next(iter(options.values()))
         self.tabs = make_tab_buttons(options, first)
-        own = [kind for kind in kinds if type(kind) not in COMMON]
+        own = [lab_view for lab_view in lab_views if type(lab_view) not in COMMON]
         if not self.groups_tabs or not own:
             return
-        if kinds[0] in own:
+        if lab_views[0] in own:
             self.tabs.add_class(f"fl-split-{len(own)}")
         else:
-            self.tabs.add_class(f"fl-split-{len(kinds) - len(own)}")
+            self.tabs.add_class(f"fl-split-{len(lab_views) - len(own)}")
             self.tabs.add_class("fl-own-last")
 
     def _make_footer(self) -> None:
@@ -383,10 +384,10 @@ class Views:
             view.frame.observe(lambda change: self._handle_mark_click(change["new"]), "picked")
 
     def set_client_and_class_options(
-        self, clients: Sequence[str], class_names: Sequence[str]
+        self, client_names: Sequence[str], class_names: Sequence[str]
     ) -> None:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
-        for menu, names in ((self.client, clients), (self.class_index, class_names)):
+        for menu, names in ((self.client, client_names), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
             set_menu_options(menu, (NONE, *options))
 
@@ -473,7 +474,7 @@ class Views:
         state = self.state.make_state_for_view(self.visible_view_name)
         if state.worked is not None:
             return False
-        cost = estimate_button_job_cost(self[self.visible_view_name].kind, state)
+        cost = estimate_button_job_cost(self[self.visible_view_name].lab_view, state)
         return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
@@ -484,7 +485,7 @@ class Views:
         changes = state.find_changes(old)
         is_other_setting = bool(changes & {"settings", "knobs", "federation"})
         for name, view in self.views.items():
-            needs = set(view.kind.needs)
+            needs = set(view.lab_view.needs)
             if view.picture is not None and view.picture.waits:
                 needs.add("running")
             has_other_state = state.view_states.get(name) is not old.view_states.get(name)
@@ -495,8 +496,8 @@ class Views:
                 if is_other_setting and name == self.visible_view_name:
                     view.set_dimmed(True)  # until it is drawn, which a hand on α may delay
             if name not in self.dirty:
-                view.set_caption(view.kind.caption(state))
-                view.set_dimmed(view.kind.is_older(state))
+                view.set_caption(view.lab_view.caption(state))
+                view.set_dimmed(view.lab_view.is_older(state))
 
     def _pause_drawing(self, start_seconds: float) -> None:
         """After a drawing that began at `start_seconds`: no other one for a while, as long as a job runs."""
@@ -521,37 +522,37 @@ class Views:
 
     def _draw_or_show_waiting_text(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
-        kind = view.kind
-        state = self.state.make_state_for_view(kind.name)
+        lab_view = view.lab_view
+        state = self.state.make_state_for_view(lab_view.name)
         view.set_dimmed(True)  # seen where the drawing takes long (theme.css)
-        if not kind.is_ready(state):
-            self.dirty.add(kind.name)
+        if not lab_view.is_ready(state):
+            self.dirty.add(lab_view.name)
             self._show_waiting_text(view, state)
             return
-        needs_preparing = kind.needs_preparing(state)
-        if needs_preparing and not kind.preview:
-            view.show_message("Computing …", kind.caption(state))
+        needs_preparing = lab_view.needs_preparing(state)
+        if needs_preparing and not lab_view.preview:
+            view.show_message("Computing …", lab_view.caption(state))
         else:
-            with self._fitting:
-                kind.adapt(state)
+            with self._handler_pause:
+                lab_view.adapt(state)
             with use_figure_size(self.picture_size_inches):
-                view.show(draw_picture(kind, state), kind.caption(state))
-        view.set_dimmed(kind.is_older(state))
+                view.show_picture(draw_picture(lab_view, state), lab_view.caption(state))
+        view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
-            self.dirty.add(kind.name)
-            self._prepare(kind, state)
+            self.dirty.add(lab_view.name)
+            self._start_preparation(lab_view, state)
 
     def _show_waiting_text(self, view: View, state: PanelState) -> None:
         """Of a view that has nothing to draw yet: the earlier picture while a job runs, else what to do."""
-        kind = view.kind
+        lab_view = view.lab_view
         has_earlier_picture = view.picture is not None and state.federation is not None
         if state.running and has_earlier_picture:
             view.set_caption(EARLIER.format(run=state.number))
             return
-        text = kind.waiting if state.running else kind.empty
+        text = lab_view.waiting if state.running else lab_view.empty
         if text:
             style = "" if state.running else "fl-todo"
-            view.show_message(text, kind.caption(state), style)
+            view.show_message(text, lab_view.caption(state), style)
             view.set_dimmed(False)
 
     def draw_visible_view_during_run(self) -> None:
@@ -566,7 +567,7 @@ class Views:
         """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""
         if not self.frame[0]:  # nobody looks on
             return False
-        names = {name for name, view in self.views.items() if view.kind.is_drawn_ahead}
+        names = {name for name, view in self.views.items() if view.lab_view.is_drawn_ahead}
         return self._draw_one_view_in_background(
             names - self._failed - {self.visible_view_name} - self.without_tab
         )
@@ -586,16 +587,16 @@ class Views:
             inches = self.picture_size_inches
             earlier = view.picture
             self.dirty.discard(name)
-            with self._fitting:
-                view.kind.adapt(state)
+            with self._handler_pause:
+                view.lab_view.adapt(state)
         with suppress(Exception), use_figure_size(inches):  # who looks at it will read why
-            picture = draw_picture(view.kind, state)
+            picture = draw_picture(view.lab_view, state)
             is_svg = picture.figure is not None and not picture.scene
             svg = draw_svg(picture.figure) if is_svg else ""
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
-                    view.show(picture, view.kind.caption(state), svg)
-                    view.set_dimmed(view.kind.is_older(state))
+                    view.show_picture(picture, view.lab_view.caption(state), svg)
+                    view.set_dimmed(view.lab_view.is_older(state))
                     self.show_table()
                 return True
         self.dirty.add(name)
@@ -605,11 +606,11 @@ class Views:
     def _find_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
         """One of these views that can be drawn now."""
         for name in view_names:
-            kind = self[name].kind
-            is_prepared = not kind.needs_preparing(self.state)
-            if allows_preview and kind.preview:
+            lab_view = self[name].lab_view
+            is_prepared = not lab_view.needs_preparing(self.state)
+            if allows_preview and lab_view.preview:
                 is_prepared = True
-            if is_prepared and kind.is_ready(self.state.make_state_for_view(name)):
+            if is_prepared and lab_view.is_ready(self.state.make_state_for_view(name)):
                 return name
         return None
 
@@ -632,7 +633,7 @@ class Views:
         pictures = {}
         for name, view in self.views.items():
             picture = view.picture
-            if type(view.kind) in COMMON:
+            if type(view.lab_view) in COMMON:
                 picture = self._draw_common_view_or_none(name)
             if picture is not None:
                 pictures[name] = picture
@@ -640,13 +641,13 @@ class Views:
 
     def _draw_common_view_or_none(self, view_name: str) -> Picture | None:
         """A view that every panel has, without stored results; None where there is no result."""
-        kind = self[view_name].kind
+        lab_view = self[view_name].lab_view
         state = replace(self.state.make_state_for_view(view_name), stored=None)
         if view_name != "partition" and not state.runs.has_results:
             return None
-        if kind.needs_preparing(state):
-            list(kind.prepare(state))
-        return draw_picture(kind, state)
+        if lab_view.needs_preparing(state):
+            list(lab_view.prepare(state))
+        return draw_picture(lab_view, state)
 
 
 def get_menu_number_or_none(menu: widgets.Dropdown) -> int | None:

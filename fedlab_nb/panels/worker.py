@@ -305,10 +305,7 @@ class Status:
         self.show_phase(phase_text)
 
     def show_end(self, job_end: JobEnd, error: Exception | None, phase_text: str = "") -> None:
-        """Show that a job is over.
-
-        how: "done", "stopped" or "error"
-        """
+        """Show that a job is over, and its error if it had one."""
         self.set_status(job_end)
         if error is not None:
             self.show_error(error)
@@ -316,23 +313,27 @@ class Status:
             self.show_progress(1)
         self.show_phase(phase_text)
 
-    def show_error(self, error: Exception, line_start: str = "", is_added: bool = False) -> None:
+    def show_error(
+        self, error: Exception, text_before: str = "", is_appended: bool = False
+    ) -> None:
         """Show an error as one readable line, and keep its traceback.
 
-        line_start: what the line begins with
-        is_added: the line stands below those that are there already, not in their place
+        text_before: what the line begins with
+        is_appended: the line stands below those that are there already, not in their place
         """
         self.traceback = "".join(traceback.format_exception(error))
-        self._show_error_line(make_paragraph(line_start + describe_error(error), "alert"), is_added)
+        self._show_error_line(
+            make_paragraph(text_before + describe_error(error), "alert"), is_appended
+        )
 
     def show_warning(self, text: str) -> None:
-        self._show_error_line(make_paragraph(f"Note: {text}", "status"), is_added=True)
+        self._show_error_line(make_paragraph(f"Note: {text}", "status"), is_appended=True)
 
     def clear_error(self) -> None:
         self._controls.error.value = ""
 
-    def _show_error_line(self, line_html: str, is_added: bool) -> None:
-        lines = self._controls.error.value if is_added else ""
+    def _show_error_line(self, line_html: str, is_appended: bool) -> None:
+        lines = self._controls.error.value if is_appended else ""
         if line_html not in lines:
             lines += line_html
         self._controls.error.value = lines
@@ -351,7 +352,7 @@ class Status:
         if has_ended:
             self._finished += 1
         if event.error is not None:
-            self.show_error(event.error, f"{method_title}: ", is_added=True)
+            self.show_error(event.error, f"{method_title}: ", is_appended=True)
         now = time.monotonic()
         if has_ended or now - self._last_message > QUICK:
             self._last_message = now
@@ -378,20 +379,21 @@ class Status:
         self.show_end(job_end, error, describe_run_end(job_end, runs.number, results))
 
 
-def describe_run_end(job_end: JobEnd, number: int, results: int) -> str:
-    """Say how run `number` ended, and how many results it has.
+def describe_run_end(job_end: JobEnd, run_number: int, result_count: int) -> str:
+    """Say how run `run_number` ended, and how many results it has.
 
     >>> describe_run_end("done", 2, 6), describe_run_end("stopped", 3, 1)
     ('Run 2 is done: 6 results.', 'Run 3 was stopped: 1 result so far.')
     >>> describe_run_end("stopped", 3, 0), describe_run_end("error", 4, 0)
     ('Run 3 was stopped before its first result.', 'Run 4 failed before its first result.')
     """
-    did = {"done": "is done", "stopped": "was stopped", "error": "failed"}[job_end]
+    results = format_count_and_noun(result_count, "result")
     if job_end == "done":
-        return f"Run {number} {did}: {format_count_and_noun(results, 'result')}."
-    if results == 0:
-        return f"Run {number} {did} before its first result."
-    return f"Run {number} {did}: {format_count_and_noun(results, 'result')} so far."
+        return f"Run {run_number} is done: {results}."
+    verb = "was stopped" if job_end == "stopped" else "failed"
+    if result_count == 0:
+        return f"Run {run_number} {verb} before its first result."
+    return f"Run {run_number} {verb}: {results} so far."
 
 
 def describe_time_left(elapsed_seconds: float, finished_share: float) -> str:

@@ -31,7 +31,7 @@ from .style import (
     render_picture_svg,
     write_axes_title,
 )
-from .times import draw_times
+from .times import MethodTime, draw_times
 from .words import (
     TableRows,
     build_table,

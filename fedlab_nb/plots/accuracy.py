@@ -89,7 +89,9 @@ def draw_guess_line(figure: Figure | None, guessed_accuracy: float) -> None:
         return
     for ax in figure.axes:
         if ax.get_xlabel().startswith(DOTS):
-            draw_level_line(ax, guessed_accuracy, axis="x", colour=SECOND, lw=1.8, ls="--")
+            draw_level_line(
+                ax, guessed_accuracy, axis="x", colour=SECOND, line_width=1.8, line_style="--"
+            )
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
 

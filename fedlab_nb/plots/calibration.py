@@ -18,7 +18,7 @@ from .style import (
     add_legend,
     drawing,
     dress,
-    is_narrow,
+    is_frame_narrow,
     set_percent_axis,
 )
 from .words import TableRows, build_table, capitalize, format_percent, join_with_and
@@ -98,7 +98,7 @@ def draw_reliability_line(ax: Axes, method_results: Series) -> None:
 def draw_calibration_legend(ax: Axes) -> None:
     """List the methods with their ECE on the right or, in a narrow frame, below."""
     position: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    if is_narrow():
+    if is_frame_narrow():
         position = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.11), "ncols": 2}
     add_legend(ax, title="calibration error (ECE)", **position)
 

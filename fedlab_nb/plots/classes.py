@@ -19,7 +19,7 @@ from .style import (
     drawing,
     get_default_figure_size,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     set_class_ticks,
     set_client_axis,
     write_axes_title,
@@ -41,10 +41,10 @@ CELL_WIDTH = 0.21  # inches of "100" in a cell
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a heat map. name: in words;   marks: what it stands for, as `vector.mark` takes it"""
+    """A column of a heat map. name: in words;   mark_keys: what it stands for, as `attach_hover_text` takes it"""
 
     name: str
-    marks: dict[str, int]
+    mark_keys: dict[str, int]
 
 
 def draw_class_accuracies(
@@ -61,7 +61,7 @@ def draw_class_accuracies(
     setting = find_common_setting_of_series(done)
     is_side_by_side = len(done) > MAX_STACKED_ROWS
     layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
-    has_short_titles = is_side_by_side or is_narrow()
+    has_short_titles = is_side_by_side or is_frame_narrow()
     with drawing(**layout) as (figure, (first, second)):
         columns = [
             Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
@@ -89,28 +89,32 @@ def draw_class_accuracies(
 
 def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | str:
     """Find the setting by which clients are named; '' if the series have several federations."""
-    seeds = [seed for s in series for seed in s.per_client]
+    seeds: list[int] = []
+    for method_results in series:
+        seeds += method_results.per_client
     return find_common_setting([s.setting for s in series], seeds)
 
 
 def make_class_table(
     series: Sequence[Series],
-    per_class: np.ndarray,
-    per_client: np.ndarray,
+    class_accuracies: np.ndarray,
+    client_accuracies: np.ndarray,
     class_names: Sequence[str],
     setting: SettingCaption | str,
 ) -> TableRows:
     """Make the table with one row per method: balanced accuracy, AUC, the worst client, then the
-    accuracy for each class and each client."""
+    accuracy for each class and each client.
+
+    class_accuracies: `[series, classes]`;   client_accuracies: `[series, clients]`
+    """
     rows = []
-    for s, class_accuracies, client_accuracies in zip(series, per_class, per_client, strict=True):
-        row = {"method": s.name, **format_measures_by_name(s)}
-        for name, accuracy in zip(class_names, class_accuracies, strict=False):
+    for i, method_results in enumerate(series):
+        row = {"method": method_results.name, **format_measures_by_name(method_results)}
+        for name, accuracy in zip(class_names, class_accuracies[i], strict=False):
             row[f"class {name}"] = format_accuracy_or_blank(accuracy)
-        for k, accuracy in enumerate(client_accuracies):
-            row[f"client {format_client_for_sentence(k, setting)}"] = format_accuracy_or_blank(
-                accuracy
-            )
+        for k, accuracy in enumerate(client_accuracies[i]):
+            client = format_client_for_sentence(k, setting)
+            row[f"client {client}"] = format_accuracy_or_blank(accuracy)
         rows.append(row)
     return rows
 
@@ -159,7 +163,7 @@ def draw_method_heat_map(
     columns: Sequence[Column],
     selected_column: int | None,
 ) -> AxesImage:
-    """Draw one heat map of accuracies `values [series, columns]`, 0–1.
+    """Draw one heat map of `accuracies [series, columns]`, 0–1.
 
     Each cell tells its value when it is pointed at; if there is room it is written in as well.
     selected_column: index of the selected column
@@ -180,7 +184,7 @@ def draw_method_heat_map(
     cells = {}
     for i, j in np.argwhere(np.isfinite(shown)).tolist():
         text = f"{series[i].name}, {columns[j].name}\n{100 * shown[i, j]:.1f} %"
-        cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].marks}
+        cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].mark_keys}
     attach_cell_texts(ax, cells)
     return image
 
@@ -201,8 +205,8 @@ def choose_method_name_size(method_count: int) -> float:
 
 def describe_selected_or_best_accuracies(
     series: Sequence[Series],
-    per_class: np.ndarray,
-    per_client: np.ndarray,
+    class_accuracies: np.ndarray,
+    client_accuracies: np.ndarray,
     class_names: Sequence[str],
     client: int | None,
     class_index: int | None,
@@ -212,11 +216,11 @@ def describe_selected_or_best_accuracies(
     if not series:
         return "No result yet."
     parts = []
-    if class_index is not None and class_index < per_class.shape[1]:
-        accuracies = join_known_accuracies(series, per_class[:, class_index])
+    if class_index is not None and class_index < class_accuracies.shape[1]:
+        accuracies = join_known_accuracies(series, class_accuracies[:, class_index])
         parts.append(f"Class {class_names[class_index]}: {accuracies}.")
-    if client is not None and client < per_client.shape[1]:
-        accuracies = join_known_accuracies(series, per_client[:, client])
+    if client is not None and client < client_accuracies.shape[1]:
+        accuracies = join_known_accuracies(series, client_accuracies[:, client])
         parts.append(
             f"Client {format_client_for_sentence(client, setting)} on its own mix: {accuracies}."
         )
@@ -226,8 +230,8 @@ def describe_selected_or_best_accuracies(
     best = max(rivals, key=lambda i: series[i].mean)
     return (
         f"{capitalize(series[best].name)}, the best on average, has "
-        f"{format_percent_range(per_class[best])} on the classes; its clients see "
-        f"{format_percent_range(per_client[best])} on their own mix."
+        f"{format_percent_range(class_accuracies[best])} on the classes; its clients see "
+        f"{format_percent_range(client_accuracies[best])} on their own mix."
     )
 
 

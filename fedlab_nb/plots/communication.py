@@ -16,7 +16,7 @@ from .style import (
     choose_row_font_size,
     drawing,
     dress,
-    is_narrow,
+    is_frame_narrow,
     set_bytes_axis,
     set_row_axis,
 )
@@ -81,7 +81,7 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
     draw_lollipops(ax, downs, heights_down, "v", SECOND, "down, server to client")
     location = "upper center"
     anchor = (0.4, -0.09)
-    if is_narrow():  # the names leave little room
+    if is_frame_narrow():  # the names leave little room
         location = "upper right"
         anchor = (1.0, -0.09)
     add_legend(

@@ -14,7 +14,7 @@ POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their n
 PRINCIPAL = 30  # dimensions that t-SNE gets
 
 
-def project_by_pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
+def project_by_pca(features: np.ndarray, dimension_count: int = 2) -> np.ndarray:
     """Project features on the leading principal components `[N, dimensions]`, each with a fixed sign.
 
     Zeros stand for components that there are not.
@@ -22,10 +22,10 @@ def project_by_pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
     x = np.asarray(features, dtype=np.float64)
     x = x - x.mean(0)
     u, s, _ = np.linalg.svd(x, full_matrices=False)
-    scores = u[:, :dimensions] * s[:dimensions]
+    scores = u[:, :dimension_count] * s[:dimension_count]
     largest = scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])]
     scores *= np.where(largest < 0, -1, 1)
-    return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
+    return np.pad(scores, ((0, 0), (0, dimension_count - scores.shape[1])))
 
 
 def project_by_tsne(features: np.ndarray) -> np.ndarray:

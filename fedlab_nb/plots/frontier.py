@@ -91,7 +91,8 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     size = ONE
     if len(frontiers) > 1:
         size = (CELL[0] * columns, CELL[1] * lines + 0.7)
-    totals = [row.total_bytes for each in frontiers for row in each.rows if row.total_bytes > 0]
+    all_rows = list_rows_of_frontiers(frontiers)
+    totals = [row.total_bytes for row in all_rows if row.total_bytes > 0]
     limits = (min(totals) / 2, max(totals) * 2)
     with drawing(lines, columns, size=size, squeeze=False) as (figure, grid):
         for ax in grid.flat[len(frontiers) :]:
@@ -122,6 +123,14 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
         " ".join(map(describe_frontier, frontiers)),
         build_table("federation | method | accuracy | bytes a client | seeds | place", rows),
     )
+
+
+def list_rows_of_frontiers(frontiers: Sequence[Frontier]) -> list[Series]:
+    """The methods of all federations, one federation after the other."""
+    rows: list[Series] = []
+    for frontier in frontiers:
+        rows += frontier.rows
+    return rows
 
 
 def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
@@ -268,24 +277,24 @@ def draw_frontier_names(
 def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
     """Make the legend of the signs that occur in the picture."""
 
-    def sign(label: str, **look: Any) -> Line2D:
+    def make_sign(label: str, **look: Any) -> Line2D:
         return Line2D([], [], label=label, **{"ls": "", "marker": "o", "color": QUIET, **look})
 
     handles = [
-        sign("not beaten", color=ACCENT, ls="-", lw=1.3, ms=6),
-        sign("level with the best", mfc="none", mec=SECOND, mew=1.6, ms=10),
-        sign("beaten", ms=4),
+        make_sign("not beaten", color=ACCENT, ls="-", lw=1.3, ms=6),
+        make_sign("level with the best", mfc="none", mec=SECOND, mew=1.6, ms=10),
+        make_sign("beaten", ms=4),
     ]
-    rows = [row for each in frontiers for row in each.rows]
+    rows = list_rows_of_frontiers(frontiers)
     if any(len(row.accuracies) >= BAND_SEEDS for row in rows):
-        handles.append(sign("95 % band of ten seeds", marker="|", color=ACCENT, ms=11, mew=2))
+        handles.append(make_sign("95 % band of ten seeds", marker="|", color=ACCENT, ms=11, mew=2))
     if any(len(row.accuracies) < BAND_SEEDS for row in rows):
-        handles.append(sign("fewer seeds: no band", mfc="white", ms=6, mew=1.2))
+        handles.append(make_sign("fewer seeds: no band", mfc="white", ms=6, mew=1.2))
     if any(each.rehearsal_answer for each in frontiers):
         meaning_of_bold = "bold: the answer"
     else:
         meaning_of_bold = "bold: the cheapest of the ringed"
-    handles.append(sign(meaning_of_bold, marker="", color=FAINT))
+    handles.append(make_sign(meaning_of_bold, marker="", color=FAINT))
     return handles
 
 
@@ -296,7 +305,8 @@ def describe_frontier(frontier: Frontier) -> str:
     for name in frontier.unbeaten:
         row = by_name[name]
         parts.append(f"{name} ({format_data_size(row.total_bytes)}, {format_percent(row.mean)})")
-    text = f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {join_with_and(parts)}; "
+    verb = "is" if len(parts) == 1 else "are"
+    text = f"{frontier.title}: not beaten {verb} {join_with_and(parts)}; "
     if frontier.rehearsal_answer:
         return f"{text}level with the best: {join_with_and(frontier.ties)}; the answer is {frontier.rehearsal_answer}."
     if len(frontier.ties) == 1:

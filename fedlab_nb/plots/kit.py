@@ -47,7 +47,7 @@ from .style import (
     draw_level_line,
     dress,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     list_class_colours,
     make_figure,
     set_bytes_axis,
@@ -77,6 +77,9 @@ WORD_HEIGHT = 0.3  # height of a word under a tile, in tiles
 GHOST = "#c3cbd2"  # of stored results, as on the stage
 EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)  # colour of a place without an image
 FEW_TILES = 3  # for which a row has room at least, so that few do not become large
+LabelAndImages = tuple[str, Sequence[np.ndarray | None]]  # a row of images; None: an empty place
+RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
+WordAndColour = tuple[str, str]
 
 
 # ---------------------------------------------------------------------------------------------------------- in words
@@ -89,8 +92,8 @@ def describe_picture(
     *,
     detail: str = "",
 ) -> Picture:
-    """The picture of a figure. Its alt text: the title (what is drawn), the setting and whom it knows by name, the
-    sentence, its detail, and the table row by row, where that is short enough to be listened to.
+    """Make the `Picture` of a figure. Its alt text: the title (what is drawn), the setting and whom it knows by name,
+    the sentence, its detail, and the table row by row, where that is short enough to be listened to.
     """
     rows = [dict(row) for row in table]
     about = f"{title} ({setting})." if setting else f"{title}."
@@ -235,10 +238,8 @@ def draw_lines_with_bands(
     highest_value: the largest value that there is
     """
     ends = []
-    for label, (colour, marker, dashes) in {
-        **choose_distinct_looks(curves),
-        **(looks_by_label or {}),
-    }.items():
+    looks = {**choose_distinct_looks(curves), **(looks_by_label or {})}
+    for label, (colour, marker, dashes) in looks.items():
         x = sorted(curves[label])
         values = [curves[label][place] for place in x]
         bands = [value if isinstance(value, Band) else compute_band(value) for value in values]
@@ -295,7 +296,7 @@ def draw_names_beside_points(
     lowest_accuracy: where the accuracy axis begins
     font_size:       in points
     """
-    if is_narrow():
+    if is_frame_narrow():
         compute_layout_now(ax.figure)  # names of other axes take much of the width
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
@@ -432,7 +433,7 @@ def draw_heat_map(
     return image
 
 
-def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[tuple[int, int], Mapping[str, Any]]) -> None:
+def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]) -> None:
     """Make cells of a heat map answer.
 
     marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
@@ -445,7 +446,9 @@ def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[tuple[int, int], Mapping[
     for cell in marks_by_cell.values():
         names.update(cell)
     names.discard("says")
-    keys = {name: [cell.get(name) for cell in marks_by_cell.values()] for name in sorted(names)}
+    keys = {}
+    for name in sorted(names):
+        keys[name] = [cell.get(name) for cell in marks_by_cell.values()]
     attach_hover_text(shapes, texts, **keys)
 
 
@@ -547,10 +550,10 @@ def draw_rings_round_class_maxima(ax: Axes, values: np.ndarray) -> None:
 # ------------------------------------------------------------------------------------------------------------- images
 def draw_image_rows(
     ax: Axes,
-    rows: Sequence[tuple[str, Sequence[np.ndarray | None]]],
+    rows: Sequence[LabelAndImages],
     *,
     column_names: Sequence[str] = (),
-    words_under_tiles: Mapping[tuple[int, int], tuple[str, str]] | None = None,
+    words_under_tiles: Mapping[RowAndColumn, WordAndColour] | None = None,
     selected_column: int | None = None,
 ) -> None:
     """Draw rows of small images, each row with its label at the left.
@@ -568,7 +571,8 @@ def draw_image_rows(
     for row, (_, images) in enumerate(rows):
         for start in grid.band_starts:
             draw_tile_band(ax, images[start : start + grid.band_columns], grid, row, start)
-    if not any(image is not None and image.ndim == 2 for _, images in rows for image in images):
+    has_recordings = any(image.ndim == 2 for image in list_images_of_rows(rows))
+    if not has_recordings:
         exempt_from_dark_theme(ax)
     for (row, column), (word, colour) in words_under_tiles.items():
         left, top = grid.find_corner(row, column)
@@ -600,6 +604,14 @@ def draw_image_rows(
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
 
 
+def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[np.ndarray]:
+    """The images of all rows, without the empty places."""
+    found = []
+    for _, images in rows:
+        found += [image for image in images if image is not None]
+    return found
+
+
 class TileGrid:
     """Where the tiles of `draw_image_rows` lie. The unit is a tile's width with its gap; y goes down.
 
@@ -611,12 +623,12 @@ class TileGrid:
     def __init__(
         self,
         ax: Axes,
-        rows: Sequence[tuple[str, Sequence[np.ndarray | None]]],
+        rows: Sequence[LabelAndImages],
         column_names: Sequence[str],
-        under: Mapping[tuple[int, int], tuple[str, str]],
+        words_under_tiles: Mapping[RowAndColumn, WordAndColour],
     ) -> None:
         self.shape: tuple[int, ...] = (MIN_TILE_PIXELS, MIN_TILE_PIXELS, 1)
-        images = [image for _, row in rows for image in row if image is not None]
+        images = list_images_of_rows(rows)
         if images:
             self.shape = render_tile_pixels(images[0]).shape
         self.columns = max(1, *(len(row) for _, row in rows))
@@ -624,14 +636,14 @@ class TileGrid:
         self.pitch = self.shape[1] + gap
         self.height = self.shape[0] / self.pitch
         self.half_width = 0.5 * self.shape[1] / self.pitch
-        self._row_step = self.height + (WORD_HEIGHT if under else gap / self.pitch)
-        has_last_words = any(row == len(rows) - 1 for row, _ in under)
-        self.rows_height = (
-            (len(rows) - 1) * self._row_step + self.height + WORD_HEIGHT * has_last_words
-        )
+        self._row_step = self.height + (WORD_HEIGHT if words_under_tiles else gap / self.pitch)
+        self.rows_height = (len(rows) - 1) * self._row_step + self.height
+        has_words_under_last_row = any(row == len(rows) - 1 for row, _ in words_under_tiles)
+        if has_words_under_last_row:
+            self.rows_height += WORD_HEIGHT
         lines = max((name.count("\n") + 1.5 for name in column_names), default=0.5)
         self.band_height = self.rows_height + WORD_HEIGHT * lines
-        self.least_columns = FEW_TILES - is_narrow()
+        self.least_columns = FEW_TILES - is_frame_narrow()
         self.band_columns = self._choose_band_columns(ax)
         self.band_starts = range(0, self.columns, self.band_columns)
 

@@ -38,20 +38,22 @@ def attach_hover_text(artist: Artist, hover_text: str | list[str], **mark_keys: 
 def attach_tick_hover_texts(
     axis: Axis,
     hover_texts: Sequence[str],
-    key_name: Literal["client", "class_index"],
-    numbers: Sequence[int] | None = None,
+    mark_key: Literal["client", "class_index"],
+    client_or_class_indices: Sequence[int] | None = None,
 ) -> None:
     """Attach hover texts to the tick labels of an axis.
 
     hover_texts: one per tick; an empty text leaves the tick without an answer
-    key_name:    the kind of thing that the ticks stand for
-    numbers:     index of the client or class at each tick, by default 0, 1, …
+    mark_key:    the kind of thing that the ticks stand for
+    client_or_class_indices: index of the client or class at each tick, by default 0, 1, …
     """
-    if numbers is None:
-        numbers = range(len(hover_texts))
-    for tick, text, number in zip(axis.get_major_ticks(), hover_texts, numbers, strict=False):
+    if client_or_class_indices is None:
+        client_or_class_indices = range(len(hover_texts))
+    for tick, text, number in zip(
+        axis.get_major_ticks(), hover_texts, client_or_class_indices, strict=False
+    ):
         if text:
-            attach_hover_text(tick.label1, text, **{key_name: number})
+            attach_hover_text(tick.label1, text, **{mark_key: number})
 
 
 def get_marks_by_id(figure: Figure) -> dict[str, Any]:

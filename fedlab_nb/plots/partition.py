@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
 from .series import Series, select_finished
@@ -311,7 +311,7 @@ def describe_partition(
 def describe_class_holders(
     samples_per_client: np.ndarray, class_name: str, setting: SettingCaption | str
 ) -> str:
-    """Say who has most samples of a class, and who has none. column: samples `[M]` of it."""
+    """Say who has most samples of a class, and who has none. samples_per_client: `[M]`"""
     most = int(samples_per_client.argmax())
     without = format_count_and_noun(int((samples_per_client == 0).sum()), "client")
     who = format_client_for_sentence(most, setting)
@@ -324,10 +324,11 @@ def describe_class_holders(
 def describe_client_classes(
     samples_per_class: np.ndarray, class_names: Sequence[str], client_text: str
 ) -> str:
-    """Describe a client's most frequent classes. row: its samples by class `[C]`"""
-    order = [
-        int(c) for c in np.argsort(-samples_per_class, kind="stable") if samples_per_class[c] > 0
-    ]
+    """Describe a client's most frequent classes. samples_per_class: `[C]`"""
+    order = []
+    for c in np.argsort(-samples_per_class, kind="stable"):
+        if samples_per_class[c] > 0:
+            order.append(int(c))
     parts = [f"{samples_per_class[c]} of class {class_names[c]}" for c in order[:NAMED_CLASSES]]
     others = order[NAMED_CLASSES:]
     if others:
@@ -351,7 +352,7 @@ def describe_client_differences(
     seen = federation.skew.effective_classes
     about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
     dataset = federation.dataset
-    kinds = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
+    kinds = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
     text = (
         f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
     )
@@ -374,14 +375,20 @@ def list_quoted_class_names(dataset: Dataset) -> tuple[str, ...]:
     return tuple(names)
 
 
-def count_samples_of_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
-    """Count the samples `[M, C]` of all clients, those that take no part last; returns a remark on each
-    of these as well."""
+class CountsAndRemarks(NamedTuple):
+    """Samples `[M, C]` of all clients, and a remark on each of the last ones, which take no part."""
+
+    counts: np.ndarray
+    remarks: list[str]
+
+
+def count_samples_of_all_clients(federation: Federation) -> CountsAndRemarks:
+    """Count the samples of all clients, those that take no part last."""
     if federation.whole is None:
-        return np.asarray(federation.label_counts), []
+        return CountsAndRemarks(np.asarray(federation.label_counts), [])
     order = [*federation.ids, *federation.absent, *federation.unseen]
     remarks = ["absent"] * len(federation.absent) + ["unseen"] * len(federation.unseen)
-    return np.asarray(federation.whole.label_counts)[order], remarks
+    return CountsAndRemarks(np.asarray(federation.whole.label_counts)[order], remarks)
 
 
 def make_partition_table(federation: Federation, setting: SettingCaption | str) -> TableRows:
@@ -401,5 +408,5 @@ def make_partition_table(federation: Federation, setting: SettingCaption | str) 
 
 
 def draw_partition(federation: Federation, *, setting: SettingCaption | str) -> Picture:
-    """Draw the picture of one partition once; `Partition` is for repeated drawing."""
+    """Draw the picture of one partition once; `PartitionPicture` is for repeated drawing."""
     return PartitionPicture().show(federation, setting=setting)

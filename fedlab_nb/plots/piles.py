@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import describe_people
+from ..front.vocabulary import choose_stage_words
 from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
 from .partition import describe_partition, make_partition_table
 from .series import Series
@@ -46,15 +46,15 @@ def draw_piles(
     images: np.ndarray | None,
     *,
     setting: SettingCaption | str,
-    rows: Sequence[Series] = (),
-    title: str = "",
-    scores: Sequence[float] = (),
+    bar_rows: Sequence[Series] = (),
+    bars_title: str = "",
+    client_accuracies: Sequence[float] = (),
 ) -> Picture:
-    """Draw the pile of each client, and beside them a bar of accuracy for each of `rows`.
+    """Draw the pile of each client, and beside them a bar of accuracy for each of `bar_rows`.
 
     images: the training samples as bytes `[N, side, side, 1 or 3]`; None: squares in the classes' colours
-    title:  of the bars
-    scores: the share of test samples that each client's own model gets right; empty before a run
+    bars_title:  of the bars
+    client_accuracies: the share of test samples that each client's own model gets right; empty before a run
     """
     labels = federation.dataset.y_train.numpy()
     colours = list_class_colours(max(federation.dataset.classes, 2))
@@ -66,18 +66,18 @@ def draw_piles(
     many = next((count for count in STANDS_FOR if sum(sizes) / count <= MOST_TILES), STANDS_FOR[-1])
     piles = [choose_shown_samples(pile, labels, many) for pile in piles]
     dataset = federation.dataset
-    kind = describe_people(dataset.name, SAMPLES[len(dataset.input_shape)])["kind"]
+    kind = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kind"]
     note = f"a tile is a sample, its colour the {kind}"
     if many > 1:
         note = f"a tile stands for {format_count_and_noun(many, 'sample')} of one {kind}"
     with drawing(fixed=True) as (figure, _):
-        if rows:
-            bars = AccuracyBars(figure.add_axes(BARS_PLACE), rows)
-            bars.update(rows, "")
+        if bar_rows:
+            bars = AccuracyBars(figure.add_axes(BARS_PLACE), bar_rows)
+            bars.update(bar_rows, "")
             # Over the names of the bars, too: beside them it would run into the piles.
             left, bottom = BARS_TITLE_PLACE
-            figure.text(left, bottom, title, fontsize=TITLE, fontweight="bold", color=INK)
-        ax = figure.add_axes(PILES_PLACE_BESIDE_BARS if rows else PILES_PLACE)
+            figure.text(left, bottom, bars_title, fontsize=TITLE, fontweight="bold", color=INK)
+        ax = figure.add_axes(PILES_PLACE_BESIDE_BARS if bar_rows else PILES_PLACE)
         width, height = ax.get_window_extent().size
         across = choose_tiles_across(piles, width / height)
         style = {"aspect": "auto", "interpolation": "nearest"}  # few colours: a small file
@@ -87,61 +87,64 @@ def draw_piles(
         figure.text(
             ax.get_position().x0, TITLE_TOP, f"Who holds what: {note}", va="top", color=QUIET
         )
-        write_sizes_and_scores(ax, sizes, scores, setting, count_tile_rows(piles, across))
+        write_sizes_and_scores(
+            ax, sizes, client_accuracies, setting, count_tile_rows(piles, across)
+        )
     sentence = describe_partition(federation, None, None, setting)
     table = make_partition_table(federation, setting)
     return describe_picture(figure, "A pile of samples for each client", setting, sentence, table)
 
 
-def choose_shown_samples(pile: np.ndarray, labels: np.ndarray, many: int) -> np.ndarray:
-    """The samples that are shown of a pile sorted by class: of each class one of `many`, and at least one."""
-    shown = [pile[labels[pile] == label][::many] for label in np.unique(labels[pile])]
+def choose_shown_samples(pile: np.ndarray, labels: np.ndarray, samples_per_tile: int) -> np.ndarray:
+    """The samples shown of a pile sorted by class: one of `samples_per_tile` of each class, and at least one."""
+    shown = [pile[labels[pile] == label][::samples_per_tile] for label in np.unique(labels[pile])]
     return np.concatenate(shown)
 
 
-def choose_tiles_across(piles: Sequence[np.ndarray], aspect: float) -> int:
+def choose_tiles_across(piles: Sequence[np.ndarray], width_by_height: float) -> int:
     """How many tiles a row of a pile has, so that all piles together have this width by height."""
     largest = max(len(pile) for pile in piles)
-    return max(1, round(math.sqrt(aspect * largest / len(piles)) * (1 - GAP)))
+    return max(1, round(math.sqrt(width_by_height * largest / len(piles)) * (1 - GAP)))
 
 
-def count_tile_rows(piles: Sequence[np.ndarray], across: int) -> list[int]:
-    return [math.ceil(len(pile) / across) for pile in piles]
+def count_tile_rows(piles: Sequence[np.ndarray], tiles_across: int) -> list[int]:
+    """How many rows of tiles each pile has."""
+    return [math.ceil(len(pile) / tiles_across) for pile in piles]
 
 
 def compose_piles(
     piles: Sequence[np.ndarray],
     labels: np.ndarray,
     images: np.ndarray | None,
-    colours: Sequence[str],
-    across: int,
+    class_colours: Sequence[str],
+    tiles_across: int,
 ) -> np.ndarray:
     """All piles on white as one image `[h, w, 3]`, 0–1; each is built from the bottom up."""
     side = SQUARE_PIXELS if images is None else min(images.shape[1], LARGEST_TILE)
-    rows = max(count_tile_rows(piles, across))
-    gap = max(1, round(GAP * across * side))
-    column = across * side + gap
+    rows = max(count_tile_rows(piles, tiles_across))
+    gap = max(1, round(GAP * tiles_across * side))
+    column = tiles_across * side + gap
     wall = np.ones((rows * side, column * len(piles), 3))
     for k, pile in enumerate(piles):
         for place, sample in enumerate(pile):
-            row, position = divmod(place, across)
+            row, position = divmod(place, tiles_across)
             bottom = wall.shape[0] - row * side
             left = k * column + gap // 2 + position * side
             image = None if images is None else images[sample]
-            colour = to_rgb(colours[labels[sample]])
+            colour = to_rgb(class_colours[labels[sample]])
             wall[bottom - side : bottom, left : left + side] = make_tile(image, colour, side)
     return wall
 
 
 def make_tile(
-    image: np.ndarray | None, colour: tuple[float, float, float], side: int
+    image: np.ndarray | None, colour: tuple[float, float, float], side_pixels: int
 ) -> np.ndarray:
-    """One sample `[side, side, 3]`: a photo as it is, ink in the colour of its class, or a square."""
+    """One sample `[side_pixels, side_pixels, 3]`: a photo as it is, ink in the colour of its class, or a square."""
     if image is None:
-        tile = np.ones((side, side, 3))
+        tile = np.ones((side_pixels, side_pixels, 3))
         tile[1:, 1:] = colour
         return tile
-    places = np.arange(side) * len(image) // side
+    places = np.arange(side_pixels) * len(image) // side_pixels
     pixels = image[places][:, places] / 255
     if pixels.shape[2] == 3:
         return pixels
@@ -152,7 +155,7 @@ def make_tile(
 def write_sizes_and_scores(
     ax: Axes,
     sizes: Sequence[int],
-    scores: Sequence[float],
+    client_accuracies: Sequence[float],
     setting: SettingCaption | str,
     tile_rows: Sequence[int],
 ) -> None:
@@ -169,6 +172,6 @@ def write_sizes_and_scores(
         is_long = count <= MOST_LONG_NAMES
         name = format_client_for_title(k, setting) if is_long else format_client_letters(k)
         ax.text(middle, -0.03, name, va="top", color=INK, **{**small, "fontsize": 9})
-        if len(scores) == count and count <= MOST_NAMED // 2:
-            score = format_percent(scores[k])
+        if len(client_accuracies) == count and count <= MOST_NAMED // 2:
+            score = format_percent(client_accuracies[k])
             ax.text(middle, -0.11, score, va="top", color=QUIET, **small)

@@ -40,6 +40,13 @@ STAGES = ("train", "upload", "fuse")
 TOLERANCE = 1 + 1e-9  # a budget of a point's own bytes pays for it
 
 
+class ByteRange(NamedTuple):
+    """The least and the most bytes of a slider."""
+
+    least: float
+    most: float
+
+
 class RacePicture:
     """The picture of one race; `show(budget)` draws it for so many bytes into the same axes."""
 
@@ -104,19 +111,25 @@ class RaceTrack:
     points: (bytes, accuracy 0–1) of its global models, in order
     """
 
-    def __init__(self, left: Axes, right: Axes, row: int, s: Series, *, is_crowded: bool) -> None:
-        self.series = s
+    def __init__(
+        self, left: Axes, right: Axes, row: int, method_results: Series, *, is_crowded: bool
+    ) -> None:
+        self.series = method_results
         self.points = []
-        for point in list_global_model_points(s):
+        for point in list_global_model_points(method_results):
             self.points.append((max(point["bytes"], 1), point["accuracy"]))
         size = 8.5 if is_crowded else 10
         x, y = split_into_x_and_y(self.points)
         left.plot(x, y, color=RULE, lw=1.3, zorder=1)
-        self._line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
-        end_style = {"color": s.look.colour, "ms": 9, "clip_on": False}
-        self._end = left.plot([], [], s.look.marker, **end_style)[0]
+        self._line = left.plot(
+            [], [], color=method_results.look.colour, ls=method_results.look.line, lw=2.2
+        )[0]
+        end_style = {"color": method_results.look.colour, "ms": 9, "clip_on": False}
+        self._end = left.plot([], [], method_results.look.marker, **end_style)[0]
         style = {"va": "center", "fontsize": size, "color": INK}
-        right.text(0, row - 0.28, shorten_labels([s.name], 30)[0], fontweight="bold", **style)
+        right.text(
+            0, row - 0.28, shorten_labels([method_results.name], 30)[0], fontweight="bold", **style
+        )
         boxes = {
             "y": [row + 0.12] * len(STAGES),
             "left": range(len(STAGES)),
@@ -124,7 +137,7 @@ class RaceTrack:
             "height": 0.3,
         }
         right.barh(**boxes, color=FAINT)
-        self._boxes = right.barh(**boxes, color=s.look.colour)
+        self._boxes = right.barh(**boxes, color=method_results.look.colour)
         self._text = right.text(4.1, row + 0.12, "–", ha="right", **style)
 
     def update(self, budget_bytes: float) -> None:
@@ -153,14 +166,14 @@ def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[floa
     return [x for x, _ in points], [y for _, y in points]
 
 
-def find_byte_range(series: Sequence[Series]) -> tuple[float, float]:
+def find_byte_range(series: Sequence[Series]) -> ByteRange:
     """Find the least and the most bytes at which a method gains a point, for the slider."""
     values = []
     for s in select_finished(series):
         values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
     if not values:
-        return 1e3, 1e6
-    return min(values) / 1.1, max(values)
+        return ByteRange(1e3, 1e6)
+    return ByteRange(min(values) / 1.1, max(values))
 
 
 def list_global_model_points(method_results: Series) -> list[CurvePoint]:
@@ -172,9 +185,10 @@ def list_global_model_points(method_results: Series) -> list[CurvePoint]:
 
 def has_many_rounds(method_results: Series) -> bool:
     """Whether the method spends its bytes over many rounds."""
-    if not method_results.curves or any(
-        point["phase"] == LOCAL for point in method_results.curves[0]
-    ):
+    if not method_results.curves:
+        return False
+    has_local_training = any(point["phase"] == LOCAL for point in method_results.curves[0])
+    if has_local_training:
         return False
     return len({point["bytes"] for point in list_global_model_points(method_results)}) > 2
 

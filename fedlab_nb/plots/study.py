@@ -29,7 +29,7 @@ from .style import (
     drawing,
     dress,
     get_method_look,
-    is_narrow,
+    is_frame_narrow,
     set_log_axis,
     set_percent_axis,
     set_row_axis,
@@ -50,7 +50,8 @@ LABELS = {
     "α": "α (smaller: more skewed)",
     "clients": "clients M",
 }
-Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of an axis: {seed: accuracy}, or a band}
+# {value of an axis: {seed: accuracy}, or a band}
+AccuraciesByAxisValue = Mapping[Any, Mapping[int, float] | Band]
 
 
 class Point(NamedTuple):
@@ -103,38 +104,38 @@ def draw_accuracy_along_axis(
 
 
 def draw_accuracy_lines_with_bands(
-    accuracies: Mapping[str, Bands],
+    accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
     axis: str,
-    label: str = "",
+    axis_label: str = "",
     *,
     setting: SettingCaption | str,
     chance: float | None = None,
-    methods: Mapping[str, str | Look] | None = None,
+    method_or_look_by_line: Mapping[str, str | Look] | None = None,
     sentence: str = "",
     detail: str = "",
 ) -> Picture:
     """Draw mean accuracies over an axis of numbers, with bands.
 
-    accuracies: {line: {value of the axis: {seed: share}, or its `Band`}}
-    axis, label: its name in the table, and under it
+    accuracies_by_line: {line: {value of the axis: {seed: share}, or its `Band`}}
+    axis, axis_label: its name in the table, and under it
     chance: accuracy of guessing
-    methods: {line: its method, or its look}, for lines with names of their own
+    method_or_look_by_line: {line: its method, or its look}, for lines with names of their own
     sentence: what the picture shows, where that is more than the lines' ends
     detail: of `Picture`
     """
-    bands = compute_bands(accuracies)
+    bands = compute_bands(accuracies_by_line)
     values = set[float]()
     for line_bands in bands.values():
         values.update(line_bands)
     ticks = sorted(values)
     own_looks = {}
-    for line, method in (methods or {}).items():
+    for line, method in (method_or_look_by_line or {}).items():
         own_looks[line] = get_method_look(method) if isinstance(method, str) else method
     with drawing() as (figure, ax):
-        dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
+        dress(ax, x=axis_label or LABELS.get(axis, axis), y="test accuracy", grid="y")
         names = draw_lines_with_bands(ax, bands, own_looks)
         if ticks[0] > 0 and ticks[-1] >= 10 * ticks[0]:
-            set_log_axis(ax, ticks=ticks[::2] if is_narrow() else ticks)
+            set_log_axis(ax, ticks=ticks[::2] if is_frame_narrow() else ticks)
         else:
             ax.set_xticks(ticks)
         set_percent_axis(ax)
@@ -158,10 +159,12 @@ def draw_accuracy_lines_with_bands(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_bands(accuracies: Mapping[str, Bands]) -> dict[str, dict[float, Band]]:
+def compute_bands(
+    accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
+) -> dict[str, dict[float, Band]]:
     """Compute {line: {value of the axis: band}}, the values in order."""
     bands: dict[str, dict[float, Band]] = {}
-    for line, by_value in accuracies.items():
+    for line, by_value in accuracies_by_line.items():
         bands[line] = {}
         for value, result in sorted(by_value.items()):
             bands[line][value] = result if isinstance(result, Band) else compute_band(result)
@@ -306,12 +309,12 @@ def make_results_frame(results: Results) -> DataFrame:
     return DataFrame(rows)
 
 
-def find_method_label(results: Results, row_name: str) -> str:
+def find_method_label(results: Results, name_with_axis_values: str) -> str:
     """Return the label of a method in pictures, by its name in `results.differences`."""
     for row in results.rows:
-        if results.format_method_with_axis_values(row) == row_name:
+        if results.format_method_with_axis_values(row) == name_with_axis_values:
             return results.label(row)
-    return row_name
+    return name_with_axis_values
 
 
 def average_accuracy_by_method_and_seed(results: Results) -> dict[str, dict[int, float]]:

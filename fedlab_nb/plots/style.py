@@ -190,7 +190,7 @@ class Picture:
         that a dark page turns its colours (DARK_STILLS). Photos keep theirs.
         """
         metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
-        if self.figure is not None and not shows_photos(self.figure):
+        if self.figure is not None and not has_photos(self.figure):
             metadata["needs_background"] = "light"
         return metadata
 
@@ -245,7 +245,7 @@ def make_svg_image_html(picture: Picture) -> str:
     )
 
 
-def shows_photos(figure: Figure) -> bool:
+def has_photos(figure: Figure) -> bool:
     """Return whether a figure shows images, whose colours must not be inverted (`kit.exempt_from_dark_theme`)."""
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
@@ -275,11 +275,9 @@ def render_picture_png(picture: Picture | Figure) -> bytes:
         canvas = figure.canvas
         compute_layout_once(figure)
         canvas.draw()
-        image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert(
-            "RGB"
-        )
+        pixels = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
         out = io.BytesIO()
-        image.save(out, "png", compress_level=6)
+        pixels.convert("RGB").save(out, "png", compress_level=6)
         return out.getvalue()
 
 
@@ -323,7 +321,7 @@ def get_default_figure_size() -> tuple[float, float]:
     return _size.get()
 
 
-def is_narrow() -> bool:
+def is_frame_narrow() -> bool:
     """Whether new figures are too narrow for two axes side by side, as on a telephone."""
     width, height = _size.get()
     return width < NARROW or (width < UPRIGHT and width < height)
@@ -373,6 +371,14 @@ def shrink_long_titles(figure: Figure) -> None:
         shrink_text_to_width(name, box.width, 2 * min(middle, edge - middle))
 
 
+class FittedTitle(NamedTuple):
+    """Where a title begins, and its lower and upper end, in pixels."""
+
+    left: float
+    low: float
+    high: float
+
+
 def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: Any) -> None:
     """Make titles smaller, from the right one on, until each ends before the next one at its height
     begins; move one further left that is still too long."""
@@ -381,14 +387,13 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
     for title in titles:
         title.set_x(0)
         boxes.append((title.get_window_extent(renderer), title))
-    fitted: list[
-        tuple[float, float, float]
-    ] = []  # where a title begins, and its lower and upper end
+    fitted: list[FittedTitle] = []
     for box, title in sorted(boxes, key=lambda entry: -entry[0].x0):
         end = figure.bbox.x1
-        for left, low, high in fitted:
-            if low < box.y1 and high > box.y0:
-                end = min(end, left)
+        for other in fitted:
+            is_at_same_height = other.low < box.y1 and other.high > box.y0
+            if is_at_same_height:
+                end = min(end, other.left)
         end -= gap
         shrink_text_to_width(title, box.width, end - box.x0)
         moved = 0.0
@@ -396,16 +401,15 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
             right = title.get_window_extent(renderer).x1
             moved = max(0.0, min(right - end, box.x0 - gap))
         title.set_x(-moved / title.axes.bbox.width)
-        fitted.append((box.x0 - moved, box.y0, box.y1))
+        fitted.append(FittedTitle(box.x0 - moved, box.y0, box.y1))
 
 
 def shrink_text_to_width(text: Text, text_pixels: float, available_pixels: float) -> None:
     """Shrink a text of this width to fit into `available_pixels` (pixels), down to the smallest legible size."""
     if text_pixels > available_pixels > 0:
-        fitting = (
-            0.98 * text.get_fontsize() * available_pixels / text_pixels
-        )  # widths come in whole pixels
-        text.set_fontsize(max(LEAST, fitting))
+        # A little less than fits, as widths come in whole pixels.
+        font_size = 0.98 * text.get_fontsize() * available_pixels / text_pixels
+        text.set_fontsize(max(LEAST, font_size))
 
 
 def exclude_data_from_layout(figure: Figure) -> None:
@@ -423,9 +427,9 @@ def make_figure(
 ) -> Figure:
     """Make an empty white figure.
 
-    size_inches:  width and height in inches, by default `get_default_figure_size()`
+    size_inches:    width and height in inches, by default `get_default_figure_size()`
     has_fixed_axes: its axes stay where they are put, which is faster; otherwise the layout is computed when
-           the figure is first drawn
+        the figure is first drawn
     """
     figure = Figure(figsize=size_inches or get_default_figure_size(), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
@@ -464,7 +468,7 @@ def drawing(
     fixed: there are no axes (None); `figure.add_axes` adds them, and they stay where they are put
     grid: as for `Figure.subplots`
     """
-    if rows == 1 and 1 < columns < 4 and size is None and is_narrow():
+    if rows == 1 and 1 < columns < 4 and size is None and is_frame_narrow():
         rows, columns = columns, rows
         if "width_ratios" in grid:
             grid["height_ratios"] = grid.pop("width_ratios")
@@ -507,7 +511,7 @@ def dress(
 
 def add_legend(owner: Axes | Figure, **options: Any) -> Legend:
     """Add a legend without a frame, and return it; a narrow figure gets at most two columns."""
-    max_columns = 2 if is_narrow() else 9
+    max_columns = 2 if is_frame_narrow() else 9
     options["ncols"] = min(options.get("ncols", 1), max_columns)
     drawn = owner.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
     drawn.get_title().set(fontsize=9, color=QUIET)
@@ -521,12 +525,13 @@ def list_class_colours(class_count: int) -> list[Colour]:
     """Return one colour per class: petroff10 for up to ten classes, steps of cividis for more."""
     if class_count <= len(PETROFF10):
         return list(PETROFF10[:class_count])
-    return [tuple(c) for c in CIVIDIS([i / (class_count - 1) for i in range(class_count)])]
+    steps = [i / (class_count - 1) for i in range(class_count)]
+    return [tuple(colour) for colour in CIVIDIS(steps)]
 
 
 # ------------------------------------------------------------------------------------------------------------- axes
 PERCENT = FuncFormatter(lambda v, _: format_percent(v))  # 0.25 -> 25 %
-Form = Callable[[float], str]  # how an axis writes a value
+ValueFormatter = Callable[[float], str]  # how an axis writes a value
 FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 HALVES = (0, 0.5, 1)
@@ -568,12 +573,12 @@ def limit_tick_count(
     max_ticks: int,
     *,
     is_whole: bool = False,
-    format_value: Form | None = None,
+    format_value: ValueFormatter | None = None,
 ) -> None:
     """Set about `max_ticks` ticks at most.
 
-    is_whole: ticks at whole numbers only
-    format_value:  formats a tick's value, such as `format_bytes`
+    is_whole:     ticks at whole numbers only
+    format_value: formats a tick's value, such as `format_bytes`
     """
     ticked_axis = getattr(ax, f"{axis}axis")
     ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=is_whole))
@@ -587,12 +592,12 @@ def set_log_axis(
     *,
     ticks: Sequence[float] = (),
     max_ticks: int = 6,
-    format_value: Form = "{:g}".format,
+    format_value: ValueFormatter = "{:g}".format,
 ) -> None:
     """Make an axis logarithmic, without minor ticks.
 
-    ticks:     where the ticks are; by default at `max_ticks` powers of ten
-    format_value:      formats a tick's value
+    ticks:        where the ticks are; by default at `max_ticks` powers of ten
+    format_value: formats a tick's value
     """
     ax.set(**{f"{axis}scale": "log"})
     log_axis = getattr(ax, f"{axis}axis")
@@ -630,8 +635,8 @@ def set_row_axis(
 ) -> None:
     """Set up the y axis for horizontal bars: rows 0, 1, … from the top down, named on the left.
 
-    min_rows: number of rows for which there is room, so that few bars stay thin
-    font_size:     font size of the names, by default chosen by the number of rows
+    min_rows:  number of rows for which there is room, so that few bars stay thin
+    font_size: font size of the names, by default chosen by the number of rows
     """
     ax.set_yticks(
         range(len(row_names)), row_names, fontsize=font_size or choose_row_font_size(len(row_names))
@@ -660,11 +665,10 @@ def set_client_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16)
 
 def format_client_tick(tick_position: float, client_count: int) -> str:
     """Return the letter of the client at a tick, or '' if there is no client."""
-    return (
-        format_client_letters(round(tick_position))
-        if 0 <= round(tick_position) < client_count
-        else ""
-    )
+    client = round(tick_position)
+    if not 0 <= client < client_count:
+        return ""
+    return format_client_letters(client)
 
 
 def set_class_ticks(
@@ -679,8 +683,8 @@ def set_class_ticks(
 ) -> None:
     """Set the classes' names, cut to `max_letters` letters, as ticks.
 
-    max_single_ticks:       up to this many classes get a tick each; of more classes about `max_ticks` do
-    tick_options:      options of `Axes.set_xticks`, such as fontsize
+    max_single_ticks: up to this many classes get a tick each; of more classes about `max_ticks` do
+    tick_options:     options of `Axes.set_xticks`, such as fontsize
     """
     short_names = shorten_labels(class_names, max_letters)
     class_axis = getattr(ax, f"{axis}axis")
@@ -707,7 +711,7 @@ def highlight_row_or_column(
     *,
     has_frame: bool = False,
     colour: str = ACCENT,
-    lw: float = 2.2,
+    line_width: float = 2.2,
 ) -> None:
     """Mark column `index` of `count` columns, or a row with axis "y", by a faint band or a frame.
 
@@ -717,15 +721,29 @@ def highlight_row_or_column(
         return
     style: dict[str, Any] = {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}
     if has_frame:
-        style = {"fill": False, "edgecolor": colour, "lw": lw, "zorder": 5, "clip_on": False}
+        style = {
+            "fill": False,
+            "edgecolor": colour,
+            "lw": line_width,
+            "zorder": 5,
+            "clip_on": False,
+        }
     draw_span = ax.axvspan if axis == "x" else ax.axhspan
     draw_span(index - 0.5, index + 0.5, **style)
 
 
 def draw_level_line(
-    ax: Axes, level: float, text: str = "", axis: AxisName = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
-    is_text_left: bool = False, is_text_below: bool = False,
-) -> None:  # fmt: skip
+    ax: Axes,
+    level: float,
+    text: str = "",
+    axis: AxisName = "y",
+    *,
+    colour: str = QUIET,
+    line_width: float = 1,
+    line_style: Any = DOTS,
+    is_text_left: bool = False,
+    is_text_below: bool = False,
+) -> None:
     """Draw a thin dotted line across the axes at `level`, vertical with axis "x".
 
     text:  stands above the right end of a horizontal line
@@ -733,7 +751,7 @@ def draw_level_line(
     is_text_below: the text stands below the line
     """
     draw_line = ax.axhline if axis == "y" else ax.axvline
-    draw_line(level, color=colour, lw=lw, ls=ls)
+    draw_line(level, color=colour, lw=line_width, ls=line_style)
     if not text:
         return
     ax.annotate(
@@ -826,22 +844,24 @@ def draw_end_labels(
     labels: Sequence[EndLabel],
     *,
     font_size: float = 9.5,
-    gap: float = 0.052,
+    min_gap: float = 0.052,
     **style: Any,
 ) -> None:
     """Draw each line's name at its right end, beside the axes, none on another.
 
     Call it when the limits are set.
-    gap: between two names, as a share of the axes' height; more if the letters need it
+    min_gap: between two names, as a share of the axes' height; more if the letters need it
     """
     low, high = ax.get_ylim()
     texts = [text for _, text, _ in labels]
-    if is_narrow():
+    if is_frame_narrow():
         texts = [text if "\n" in text else textwrap.fill(text, 14) for text in texts]
     most_lines = max((1 + text.count("\n") for text in texts), default=1)
     inches = ax.figure.get_size_inches()[1] * ax.get_position().height
-    gap = max(gap, most_lines * font_size * LINE_SPACING / 72 / inches)  # in a low picture, too
-    places = spread_label_positions([y for y, _, _ in labels], gap * (high - low), high, low)
+    # In a low picture the letters need a larger share of the height.
+    label_height = most_lines * font_size * LINE_SPACING / 72 / inches
+    gap = max(min_gap, label_height) * (high - low)
+    places = spread_label_positions([y for y, _, _ in labels], gap, high, low)
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())
     for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
@@ -874,7 +894,7 @@ def set_client_axis(
     """
     characters = find_character_names(setting)
     label = make_client_axis_label(setting)
-    marked = {} if is_narrow() else characters  # there the label below names them
+    marked = {} if is_frame_narrow() else characters  # there the label below names them
     set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import matplotlib
 import numpy as np
@@ -19,11 +19,9 @@ from matplotlib.transforms import Affine2D
 from .style import LOCK, compute_layout_once, render_svg, resize_figure_to_frame
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
-LIGHT = (
-    0.5,
-    0.42,
-)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
-# colours of one hue stay apart
+# Lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two colours of one hue stay
+# apart.
+LIGHT = (0.5, 0.42)
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
 OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
@@ -53,11 +51,7 @@ class ThumbnailSheet(TypedDict):
 
 
 def attach_thumbnail_sheet(figure: Figure, thumbnail_sheet: ThumbnailSheet) -> None:
-    """Attach the sheet of small images that a figure's marks show.
-
-    thumbnail_sheet: {"image": address of one PNG with all of them, "width", "height": pixels of an image,
-                     "columns": images in a row, "rows"}
-    """
+    """Attach the sheet of small images that a figure's marks show."""
     figure.__dict__["fedlab_thumbnails"] = dict(thumbnail_sheet)
 
 
@@ -81,10 +75,13 @@ def make_marker_path(marker: str, radius: float) -> str:
         path.CURVE4: "C",
         path.CLOSEPOLY: "Z",
     }
-    return "".join(
-        letters[code] + ("" if code == path.CLOSEPOLY else " ".join(f"{v:.2f}" for v in points))
-        for points, code in path.iter_segments()
-    )
+    commands = []
+    for points, code in path.iter_segments():
+        numbers = ""  # the command that closes a path has none
+        if code != path.CLOSEPOLY:
+            numbers = " ".join(f"{number:.2f}" for number in points)
+        commands.append(letters[code] + numbers)
+    return "".join(commands)
 
 
 def adapt_svg_to_themes(svg: str) -> str:
@@ -107,9 +104,9 @@ def make_light_dark_colour(hex_colour: str) -> str:
 def adapt_colour_to_dark_page(hex_colour: str) -> str:
     """Convert a colour `#rrggbb` of a light page to one for a dark page."""
     lightness, chroma, hue = convert_to_oklch(hex_colour)
-    if (
-        chroma < GREY and not 0.4 < lightness < 0.8
-    ):  # letters and rules; greys between them stand for data
+    # Letters and rules; the greys between them stand for data.
+    is_letter_or_rule = chroma < GREY and not 0.4 < lightness < 0.8
+    if is_letter_or_rule:
         return convert_from_oklch(1.08 - 0.86 * lightness, chroma, hue)
     if lightness > PALE:
         return convert_from_oklch(0.34, chroma, hue)
@@ -123,12 +120,20 @@ LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4
                 [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
 
 
-def convert_to_oklch(hex_colour: str) -> tuple[float, float, float]:
-    """Convert `#rrggbb` to lightness 0-1, chroma and hue (radians)."""
+class Oklch(NamedTuple):
+    """A colour in OKLCH: lightness 0–1, chroma, and hue in radians."""
+
+    lightness: float
+    chroma: float
+    hue: float
+
+
+def convert_to_oklch(hex_colour: str) -> Oklch:
+    """Convert `#rrggbb` to OKLCH."""
     values = np.array([int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(values > 0.04045, ((values + 0.055) / 1.055) ** 2.4, values / 12.92)
     lightness, a, b = LAB @ np.cbrt(CONES @ linear)
-    return float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a))
+    return Oklch(float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a)))
 
 
 def convert_from_oklch(lightness: float, chroma: float, hue: float) -> str:

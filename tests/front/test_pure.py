@@ -13,7 +13,7 @@ from javascript import javascript
 from fedlab_nb.data import Edits, federate, format_client_letters, load
 from fedlab_nb.data.partition import measure_skew
 from fedlab_nb.errors import SAMPLES
-from fedlab_nb.front.vocabulary import describe_people
+from fedlab_nb.front.vocabulary import choose_stage_words
 from fedlab_nb.panels.controls import MOST_SEED
 from fedlab_nb.panels.link import parse_settings_of_link
 from fedlab_nb.plots import PartitionPicture
@@ -227,7 +227,7 @@ TWO_VIEWS = """
     const view = { revisions: new Map(), dealt: null, setting: null };
     const transport = createKernelTransport({ send: (message) => kernel.push(message) }, data, name);
     const revisionOf = (setting) => {
-      const key = settingKey(setting);
+      const key = makeSettingKey(setting);
       if (!view.revisions.has(key)) view.revisions.set(key, view.revisions.size + 1);
       return view.revisions.get(key);
     };
@@ -708,13 +708,13 @@ def test_a_side_is_a_multiple_of_the_step(step):
     ],
 )
 def test_a_sample_is_said_in_the_words_of_its_data(dataset, axes, owner, says):
-    people = describe_people(dataset, SAMPLES[axes])
+    people = choose_stage_words(dataset, SAMPLES[axes])
     code = 'return describeSample(people, "no", owner)'
     assert javascript("text", code, people=people, owner=owner) == says
 
 
 def test_the_headline_speaks_of_patients():
-    people = describe_people("heart", SAMPLES[1])
+    people = choose_stage_words("heart", SAMPLES[1])
     results = {"accuracies": {"logits": 0.4}, "calls": {"logits": [64, 116]}, "each": []}
     classes = [{"name": "no"}, {"name": "yes"}]
     facts = dict(counts=[[5, 5], [6, 4]], results=results, people=people)
@@ -731,7 +731,7 @@ def test_a_headline_names_a_mean_in_full_and_has_one_full_stop():
     ]
     results = {"accuracies": {"fedet": 0.85, "ensemble": 0.66}, "calls": {}, "each": []}
     facts = dict(
-        counts=[[5, 5], [6, 4]], results=results, people=describe_people("digits", SAMPLES[3])
+        counts=[[5, 5], [6, 4]], results=results, people=choose_stage_words("digits", SAMPLES[3])
     )
     facts |= {"methods": methods, "classes": [{"name": "0"}, {"name": "1"}]}
     said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts).replace("\xa0", " ")

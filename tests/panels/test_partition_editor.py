@@ -31,7 +31,7 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
     while len(panel.editor.edits.changes) < 50:
         client, to = chance.sample(range(10), 2)
         before = len(panel.editor.edits.changes)
-        panel.editor.move(client, chance.choice([None, *range(10)]), to)
+        panel.editor.move_samples(client, chance.choice([None, *range(10)]), to)
         if len(panel.editor.edits.changes) > before:
             states.append(shards(panel))
             assert torch.equal(torch.cat(shards(panel)).sort().values, torch.arange(1237))
@@ -72,7 +72,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
         and editor.give.disabled
         and "2 moves" not in panel.sentence
     )
-    panel.editor.move(1, None, 0)  # the last one stays
+    panel.editor.move_samples(1, None, 0)  # the last one stays
     assert len(shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
     editor.reset.click()
     assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
@@ -81,7 +81,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
 
 
 def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
-    panel.editor.move(3, 6, 0)
+    panel.editor.move_samples(3, 6, 0)
     panel.controls.alpha.value = 0.5
     panel.controls.seed.value = 4
     assert (
@@ -98,7 +98,7 @@ def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
 
 def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
     panel = make(methods=["fedavg"], seeds=1, moves="A0>B", unseen="B")
-    panel.editor.move(1, None, 0)  # the second column is client C
+    panel.editor.move_samples(1, None, 0)  # the second column is client C
     assert [str(move) for move in panel.editor.edits.changes] == ["A0>B", "C>A"]
 
 
@@ -109,7 +109,7 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
     assert (editor.empty.description, editor.double.description) == ("Empty C", "Double C")
     assert "at client C" in editor.samples.value
     editor.empty.click()
-    panel.editor.move(1, None, 0)
+    panel.editor.move_samples(1, None, 0)
     assert "Client C keeps its last" in panel.controls.error.value
     panel.run(wait=True)
     runs = panel.state("communication").runs

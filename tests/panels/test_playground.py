@@ -140,7 +140,7 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     for view in panel.views.views.values():
         view.frame.size = [700, 420]
     panel.run(wait=True)
-    monkeypatch.setattr(panel.views["classes"].kind, "draw", lambda state: 1 / 0)
+    monkeypatch.setattr(panel.views["classes"].lab_view, "draw", lambda state: 1 / 0)
     panel.views.select_view("features")
     until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
     drawn = panel.views["communication"].picture
@@ -177,7 +177,7 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
     ]
     panel = make(methods=names, seeds=1)
     panel.run(wait=True)
-    menu = panel.views["features"].kind.maps
+    menu = panel.views["features"].lab_view.maps
 
     def titles(shown):
         return [ax.get_title(loc="left") for ax in shown.figure.axes]

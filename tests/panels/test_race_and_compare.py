@@ -37,7 +37,8 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make):
 
 
 def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
-    picture = plots.draw_times([("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)], setting="here")
+    times = [("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)]
+    picture = plots.draw_times([plots.MethodTime(*each) for each in times], setting="here")
     (ax,) = picture.figure.axes
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]

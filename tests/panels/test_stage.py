@@ -419,7 +419,7 @@ def test_one_seed_follows_a_views_own_work(panel, job, is_run):
 def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
     """Also after one seed, which ends by itself before a hand is at the button."""
     train(panel, START, 1, is_run=False)
-    kind = panel.views["features"].kind
+    kind = panel.views["features"].lab_view
 
     def work(state):
         job.gate.wait(60)

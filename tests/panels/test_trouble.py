@@ -187,7 +187,7 @@ def test_sliders_move_while_a_run_goes_on(make, job):
 
 def test_errors_in_callbacks_are_shown(make, monkeypatch):
     panel = make()
-    monkeypatch.setattr(panel.views["partition"].kind, "draw", lambda state: 1 / 0)
+    monkeypatch.setattr(panel.views["partition"].lab_view, "draw", lambda state: 1 / 0)
     panel.controls.alpha.value = 5
     assert (
         "Unexpected ZeroDivisionError" in panel.controls.error.value and "Traceback" in panel.error

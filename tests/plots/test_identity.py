@@ -128,7 +128,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
         plot_study(results(others), "bytes"),
         StoredPlot().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
         draw_accuracy_lines_with_bands(
-            dict(zip("abc", table.values(), strict=False)), "α", setting="digits", methods=called
+            dict(zip("abc", table.values(), strict=False)), "α", setting="digits", method_or_look_by_line=called
         ),
     ]  # fmt: skip
     rest = {get_method_look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS

@@ -29,7 +29,9 @@ def find_tile_colours(wall, column, row, across):
 def test_piles_are_built_from_the_bottom_class_by_class():
     """A has two samples of class 0 and one of class 1, B one of class 1."""
     labels = np.array([0, 1, 0, 1])
-    wall = compose_piles([np.array([0, 2, 1]), np.array([3])], labels, None, COLOURS, across=2)
+    wall = compose_piles(
+        [np.array([0, 2, 1]), np.array([3])], labels, None, COLOURS, tiles_across=2
+    )
     blue, white = (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
     assert find_tile_colours(wall, (0, 2), 0, 2) == [RED, RED]
     assert find_tile_colours(wall, (0, 2), 1, 2) == [blue, white]
@@ -56,7 +58,7 @@ def test_a_class_with_few_samples_is_seen_where_a_tile_stands_for_many():
 def test_sizes_names_and_scores_stand_at_the_piles(dataset, clients):
     federation = federate(load(dataset), clients=clients, alpha=0.5, partition="dirichlet")
     scores = [0.25] * clients
-    picture = draw_piles(federation, None, setting="", scores=scores)
+    picture = draw_piles(federation, None, setting="", client_accuracies=scores)
     written = [text.get_text() for text in picture.figure.axes[0].texts]
     sizes = [str(len(shard)) for shard in federation.shards]
     if clients == 100:

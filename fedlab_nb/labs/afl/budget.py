@@ -117,7 +117,7 @@ def draw_accuracy_against_budget(
         "ε",
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
-        methods=looks,
+        method_or_look_by_line=looks,
         sentence=describe_budget_cost(accuracies_by_feature_kind, epsilon),
         detail=describe_privacy_promise(epsilon, delta),
     )

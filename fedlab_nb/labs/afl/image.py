@@ -10,7 +10,12 @@ from ...panels import LabView, PanelState
 from ...plots import Picture, format_count_and_noun, join_with_and, make_blank_picture
 from ...plots.words import format_client_for_title
 from ...studies.outcome import Outcome
-from ..nearest import NearestImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
+from ..nearest import (
+    NearestImages,
+    SentImages,
+    draw_sent_and_nearest_images,
+    find_nearest_images_of_clients,
+)
 from ..runs import describe_setting
 
 
@@ -56,16 +61,15 @@ def recover_class_means(outcome: Outcome) -> list[NearestImages]:
     each class that the client holds, with its count.
     """
 
-    def class_means(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        sums = outcome.report.classes[
-            client
-        ]  # a column for each class; the last row has the counts
+    def compute_class_means(client: int) -> SentImages:
+        # A column for each class; the last row has the counts.
+        sums = outcome.report.classes[client]
         counts = sums[-1].round().astype(int)
         held = np.flatnonzero(counts > 0)
         means = sums[:-1, held] / counts[held]
-        return means.T, held, counts[held]
+        return SentImages(means.T, held, counts[held])
 
-    return find_nearest_images_of_clients(outcome, class_means)
+    return find_nearest_images_of_clients(outcome, compute_class_means)
 
 
 def find_client_with_single_image_class(recovered_means: Sequence[NearestImages]) -> int:
@@ -81,17 +85,12 @@ def describe_recovered_means(
 ) -> str:
     """Say which images the sums give away."""
     single = [class_names[c] for c in recovered_means.labels[recovered_means.counts == 1]]
-    if single:
-        if len(single) == 1:
-            text = f"It has one image of {single[0]}: the class sum is that image, pixel by pixel."
-        else:
-            names = join_with_and(single)
-            text = (
-                f"It has one image each of {names}: each class sum is that image, pixel by pixel."
-            )
-    else:
-        text = f"No class of {client_text} has one image alone; its class sums are sums of several."
-    return text
+    if not single:
+        return f"No class of {client_text} has one image alone; its class sums are sums of several."
+    if len(single) == 1:
+        return f"It has one image of {single[0]}: the class sum is that image, pixel by pixel."
+    names = join_with_and(single)
+    return f"It has one image each of {names}: each class sum is that image, pixel by pixel."
 
 
 def describe_recovered_counts(recovered_means: NearestImages) -> str:

@@ -60,7 +60,7 @@ class SkewView(ButtonView):
             make_caption_with_seeds(state.settings), by_method, 1 / len(state.class_names)
         )
 
-    def stored_result(self, state: PanelState) -> SkewResults:
+    def make_stored_result(self, state: PanelState) -> SkewResults:
         dataset = state.settings["dataset"]
         table = load(dataset if dataset in list_datasets_with_stored_results() else DIGITS)
         clients = table.find_nearest_clients(state.settings["clients"])

@@ -35,7 +35,7 @@ from ...plots.style import (
     QUIET,
     SECOND,
     draw_level_line,
-    is_narrow,
+    is_frame_narrow,
     limit_tick_count,
     list_class_colours,
     make_figure,
@@ -262,7 +262,7 @@ def compute_weight_scores(
 ) -> WeightScores:
     """The scores of `weights_by_name` {name: [M]}, of which only ratios count.
 
-    ensemble_outcome: an outcome of the method `ensemble_outcome`, with the models of the same clients
+    ensemble_outcome: of the method `ensemble`, with the models of the same clients
     """
     labels = ensemble_outcome.test_labels
     counts = ensemble_outcome.label_counts
@@ -296,9 +296,9 @@ def compute_weight_scores(
 def make_weights_by_hand_scene(
     ensemble_outcome: Outcome, scores: WeightScores, class_names: Sequence[str]
 ) -> dict[str, Any]:
-    """What the browser needs to add up weights by itself (`front/hand.js`).
+    """What the browser needs to add up weights by itself (`front/hand.js`), a dict with these entries:
 
-    kind: "hand";   clients, classes: their names, and of classes the colours;   counts: as in `Scores`
+    kind: "hand";   clients, classes: their names, and of classes the colours;   counts: as in `WeightScores`
     logits: `[N, M, C]`, base64 of float32;   labels: `[N]`;   tune, judge: numbers of the images of both halves
     others: dicts(name, tune, judge) of all weights but YOURS;   showsJudge: whether the judge half is shown
     """
@@ -390,7 +390,7 @@ class WeightsByHandPicture:
         style = {"va": "top", "fontsize": 9, "color": INK, "linespacing": 1.7}
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
-        x = "correct" if is_narrow() else "correct (bar: yours, line: equal)"
+        x = "correct" if is_frame_narrow() else "correct (bar: yours, line: equal)"
         dress(accuracy_ax, x=x, grid="x", size=9)
         set_percent_axis(accuracy_ax, "x", ticks=HALVES)
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])

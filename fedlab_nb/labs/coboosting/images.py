@@ -126,9 +126,10 @@ def draw_synthetic_images(
 ) -> Picture:
     """One of the report's frames: images, or features as strips, by intended class.
 
-    frame_index:  its number, -1 for the last;   epochs: of the whole run, while fewer are done
-    real_images:   one real image of each class `[C, c, H, W]`, for comparison
-    class_index: of the class that is looked at
+    frame_index:  its number, -1 for the last
+    total_epochs: of the whole run, while fewer are done
+    real_images:  one real image of each class `[C, c, H, W]`, for comparison
+    class_index:  of the class that is looked at
     """
     images = report.synthetic_images[frame_index]
     labels = report.synthetic_labels[frame_index]

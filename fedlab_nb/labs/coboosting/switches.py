@@ -29,11 +29,11 @@ from ..button_view import (
 )
 from ..runs import plan_runs, run_planned_runs
 
-Ideas = tuple[str, ...]
-IDEAS: Ideas = ("GHS", "DHS", "EE")
-NONE: Ideas = ()
-PAIRS: tuple[Ideas, ...] = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
-SINGLES: tuple[Ideas, ...] = (("GHS",), ("DHS",), ("EE",))
+IdeaNames = tuple[str, ...]
+IDEAS: IdeaNames = ("GHS", "DHS", "EE")
+NONE: IdeaNames = ()
+PAIRS: tuple[IdeaNames, ...] = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
+SINGLES: tuple[IdeaNames, ...] = (("GHS",), ("DHS",), ("EE",))
 VARIANT_SETS = {
     "leave one out": (IDEAS, *PAIRS, NONE),
     "one alone": (IDEAS, *SINGLES, NONE),
@@ -43,25 +43,25 @@ MODELS = {"ensemble": "Ensemble (teacher)", "server": "Server model (student)"}
 
 
 class IdeaVariant(NamedTuple):
-    """A combination of the three ideas: those that are switched `on`, and accuracies {seed: 0–1} of
+    """A combination of the three ideas: those that are switched on, and accuracies {seed: 0–1} of
     teacher and student.
     """
 
-    on: Ideas
+    active_ideas: IdeaNames
     ensemble: Mapping[int, float] = {}
     server: Mapping[int, float] = {}
 
     @property
     def name(self) -> str:
-        return format_idea_combination(self.on)
+        return format_idea_combination(self.active_ideas)
 
     @property
     def words(self) -> str:
         """The name in a sentence: "none of them" in place of "none"."""
-        return "none of them" if not self.on else self.name
+        return self.name if self.active_ideas else "none of them"
 
 
-def format_idea_combination(active_ideas: Ideas) -> str:
+def format_idea_combination(active_ideas: IdeaNames) -> str:
     """ "all three", "no GHS", "GHS alone" or "none"."""
     if len(active_ideas) == 3:
         return "all three"
@@ -108,10 +108,9 @@ class IdeaSwitchesView(ButtonView):
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
-        for on in VARIANT_SETS[self.which.value]:
-            changes[format_idea_combination(on)] = {
-                get_knob_of_idea(idea): idea in on for idea in IDEAS
-            }
+        for active_ideas in VARIANT_SETS[self.which.value]:
+            switches = {get_knob_of_idea(idea): idea in active_ideas for idea in IDEAS}
+            changes[format_idea_combination(active_ideas)] = switches
         return plan_runs("coboosting", settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[VariantResults]:
@@ -119,25 +118,26 @@ class IdeaSwitchesView(ButtonView):
         chosen_set = self.which.value
         runs = yield from run_planned_runs(self.planned_runs(state))
         variants = []
-        for on in VARIANT_SETS[chosen_set]:
-            outcomes = runs[format_idea_combination(on)]
-            ensemble = {
-                seed: outcome.report.ensemble_curve[-1] for seed, outcome in outcomes.items()
-            }
-            variants.append(IdeaVariant(on, ensemble, get_accuracies_by_seed(outcomes)))
+        for active_ideas in VARIANT_SETS[chosen_set]:
+            outcomes = runs[format_idea_combination(active_ideas)]
+            teacher = {}
+            for seed, outcome in outcomes.items():
+                teacher[seed] = outcome.report.ensemble_curve[-1]
+            student = get_accuracies_by_seed(outcomes)
+            variants.append(IdeaVariant(active_ideas, teacher, student))
         return VariantResults(make_caption_with_seeds(state.settings), variants, chosen_set)
 
-    def stored_result(self, state: PanelState) -> VariantResults:
+    def make_stored_result(self, state: PanelState) -> VariantResults:
         setting, rows = read_stored_lab_runs("switches")
         row_by_ideas = {}
         for row in rows:
-            on = tuple(idea for idea in IDEAS if row["at"][get_knob_of_idea(idea)])
-            row_by_ideas[on] = row
+            active_ideas = tuple(idea for idea in IDEAS if row["at"][get_knob_of_idea(idea)])
+            row_by_ideas[active_ideas] = row
         variants = []
-        for on in VARIANT_SETS[self.which.value]:
-            row = row_by_ideas[on]
-            ensemble = get_row_values_by_seed(row, "report.ensemble_curve.-1")
-            variants.append(IdeaVariant(on, ensemble, get_row_values_by_seed(row)))
+        for active_ideas in VARIANT_SETS[self.which.value]:
+            row = row_by_ideas[active_ideas]
+            teacher = get_row_values_by_seed(row, "report.ensemble_curve.-1")
+            variants.append(IdeaVariant(active_ideas, teacher, get_row_values_by_seed(row)))
         return VariantResults(setting, variants)
 
     def draw_result(self, state: PanelState) -> Picture:
@@ -173,18 +173,15 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
 def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> list[str]:
     """A variant's row of the table."""
     row = [variant.name]
-    row += ["on" if idea in variant.on else "off" for idea in IDEAS]
+    row += ["on" if idea in variant.active_ideas else "off" for idea in IDEAS]
     for model in MODELS:
         accuracies = getattr(variant, model)
         row.append(format_mean_percent(accuracies) if accuracies else "not run yet")
+        gap = ""
         if accuracies and variant is not full_method:
-            row.append(
-                describe_accuracy_difference(
-                    accuracies, getattr(full_method, model), one_seed_words="one seed"
-                )
-            )
-        else:
-            row.append("")
+            reference = getattr(full_method, model)
+            gap = describe_accuracy_difference(accuracies, reference, one_seed_words="one seed")
+        row.append(gap)
     return row
 
 

@@ -72,8 +72,8 @@ class WeightTrajectoriesView(LabView):
 
 
 def draw_trajectories(
-    weights: np.ndarray,
-    counts: np.ndarray,
+    weights_by_epoch: np.ndarray,
+    label_counts: np.ndarray,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
@@ -81,13 +81,14 @@ def draw_trajectories(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """Lines of w_k / Σ w, and bars of `counts [M, C]` in the order of the last weights.
+    """Lines of w_k / Σ w, and bars of `label_counts [M, C]` in the order of the last weights.
 
-    weights: `[T, M]`, after each epoch;   epochs: of the whole run, while only T of them are done
+    weights_by_epoch: `[T, M]`, after each epoch
+    total_epochs: of the whole run, while only T of them are done
     client, class_index: what is looked at
     """
-    weights = weights.astype(float)
-    shares = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+    weights_by_epoch = weights_by_epoch.astype(float)
+    shares = weights_by_epoch / np.maximum(weights_by_epoch.sum(1, keepdims=True), 1e-12)
     last = shares[-1]
     clients = len(last)
     if client is not None and client >= clients:
@@ -98,15 +99,17 @@ def draw_trajectories(
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         draw_weight_share_lines(left, shares, rows, max(total_epochs, len(shares)), client, setting)
         labels = [f"{format_client_for_row(k, setting)}  {format_percent(last[k])}" for k in rows]
-        draw_sample_bars(right, labels, rows, counts[rows], class_names, class_index)
+        draw_sample_bars(right, labels, rows, label_counts[rows], class_names, class_index)
     return describe_picture(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
         "holds",
         setting,
         describe_selected_or_heaviest_client(shares, setting, ranking, client),
-        make_weight_share_table(shares, counts, class_names, setting, ranking),
-        detail=describe_classes_of_client(shares, counts, class_names, setting, ranking, client),
+        make_weight_share_table(shares, label_counts, class_names, setting, ranking),
+        detail=describe_classes_of_client(
+            shares, label_counts, class_names, setting, ranking, client
+        ),
     )
 
 

@@ -61,7 +61,7 @@ class ImagesPerClassView(ButtonView):
         return plan_runs("distilled", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[ImageBudgetResults]:
-        """{m_c: Budget}, and the setting in words."""
+        """A result for each m_c, and the setting in words."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         budgets = {m: make_image_budget_result(runs[format_run_name(m)]) for m in PER_CLASS}
         kind = IMAGE_KINDS[state.knobs["images"]]
@@ -90,7 +90,7 @@ def format_run_name(images_per_class: int) -> str:
 
 
 def make_image_budget_result(outcomes_by_seed: Mapping[int, Outcome]) -> ImageBudgetResult:
-    """The Budget of the outcomes {seed: Outcome} with one m_c."""
+    """The result of the outcomes {seed: Outcome} with one m_c."""
     validation = {}
     for seed, outcome in outcomes_by_seed.items():
         if outcome.accuracy_validation is not None:
@@ -109,8 +109,9 @@ def draw_accuracy_against_image_budget(
 ) -> Picture:
     """Lines of validation accuracy against images per class, beside the other methods of the run.
 
-    results_by_image_count: by rising m_c;   per_class: the m_c whose test accuracy is shown
-    results_by_other_method:  {title of another method: its Budget}
+    results_by_image_count:  by rising m_c
+    images_per_class:        the m_c whose test accuracy is shown
+    results_by_other_method: by the titles of the other methods
     """
     validation = {
         m: budget.validation for m, budget in results_by_image_count.items() if budget.validation
@@ -132,7 +133,7 @@ def draw_accuracy_against_image_budget(
         sentence=describe_image_budget_results(
             results_by_image_count, images_per_class, results_by_other_method
         ),
-        methods=looks,
+        method_or_look_by_line=looks,
     )
 
 

@@ -11,6 +11,7 @@ from ...studies.outcome import Outcome
 from ..nearest import (
     MAX_PAIRS,
     NearestImages,
+    SentImages,
     draw_sent_and_nearest_images,
     find_nearest_images_of_clients,
 )
@@ -57,13 +58,13 @@ def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
     """
     report = outcome.report
 
-    def sent_images(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def get_sent_images(client: int) -> SentImages:
         is_sent = report.client == client
         images = report.images[is_sent].astype(np.float32)
         counts = np.ones(len(images), dtype=int)
-        return images, report.labels[is_sent], counts
+        return SentImages(images, report.labels[is_sent], counts)
 
-    return find_nearest_images_of_clients(outcome, sent_images)
+    return find_nearest_images_of_clients(outcome, get_sent_images)
 
 
 def describe_own_images_among_sent(

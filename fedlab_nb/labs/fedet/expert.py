@@ -173,27 +173,27 @@ class OneSampleVoteView(LabView):
             detail,
         )
 
-    def _select_sample_source(self, state: PanelState, row: int) -> SampleSource:
+    def _select_sample_source(self, state: PanelState, sample_row: int) -> SampleSource:
         report = state.report
         if not self._shows_test_samples(state):
             return SampleSource(
-                name=f"public sample {row}",
-                x=report.samples[row],
+                name=f"public sample {sample_row}",
+                x=report.samples[sample_row],
                 truth=None,
-                logits=report.logits[:, row],
-                server_logits=report.student[row],
+                logits=report.logits[:, sample_row],
+                server_logits=report.student[sample_row],
             )
-        number = int(report.test_rows[row])
+        number = int(report.test_rows[sample_row])
         return SampleSource(
             name=f"test sample {number}",
             x=load(state.outcome.settings.dataset).x_test[number].numpy(),
-            truth=int(report.test_truth[row]),
-            logits=report.test_logits[:, row],
-            server_logits=report.test_student[row],
+            truth=int(report.test_truth[sample_row]),
+            logits=report.test_logits[:, sample_row],
+            server_logits=report.test_student[sample_row],
         )
 
     def _compute_client_numbers(
-        self, state: PanelState, source: SampleSource, vote: Consensus, row: int
+        self, state: PanelState, source: SampleSource, vote: Consensus, sample_row: int
     ) -> dict[str, np.ndarray]:
         """Each client's weight, its variance, and, when the run is over, how many samples of the
         consensus' class it holds: the server cannot know this.
@@ -201,9 +201,9 @@ class OneSampleVoteView(LabView):
         outputs = source.logits
         if self.rule.value == "softmax":
             outputs = softmax(source.logits / self.heat.value, -1)
-        numbers = {"weight ω": vote.weights[:, row].numpy(), "σ²": outputs.var(-1)}
+        numbers = {"weight ω": vote.weights[:, sample_row].numpy(), "σ²": outputs.var(-1)}
         if state.outcome is not None:
-            label = int(vote.labels[row])
+            label = int(vote.labels[sample_row])
             class_name = shorten_labels(state.class_names, 5)[label]
             numbers[f"own “{class_name}”"] = state.outcome.label_counts[state.report.members, label]
         return numbers

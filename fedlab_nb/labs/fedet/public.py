@@ -90,7 +90,7 @@ class PublicDataView(ButtonView):
         choices = [make_public_data_result(name, outcomes) for name, outcomes in runs.items()]
         return PublicDataResults(make_caption_with_seeds(state.settings), choices, varied)
 
-    def stored_result(self, state: PanelState) -> PublicDataResults:
+    def make_stored_result(self, state: PanelState) -> PublicDataResults:
         setting, rows = read_stored_lab_runs(f"{self.vary.value}s")
         choices = []
         for row in rows:

@@ -20,7 +20,7 @@ from ...plots.style import (
     SERIES,
     average_lines_over_seeds,
     draw_level_line,
-    is_narrow,
+    is_frame_narrow,
     limit_tick_count,
     set_percent_axis,
 )
@@ -203,7 +203,7 @@ def draw_curves_over_rounds(
 ) -> Picture:
     """`curves` over rounds or steps (the `x_unit`). What is not known yet may be missing.
 
-    described_round: the round that the sentence describes;   when: this round in words
+    described_round: the round that the sentence describes;   round_words: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():
@@ -219,7 +219,7 @@ def draw_curves_over_rounds(
         limit_tick_count(ax, "x", 8, is_whole=True)
         set_percent_axis(ax, highest_share=1.02)
         if rounds:
-            add_legend(figure, loc="outside lower center", ncols=1 if is_narrow() else 3)
+            add_legend(figure, loc="outside lower center", ncols=1 if is_frame_narrow() else 3)
     table = []
     for number in rounds:
         row: dict[str, Any] = {x_unit: number}

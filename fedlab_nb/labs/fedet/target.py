@@ -106,8 +106,10 @@ def draw_soft_target(
 ) -> Picture:
     """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.
 
-    consensus_labels: `[B]`, y_s of each public sample;   voices: `[B, C]`, s_div, what the dissenters say
-    diversity_strength: λ_div;   sample: which of the B is drawn;   class_index: marked
+    consensus_labels:   `[B]`, y_s of each public sample
+    dissenter_scores:   `[B, C]`, s_div, what the dissenters say
+    diversity_strength: λ_div
+    sample_index:       which of the B is drawn;   class_index: marked
     """
     classes = dissenter_scores.shape[1]
     mass = diversity_strength * dissenter_scores.sum(1)

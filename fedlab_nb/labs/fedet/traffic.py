@@ -190,7 +190,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
-        draw_end_labels(ax, labels, gap=0.1)
+        draw_end_labels(ax, labels, min_gap=0.1)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():
@@ -211,26 +211,32 @@ def draw_traffic(
     )
 
 
-def format_traffic_until_goal(
-    round_ends_by_seed: RunsBySeed, accuracy_goal: float
-) -> tuple[str, str]:
-    """The numbers and rounds until the goal is reached; else how many seeds reach it, and ''."""
+class TrafficTexts(NamedTuple):
+    """The numbers sent and the rounds until a goal is reached, as a table says them."""
+
+    numbers: str
+    rounds: str
+
+
+def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: float) -> TrafficTexts:
+    """The numbers and rounds until the goal is reached; else how many seeds reach it, and no rounds."""
     traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
-        reached = [
-            find_first_round_reaching_goal(points, accuracy_goal) is not None
-            for points in round_ends_by_seed.values()
-        ]
-        return f"only {sum(reached)} of {len(round_ends_by_seed)} seeds", ""
+        reached = 0
+        for round_ends in round_ends_by_seed.values():
+            if find_first_round_reaching_goal(round_ends, accuracy_goal) is not None:
+                reached += 1
+        return TrafficTexts(f"only {reached} of {len(round_ends_by_seed)} seeds", "")
     rounds, sent = traffic
-    return format_large_number(sent), f"{rounds:.1f}".removesuffix(".0")
+    return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))
 
 
 def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
     """The best accuracy of all points of all seeds."""
-    return format_percent(
-        max(point.accuracy for points in round_ends_by_seed.values() for point in points)
-    )
+    best = 0.0
+    for round_ends in round_ends_by_seed.values():
+        best = max(best, *(round_end.accuracy for round_end in round_ends))
+    return format_percent(best)
 
 
 def format_mean_total_sent(round_ends_by_seed: RunsBySeed) -> str:

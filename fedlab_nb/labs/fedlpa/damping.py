@@ -32,7 +32,7 @@ from ...plots.style import (
     SERIES,
     draw_end_labels,
     get_method_look,
-    is_narrow,
+    is_frame_narrow,
     set_log_axis,
     set_percent_axis,
 )
@@ -137,11 +137,11 @@ class DampingSweep(NamedTuple):
         accuracies = self.accuracies[rule]["exact"]
         return accuracies.index(max(accuracies))
 
-    def list_overdamped_layers(self, rule: DampingSplit, index: int) -> list[str]:
-        """The layers in which λ_damp number `index` adds more to B than was measured, for most of
+    def list_overdamped_layers(self, rule: DampingSplit, damping_index: int) -> list[str]:
+        """The layers in which λ_damp number `damping_index` adds more to B than was measured, for most of
         the clients.
         """
-        added = self.dampings[index] ** 0.5 / self.damping_ratios[rule]
+        added = self.dampings[damping_index] ** 0.5 / self.damping_ratios[rule]
         share_of_clients = (added > self.measured).mean(0)
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
@@ -166,21 +166,19 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
                 if use == "none" and curve:  # the average does not depend on λ_damp
                     curve.append(curve[0])
                 else:
-                    curve.append(
-                        server.compute_accuracy_on_replay_samples(
-                            server.solve_with_precision(use, uploads)
-                        )
-                    )
+                    solution = server.solve_with_precision(use, uploads)
+                    curve.append(server.compute_accuracy_on_replay_samples(solution))
                 yield
     posteriors = server.posteriors
+    damping_ratios = {}
+    for rule in PI_RULES:
+        ratios = [posterior.compute_damping_ratios(rule) for posterior in posteriors]
+        damping_ratios[rule] = np.array(ratios)
     sweep = DampingSweep(
         dampings=DAMPINGS,
         accuracies=accuracies,
         measured=np.array([compute_mean_diagonals(posterior) for posterior in posteriors]),
-        damping_ratios={
-            rule: np.array([posterior.compute_damping_ratios(rule) for posterior in posteriors])
-            for rule in PI_RULES
-        },
+        damping_ratios=damping_ratios,
         layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
         setting=describe_setting(outcome),
         judged_on=judged_on,
@@ -200,21 +198,21 @@ def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, fl
     for rule in PI_RULES:
         damping = sweep.dampings[sweep.find_best_index(rule)]
         uploads = server.make_uploads(damping, rule)
-        accuracies[rule] = server.compute_accuracy_on_replay_samples(
-            server.solve_with_precision("exact", uploads)
-        )
+        solution = server.solve_with_precision("exact", uploads)
+        accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
     return accuracies
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> Picture:
-    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `index` is
+def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> Picture:
+    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `damping_index` is
     marked.
     """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[rule]
     best = dampings[sweep.find_best_index(rule)]
     test_accuracy = sweep.test_accuracies.get(rule)
+    rule_text = "1" if rule == "one" else rule
     with drawing() as (figure, ax):
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
         for use, curve in accuracies.items():
@@ -223,8 +221,8 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> Picture
             ax.plot(dampings, curve, label=label, **style)
         if test_accuracy is not None:
             ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
-        ax.axvline(dampings[index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        set_log_axis(ax, max_ticks=5 if is_narrow() else 9, format_value=format_power_of_ten)
+        ax.axvline(dampings[damping_index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
+        set_log_axis(ax, max_ticks=5 if is_frame_narrow() else 9, format_value=format_power_of_ten)
         set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         labels = []
         for use, curve in accuracies.items():
@@ -238,22 +236,22 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> Picture
     return describe_picture(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
-        f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
-        describe_damping(sweep, rule, index),
+        f"{sweep.setting}, rule π = {rule_text}",
+        describe_damping(sweep, rule, damping_index),
         build_table(columns, rows),
-        detail=describe_all_accuracies(sweep, rule, index),
+        detail=describe_all_accuracies(sweep, rule, damping_index),
     )
 
 
-def describe_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> str:
-    """FedLPA's accuracy at λ_damp number `index`, and the best λ_damp."""
+def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
+    """FedLPA's accuracy at λ_damp number `damping_index`, and the best λ_damp."""
     accuracies = sweep.accuracies[rule]["exact"]
     best = sweep.find_best_index(rule)
     text = (
-        f"At λ_damp = {format_small_number(sweep.dampings[index])} FedLPA gets "
-        f"{format_percent(accuracies[index])} right"
+        f"At λ_damp = {format_small_number(sweep.dampings[damping_index])} FedLPA gets "
+        f"{format_percent(accuracies[damping_index])} right"
     )
-    if index == best:
+    if damping_index == best:
         return f"{text}, and no other λ_damp more."
     return (
         f"{text}; at {format_small_number(sweep.dampings[best])}, the best λ_damp, it gets "
@@ -261,17 +259,17 @@ def describe_damping(sweep: DampingSweep, rule: DampingSplit, index: int) -> str
     )
 
 
-def describe_all_accuracies(sweep: DampingSweep, rule: DampingSplit, index: int) -> str:
-    """All accuracies at λ_damp number `index`, on which images, and where damping has taken over."""
+def describe_all_accuracies(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
+    """All accuracies at λ_damp number `damping_index`, on which images, and where damping has taken over."""
     at_index = []
     for use, curve in sweep.accuracies[rule].items():
         short_label = CURVES[use].label.split(" (")[0]
-        at_index.append(f"{short_label} {format_percent(curve[index])}")
+        at_index.append(f"{short_label} {format_percent(curve[damping_index])}")
     on_test_images = ""
     if rule in sweep.test_accuracies:
         accuracy = format_percent(sweep.test_accuracies[rule])
         on_test_images = f" FedLPA at its best λ_damp on test images: {accuracy}."
-    overdamped = join_with_and(sweep.list_overdamped_layers(rule, index)) or "no layer"
+    overdamped = join_with_and(sweep.list_overdamped_layers(rule, damping_index)) or "no layer"
     return (
         f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}."
         f"{on_test_images} λ_damp adds more to B than was measured in {overdamped}."

@@ -75,12 +75,19 @@ class FactorsView(LabView):
             state.prepared[client],
             client,
             self.layer.value,
-            as_sent=self.what.value == "sent",
+            is_as_sent=self.what.value == "sent",
         )
         return draw_factors(layer, state.class_names, state.class_index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
+class SentFactors(NamedTuple):
+    """A and B of a layer as a client sent them: damped, and noised where the run has noise."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+
 class LayerFactors(NamedTuple):
     """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a client.
 
@@ -102,7 +109,7 @@ class LayerFactors(NamedTuple):
     input_shape: tuple[int, ...] = ()
     has_class_outputs: bool = False
     setting: SettingCaption | str = ""
-    sent: tuple[np.ndarray, np.ndarray] | None = None
+    sent: SentFactors | None = None
 
     @property
     def mean_input(self) -> np.ndarray:
@@ -113,45 +120,49 @@ class LayerFactors(NamedTuple):
 
 
 def read_layer_factors(
-    outcome: Outcome, posterior: LocalPosterior, client: int, index: int, as_sent: bool = True
+    outcome: Outcome,
+    posterior: LocalPosterior,
+    client: int,
+    layer_index: int,
+    is_as_sent: bool = True,
 ) -> LayerFactors:
-    """Layer number `index` of a client, as it was sent or before damping."""
+    """Layer number `layer_index` of a client, as it was sent or before damping."""
     layers = outcome.report.layers
-    name = layers[index]
+    name = layers[layer_index]
     factors = posterior.factors[name]
     input_name = ""
     input_shape: tuple[int, ...] = ()
-    if index == 0 and f"{name}.bias" in posterior.state:
+    if layer_index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
         input_shape = choose_image_shape(outcome.settings.dataset, tuple(weight.shape))
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
-    is_last = index == len(layers) - 1
+    is_last = layer_index == len(layers) - 1
     return LayerFactors(
         a=factors.a.cpu().numpy(),
         b=factors.b.cpu().numpy(),
-        layer=f"layer {index + 1}",
+        layer=f"layer {layer_index + 1}",
         client=client,
         counts=outcome.report.train_counts[client],
         input_name=input_name,
         input_shape=input_shape,
         has_class_outputs=is_last and len(factors.b) == len(outcome.per_class),
         setting=describe_setting(outcome),
-        sent=read_sent_factors(outcome, posterior, client, name) if as_sent else None,
+        sent=read_sent_factors(outcome, posterior, client, name) if is_as_sent else None,
     )
 
 
 def read_sent_factors(
-    outcome: Outcome, posterior: LocalPosterior, client: int, layer: str
-) -> tuple[np.ndarray, np.ndarray]:
+    outcome: Outcome, posterior: LocalPosterior, client: int, layer_name: str
+) -> SentFactors:
     """A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options
     stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
     upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
-    factors = upload["factors"][layer]
+    factors = upload["factors"][layer_name]
     a = unpack_upper_triangle(factors["a"]).cpu().numpy()
     b = unpack_upper_triangle(factors["b"]).cpu().numpy()
-    return a, b
+    return SentFactors(a, b)
 
 
 def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -202,17 +213,17 @@ def draw_factors(
 
 
 def draw_symmetric_matrix(
-    ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()
+    ax: Axes, matrix: np.ndarray, title: str, axis_label: str, tick_names: Sequence[str] = ()
 ) -> None:
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
-    dress(ax, title=title, x=side)
+    dress(ax, title=title, x=axis_label)
     image = draw_heat_map(ax, matrix, largest_value=top, is_signed=True)
     ax.set_aspect("equal")
     for axis in "xy":
         limit_tick_count(ax, axis, 4, is_whole=True)
-        if 0 < len(names) <= 10:
-            set_class_ticks(ax, names, axis, max_letters=4)
+        if 0 < len(tick_names) <= 10:
+            set_class_ticks(ax, tick_names, axis, max_letters=4)
     bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
     bar.set_ticks(
         ticks=[-top, 0, top], labels=[f"−{format_small_number(top)}", "0", format_small_number(top)]

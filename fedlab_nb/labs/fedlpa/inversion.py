@@ -84,15 +84,17 @@ class RecoveredSamples(NamedTuple):
     factors_distance: float
 
 
-def recover_images(federation: Federation, client: int, first: int, count: int) -> RecoveredSamples:
+def recover_images(
+    federation: Federation, client: int, first_sample: int, sample_count: int
+) -> RecoveredSamples:
     """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's
-    factors of it, both of `count` samples of a client from number `first` on (or of all, if the
+    factors of it, both of `sample_count` samples of a client from number `first_sample` on (or of all, if the
     client has fewer).
     """
     dataset = federation.dataset
     shard = federation.shards[min(client, federation.clients - 1)]
-    start = min(first, max(0, len(shard) - count))
-    rows = shard[start : start + count]
+    start = min(first_sample, max(0, len(shard) - sample_count))
+    rows = shard[start : start + sample_count]
     x = dataset.x_train[rows]
     y = dataset.y_train[rows]
     labels = [dataset.class_names[int(label)] for label in y]
@@ -110,7 +112,7 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
     factors_image = first_a[:-1, -1] / first_a[-1, -1]
     classes = guess_client_classes_from_diagonal(last_b.diagonal(), len(set(labels)))
 
-    def distance(image: Tensor) -> float:
+    def measure_distance(image: Tensor) -> float:
         return float((x.flatten(1) - image).abs().mean(1).min())
 
     return RecoveredSamples(
@@ -118,10 +120,10 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
         labels=labels,
         gradient_image=gradient_image.view(dataset.input_shape).numpy(),
         gradient_label=dataset.class_names[gradient_label],
-        gradient_distance=distance(gradient_image),
+        gradient_distance=measure_distance(gradient_image),
         factors_image=factors_image.view(dataset.input_shape).numpy(),
         factors_classes=[dataset.class_names[c] for c in classes],
-        factors_distance=distance(factors_image),
+        factors_distance=measure_distance(factors_image),
     )
 
 

@@ -112,12 +112,12 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: SettingCaption | str
 
-    def guess_classes(self, source: LeakSource, index: int) -> list[list[int]]:
-        """For each client the classes that an attacker names at noise number `index`: as many as
+    def guess_classes(self, source: LeakSource, noise_index: int) -> list[list[int]]:
+        """For each client the classes that an attacker names at noise number `noise_index`: as many as
         the client has.
         """
         guesses = []
-        for counts, numbers in zip(self.counts, self.sent[source][index], strict=True):
+        for counts, numbers in zip(self.counts, self.sent[source][noise_index], strict=True):
             classes = int((counts > 0).sum())
             guesses.append(guess_client_classes_from_diagonal(torch.as_tensor(numbers), classes))
         return guesses
@@ -138,16 +138,15 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
         for seed in range(NOISY_DRAWS if noise else 1):
             draws.append(server.make_uploads(damping, pi, noise, seed=seed))
             yield
-        accuracy.append(
-            mean(
-                server.compute_accuracy_on_replay_samples(
-                    server.solve_with_precision("exact", draw)
-                )
-                for draw in draws
-            )
-        )
+        accuracies = []
+        for draw in draws:
+            solution = server.solve_with_precision("exact", draw)
+            accuracies.append(server.compute_accuracy_on_replay_samples(solution))
+        accuracy.append(mean(accuracies))
         for source, read in readers.items():
-            numbers = [torch.stack([read(upload) for upload in draw]).cpu() for draw in draws]
+            numbers = []
+            for draw in draws:
+                numbers.append(torch.stack([read(upload) for upload in draw]).cpu())
             sent[source].append(numbers[0].double().numpy())
             precisions = [measure_label_leak(values, counts)["precision"] for values in numbers]
             precision[source].append(mean(precisions))
@@ -185,16 +184,16 @@ def make_attack_readers(
 def draw_leak(
     sweep: NoiseSweep,
     source: LeakSource,
-    index: int,
-    names: Sequence[str],
+    noise_index: int,
+    class_names: Sequence[str],
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
     """What the clients hold, and what an attacker reads off the numbers `source` (a key of
-    `sweep.sent`) at noise number `index`.
+    `sweep.sent`) at noise number `noise_index`.
     """
     counts = sweep.counts
-    guesses = sweep.guess_classes(source, index)
+    guesses = sweep.guess_classes(source, noise_index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
@@ -202,27 +201,28 @@ def draw_leak(
         bar_label = "samples, of the client's largest class"
         draw_colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
         write_axes_title(ax, "What the clients hold (ring: named, cross: named wrongly)")
-        set_class_ticks(ax, names, "y", max_letters=6)
+        set_class_ticks(ax, class_names, "y", max_letters=6)
         set_client_axis(ax, len(counts), sweep.setting, max_single_ticks=12)
         highlight_row_or_column(ax, client, len(counts), has_frame=True)
-        highlight_row_or_column(ax, class_index, len(names), "y", has_frame=True)
+        highlight_row_or_column(ax, class_index, len(class_names), "y", has_frame=True)
         draw_right_and_wrong_guesses(ax, counts, guesses)
 
     rows = []
     for k, (held, guess) in enumerate(zip(counts, guesses, strict=True)):
-        largest = np.argsort(-sweep.sent[source][index][k], kind="stable")[:LARGEST]
-        columns = [np.flatnonzero(held), guess, largest]
-        cells = [", ".join(names[c] for c in classes) for classes in columns]
+        largest = np.argsort(-sweep.sent[source][noise_index][k], kind="stable")[:LARGEST]
+        cells = []
+        for classes in (np.flatnonzero(held), guess, largest):
+            cells.append(", ".join(class_names[c] for c in classes))
         rows.append((format_client_for_sentence(k, sweep.setting), *cells))
     return describe_picture(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
-        describe_leak(sweep, source, index, guesses, names, client),
+        describe_leak(sweep, source, noise_index, guesses, class_names, client),
         build_table("client | holds | guessed | largest", rows),
         detail=(
             "The reader is told how many classes a client has. FedLPA has an accuracy of "
-            f"{format_percent(sweep.accuracy[index])} with this noise."
+            f"{format_percent(sweep.accuracy[noise_index])} with this noise."
         ),
     )
 
@@ -250,23 +250,23 @@ def draw_right_and_wrong_guesses(
 def describe_leak(
     sweep: NoiseSweep,
     source: LeakSource,
-    index: int,
-    guesses: Sequence[Sequence[int]],
-    names: Sequence[str],
+    noise_index: int,
+    guessed_classes_by_client: Sequence[Sequence[int]],
+    class_names: Sequence[str],
     client: int | None,
 ) -> str:
     """Say how often an attacker is right; before it the guess for the selected client."""
-    noise = sweep.noises[index]
+    noise = sweep.noises[noise_index]
     begin = f"At noise {noise:g}" if noise else "Without noise"
-    if client is not None and client < len(guesses):
-        held = join_with_and([names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guess = join_with_and([names[c] for c in guesses[client]])
+    if client is not None and client < len(guessed_classes_by_client):
+        held = join_with_and([class_names[c] for c in np.flatnonzero(sweep.counts[client])])
+        guess = join_with_and([class_names[c] for c in guessed_classes_by_client[client]])
         begin = (
             f"Client {format_client_for_sentence(client, sweep.setting)} holds {held}; a "
             f"reader of its upload names {guess}. {begin}"
         )
     return (
         f"{begin} a reader of the {source} names "
-        f"{format_percent(sweep.precision[source][index])} of a client's classes correctly (a "
+        f"{format_percent(sweep.precision[source][noise_index])} of a client's classes correctly (a "
         f"blind guess {format_percent(sweep.chance)})."
     )

@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
-from ...plots.style import INK, SERIES, get_method_look, is_narrow, set_row_axis
+from ...plots.style import INK, SERIES, get_method_look, is_frame_narrow, set_row_axis
 from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
 
@@ -88,13 +88,13 @@ class TwoClientPlaneView(LabView):
         return draw_plane(self.angle.value, self.ratio.value, self.damping.value)
 
 
-def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
+def draw_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
     """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
-    weights = make_two_weights(angle, ratio, damping)
+    weights = make_two_weights(angle_degrees, precision_ratio, damping)
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):
-        plane_place, distances_place = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
+        plane_place, distances_place = NARROW_LAYOUT if is_frame_narrow() else WIDE_LAYOUT
         left = figure.add_axes(plane_place)
         right = figure.add_axes(distances_place)
         dress(left, title="Who is sure of what", x="weight 1", y="weight 2")
@@ -125,7 +125,7 @@ def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
     return describe_picture(
         figure,
         "Two clients and the server's answers in the plane of two weights",
-        f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:.1g}",
+        f"angle {angle_degrees:g} degrees, precision {precision_ratio:g} to 1, λ_damp = {damping:.1g}",
         (
             "The ring is the answer from both clients' data together. FedLPA "
             f"{descriptions['aggregate']}, the plain average {descriptions['average']}, and "

@@ -203,12 +203,12 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_solver_rows(solutions: Solutions, name: str) -> TableRows:
+def make_solver_rows(solutions: Solutions, solver_name: str) -> TableRows:
     """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the last accuracy that is known by then.
     """
-    curves = list(solutions.curves[name].values())
-    points = solutions.points.get(name, ())
+    curves = list(solutions.curves[solver_name].values())
+    points = solutions.points.get(solver_name, ())
     end = max(len(curve) for curve in curves) - 1
     steps = [step for step in MARKED_STEPS if step < end] + [end]
     rows = []
@@ -216,7 +216,7 @@ def make_solver_rows(solutions: Solutions, name: str) -> TableRows:
         residuals = [curve[min(step, len(curve) - 1)] for curve in curves]
         largest = max(MIN_RESIDUAL, *residuals)
         row = {
-            "solver": SOLVERS[name].label,
+            "solver": SOLVERS[solver_name].label,
             "steps": step,
             "residual": format_small_number(largest),
         }
@@ -227,13 +227,13 @@ def make_solver_rows(solutions: Solutions, name: str) -> TableRows:
     return rows
 
 
-def describe_last_row(solutions: Solutions, name: str, row: Mapping[str, Any]) -> str:
+def describe_last_row(solutions: Solutions, solver_name: str, row: Mapping[str, Any]) -> str:
     """How far a solver came, and what the model is then worth. row: the last one of its table"""
-    left = max(curve[-1] for curve in solutions.curves[name].values())
+    left = max(curve[-1] for curve in solutions.curves[solver_name].values())
     steps = format_count_and_noun(row["steps"], "step")
-    text = f"{SOLVERS[name].label}: {format_percent(left)} of the error left after {steps}"
+    text = f"{SOLVERS[solver_name].label}: {format_percent(left)} of the error left after {steps}"
     if left < SOLVED:
-        text = f"{SOLVERS[name].label}: solved after {steps}"
+        text = f"{SOLVERS[solver_name].label}: solved after {steps}"
     if "accuracy" in row:
         text += f" ({row['accuracy']} right)"
     return text

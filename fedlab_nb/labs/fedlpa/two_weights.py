@@ -37,13 +37,18 @@ class TwoWeights(NamedTuple):
     pooled: np.ndarray
 
 
-def make_two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -> TwoWeights:
+def make_two_weights(
+    angle_degrees: float = 90.0, precision_ratio: float = 9.0, damping: float = 0.0
+) -> TwoWeights:
     """The numbers of the picture.
 
-    angle: in degrees;   ratio: of precisions, 1 or more;   damping: λ_damp
+    angle_degrees: in degrees;   precision_ratio: of precisions, 1 or more;   damping: λ_damp
     """
     means = torch.tensor(MEANS, dtype=torch.float64)
-    inputs = [make_rotated_precision(0.0, ratio), make_rotated_precision(angle, ratio)]
+    inputs = [
+        make_rotated_precision(0.0, precision_ratio),
+        make_rotated_precision(angle_degrees, precision_ratio),
+    ]
     errors = torch.ones(1, 1, dtype=torch.float64)
     sent = [add_damping(KroneckerFactors(a, errors), damping) for a in inputs]
     posterior = LayerPosterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
@@ -58,10 +63,10 @@ def make_two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0
     )
 
 
-def make_rotated_precision(angle: float, ratio: float) -> Tensor:
-    """`[2, 2]`: eigenvalue `ratio` along the direction at `angle` degrees, 1 across it."""
-    cosine = math.cos(math.radians(angle))
-    sine = math.sin(math.radians(angle))
+def make_rotated_precision(angle_degrees: float, precision_ratio: float) -> Tensor:
+    """`[2, 2]`: eigenvalue `precision_ratio` along the direction at `angle_degrees` degrees, 1 across it."""
+    cosine = math.cos(math.radians(angle_degrees))
+    sine = math.sin(math.radians(angle_degrees))
     rotation = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
-    precision = torch.diag(torch.tensor([ratio, 1.0], dtype=torch.float64))
+    precision = torch.diag(torch.tensor([precision_ratio, 1.0], dtype=torch.float64))
     return rotation @ precision @ rotation.T

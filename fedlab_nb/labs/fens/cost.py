@@ -66,27 +66,34 @@ def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=32)
-def measure_network_size(model: str, input_shape: tuple[int, ...], classes: int) -> NetworkSize:
+def measure_network_size(
+    model_name: str, input_shape: tuple[int, ...], class_count: int
+) -> NetworkSize:
     """The size of the clients' network; of several kinds of network, the first."""
-    return NetworkSize.measure(model_state(build_network_from_text(model, input_shape, classes)))
+    return NetworkSize.measure(
+        model_state(build_network_from_text(model_name, input_shape, class_count))
+    )
 
 
 def compute_client_bars(
-    size: NetworkSize, fens_terms: Mapping[str, int], fedavg_rounds: int
+    network_size: NetworkSize, fens_formula_arguments: Mapping[str, int], fedavg_rounds: int
 ) -> CostBars:
     """What one client sends and receives with a network of this size.
 
-    fens_terms: of FENS, see `Fens.get_byte_formula_arguments`;   rounds: of FedAvg
+    fens_formula_arguments: see `Fens.get_byte_formula_arguments`
+    fedavg_rounds: how many rounds FedAvg has
     """
-    one_shot = formulas.count_one_shot_bytes(size.d)
-    aggregator_bytes = formulas.count_state_bytes(fens_terms["aggregator_parameters"])
-    aggregator = 2 * aggregator_bytes * fens_terms["rounds"]
-    ensemble = count_fens_client_bytes(size, **fens_terms) - one_shot - aggregator
+    one_shot = formulas.count_one_shot_bytes(network_size.d)
+    aggregator_bytes = formulas.count_state_bytes(fens_formula_arguments["aggregator_parameters"])
+    aggregator = 2 * aggregator_bytes * fens_formula_arguments["rounds"]
+    ensemble = (
+        count_fens_client_bytes(network_size, **fens_formula_arguments) - one_shot - aggregator
+    )
     return {
         "one-shot": {OWN: one_shot},
         "FENS": {OWN: one_shot, ENSEMBLE: ensemble, ROUNDS: aggregator},
         f"{format_count_and_noun(fedavg_rounds, 'round')} of FedAvg": {
-            FEDAVG: formulas.count_iterative_bytes(size.d, fedavg_rounds)
+            FEDAVG: formulas.count_iterative_bytes(network_size.d, fedavg_rounds)
         },
     }
 
@@ -188,7 +195,7 @@ def draw_client_cost(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_total_ratio_to_first_bar(bars: CostBars, bar_name: str) -> float:
+def compute_total_ratio_to_first_bar(cost_bars: CostBars, bar_name: str) -> float:
     """The total of bar `bar_name` over that of the first bar, in three figures."""
-    first = next(iter(bars.values()))
-    return float(f"{sum(bars[bar_name].values()) / sum(first.values()):.3g}")
+    first = next(iter(cost_bars.values()))
+    return float(f"{sum(cost_bars[bar_name].values()) / sum(first.values()):.3g}")

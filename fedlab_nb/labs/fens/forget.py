@@ -95,7 +95,7 @@ class ForgetClientView(LabView):
 
 def draw_removals(
     removals: Removals,
-    names: Sequence[str],
+    class_names: Sequence[str],
     setting: SettingCaption | str,
     client: int | None = None,
     class_index: int | None = None,
@@ -105,15 +105,15 @@ def draw_removals(
     figure = draw_counts_and_values(
         removals.whole.label_counts,
         100 * change,
-        names,
+        class_names,
         setting,
-        title="Change without the client",
-        unit="accuracy of the class, points",
-        limit=100,
-        signed=True,
+        values_title="Change without the client",
+        values_unit="accuracy of the class, points",
+        largest_value=100,
+        is_signed=True,
         client=client,
         class_index=class_index,
-        ring=False,
+        has_rings=False,
     )
     whole = format_percent(removals.whole.accuracy)
     before = compute_class_accuracies(removals.whole)
@@ -129,7 +129,7 @@ def draw_removals(
                 *points,
             )
         )
-    sentence = describe_largest_loss(removals, names, setting)
+    sentence = describe_largest_loss(removals, class_names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
         who = format_client_for_sentence(k, setting)
@@ -139,7 +139,7 @@ def draw_removals(
         "Two heat-maps: training samples, and by how many points the accuracy of a class changes "
         "without a client"
     )
-    columns = ["without", "accuracy", *(f"class {name}" for name in names)]
+    columns = ["without", "accuracy", *(f"class {name}" for name in class_names)]
     table = build_table(columns, rows)
     return describe_picture(
         figure, title, setting, sentence, table, detail=describe_number_of_losses(removals)
@@ -147,14 +147,14 @@ def draw_removals(
 
 
 def describe_largest_loss(
-    removals: Removals, names: Sequence[str], setting: SettingCaption | str
+    removals: Removals, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
     """Say which class loses most, and without which client."""
     change = removals.change
     shares = compute_class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
-        f"Class {names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
+        f"Class {class_names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
         f"{format_client_for_sentence(k, setting)}, which holds {format_percent(shares[k, c])} of it."
     )
 

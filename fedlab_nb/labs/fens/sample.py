@@ -5,7 +5,7 @@ A person can draw a digit instead. Then the methods that ran beside FENS answer,
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -73,33 +73,26 @@ class OneSampleView(LabView):
         show_widgets_if(False, self.pen, self.ink, self.answer_text)
         self.ink.observe(lambda change: self._describe_drawing(change["new"]), "seen")
 
-    def prepare(self, state: PanelState) -> SilentSteps[dict[str, Any]]:
-        """What `draw` and a drawing need, by name:
-
-        x, y:    the test samples and their labels;   points: their numbers in the test set
-        logits:  of the clients
-        answers: {name: scores}, of the average and of each model of the run
-        models:  {name: model}, all that answer a drawing
-        """
+    def prepare(self, state: PanelState) -> SilentSteps["PreparedSamples"]:
         outcome = state.outcome
         data = load(outcome.settings.dataset)
-        points = choose_test_indices_for_pictures(len(data.y_test))
-        x = data.x_test[points]
+        test_indices = choose_test_indices_for_pictures(len(data.y_test))
+        samples = data.x_test[test_indices]
         models = get_models_by_name(outcome)
-        logits, answers = compute_logits_and_scores(models, x.to(outcome.settings.device))
+        computed = compute_logits_and_scores(models, samples.to(outcome.settings.device))
         if accepts_drawing(state):
             for method, others in state.others.items():
                 yield
                 first = next(iter(others.values()))
                 models[shorten_title(state.runs.find_row(method).title)] = first.model
-        return {
-            "x": x.numpy(),
-            "y": data.y_test[points].numpy(),
-            "points": points,
-            "logits": logits,
-            "answers": answers,
-            "models": models,
-        }
+        return PreparedSamples(
+            samples=samples.numpy(),
+            labels=data.y_test[test_indices].numpy(),
+            test_indices=test_indices,
+            client_logits=computed.client_logits,
+            scores_by_model=computed.scores_by_model,
+            models_by_name=models,
+        )
 
     def _select_rows(self, state: PanelState) -> np.ndarray:
         """The prepared samples that the slider goes through: those of the chosen kind.
@@ -107,24 +100,25 @@ class OneSampleView(LabView):
         If any of them are of the selected class, those alone. All samples, where none is of that
         kind.
         """
-        y = state.prepared["y"]
-        fens_right = state.prepared["answers"]["FENS"].argmax(1) == y
-        average_right = state.prepared["answers"]["average"].argmax(1) == y
+        prepared: PreparedSamples = state.prepared
+        labels = prepared.labels
+        fens_right = prepared.scores_by_model["FENS"].argmax(1) == labels
+        average_right = prepared.scores_by_model["average"].argmax(1) == labels
         kind = self.kind.value
         if kind == ALL:
-            is_selected = np.ones(len(y), dtype=bool)
+            is_selected = np.ones(len(labels), dtype=bool)
         elif kind == FENS_BETTER:
             is_selected = fens_right & ~average_right
         elif kind == FENS_WRONG:
             is_selected = ~fens_right
         else:
-            client_classes = state.prepared["logits"].argmax(2)
-            is_selected = (client_classes != y[:, None]).all(1)
-        of_class = is_selected & (y == state.class_index)
-        if of_class.any():
-            is_selected = of_class
+            client_classes = prepared.client_logits.argmax(2)
+            is_selected = (client_classes != labels[:, None]).all(1)
+        is_of_class = is_selected & (labels == state.class_index)
+        if is_of_class.any():
+            is_selected = is_of_class
         if not is_selected.any():
-            return np.arange(len(y))
+            return np.arange(len(labels))
         return np.flatnonzero(is_selected)
 
     def adapt(self, state: PanelState) -> None:
@@ -136,20 +130,20 @@ class OneSampleView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         if accepts_drawing(state) and self.pen.value and self.ink.value:
-            return self._draw_drawing(state)
-        return self._draw_test_sample(state)
+            return self._draw_answers_to_drawing(state)
+        return self._draw_answers_to_test_sample(state)
 
-    def _draw_drawing(self, state: PanelState) -> Picture:
+    def _draw_answers_to_drawing(self, state: PanelState) -> Picture:
         ink = self.ink.value
         logits, answers = predict_drawing(state, ink)
         sample = make_one_sample(
             state,
-            x=np.reshape(ink, DIGIT_SHAPE),
-            name="your drawing",
-            truth=None,
-            logits=logits,
-            answers=answers,
-            reference=int(answers["FENS"].argmax()),
+            sample_values=np.reshape(ink, DIGIT_SHAPE),
+            sample_name="your drawing",
+            true_class=None,
+            client_logits=logits,
+            probabilities_by_model=answers,
+            expected_class=int(answers["FENS"].argmax()),
         )
         models = describe_predictions_of_models(answers, state.class_names)
         clients = describe_client_answers(state, logits)
@@ -158,20 +152,22 @@ class OneSampleView(LabView):
             sample, "Logits of the clients", sentence, f"Clients: {clients}."
         )
 
-    def _draw_test_sample(self, state: PanelState) -> Picture:
-        prepared = state.prepared
+    def _draw_answers_to_test_sample(self, state: PanelState) -> Picture:
+        prepared: PreparedSamples = state.prepared
         rows = self._select_rows(state)
         row = int(rows[self.at.value])
-        truth = int(prepared["y"][row])
-        scores = prepared["answers"].items()
+        truth = int(prepared.labels[row])
+        probabilities = {}
+        for name, scores in prepared.scores_by_model.items():
+            probabilities[name] = compute_probabilities(scores[row])
         sample = make_one_sample(
             state,
-            x=prepared["x"][row],
-            name=f"test sample {prepared['points'][row]}",
-            truth=truth,
-            logits=prepared["logits"][row],
-            answers={name: compute_probabilities(values[row]) for name, values in scores},
-            reference=truth,
+            sample_values=prepared.samples[row],
+            sample_name=f"test sample {prepared.test_indices[row]}",
+            true_class=truth,
+            client_logits=prepared.client_logits[row],
+            probabilities_by_model=probabilities,
+            expected_class=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
         detail = (
@@ -181,14 +177,14 @@ class OneSampleView(LabView):
             sample, "Logits of the clients", describe_sample(sample), detail
         )
 
-    def _describe_drawing(self, ink: Sequence[float]) -> None:
+    def _describe_drawing(self, ink_pixels: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too
         late.
         """
         state = self._state
         text = ""
-        if ink and state and state.prepared:
-            logits, answers = predict_drawing(state, ink)
+        if ink_pixels and state and state.prepared:
+            logits, answers = predict_drawing(state, ink_pixels)
             models = describe_predictions_of_models(answers, state.class_names)
             text = f"{models}; clients: {describe_client_answers(state, logits)}"
         self.answer_text.value = f'<p role="status">{text}</p>'
@@ -208,6 +204,23 @@ def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
     return {"FENS": model}
 
 
+class PreparedSamples(NamedTuple):
+    """What `OneSampleView` computes once for all its pictures, of N test samples.
+
+    samples `[N, ...]`, labels `[N]`, test_indices `[N]` (their numbers in the test set)
+    client_logits:   `[N, M, C]`
+    scores_by_model: {name: `[N, C]`}, of the average and of each model of the run
+    models_by_name:  all models that answer a drawing
+    """
+
+    samples: np.ndarray
+    labels: np.ndarray
+    test_indices: np.ndarray
+    client_logits: np.ndarray
+    scores_by_model: dict[str, np.ndarray]
+    models_by_name: dict[str, GlobalModel]
+
+
 class LogitsAndScores(NamedTuple):
     """The clients' logits, and by its name what each model gives: scores, or probabilities of a drawing."""
 
@@ -216,23 +229,23 @@ class LogitsAndScores(NamedTuple):
 
 
 def compute_logits_and_scores(
-    models: Mapping[str, GlobalModel], samples: torch.Tensor
+    models_by_name: Mapping[str, GlobalModel], samples: torch.Tensor
 ) -> LogitsAndScores:
     """For `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
-    average and of each of the `models`.
+    average and of each of the `models_by_name`.
     """
-    logits = models["FENS"].experts(samples)
+    logits = models_by_name["FENS"].experts(samples)
     scores = {"average": logits.mean(1).cpu().numpy()}
-    for name, model in models.items():
+    for name, model in models_by_name.items():
         scores[name] = model.logits(samples).cpu().numpy()
     return LogitsAndScores(logits.cpu().numpy(), scores)
 
 
-def predict_drawing(state: PanelState, ink: Sequence[float]) -> LogitsAndScores:
+def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAndScores:
     """The clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of all models."""
-    x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT_SHAPE)
+    x = torch.tensor(ink_pixels, dtype=torch.float32).view(1, *DIGIT_SHAPE)
     logits, scores = compute_logits_and_scores(
-        state.prepared["models"], x.to(state.outcome.settings.device)
+        state.prepared.models_by_name, x.to(state.outcome.settings.device)
     )
     shares = {name: compute_probabilities(values[0]) for name, values in scores.items()}
     return LogitsAndScores(logits[0], shares)
@@ -246,26 +259,29 @@ def compute_probabilities(scores: np.ndarray) -> np.ndarray:
 def make_one_sample(
     state: PanelState,
     *,
-    x: np.ndarray,
-    name: str,
-    truth: int | None,
-    logits: np.ndarray,
-    answers: Mapping[str, np.ndarray],
-    reference: int,
+    sample_values: np.ndarray,
+    sample_name: str,
+    true_class: int | None,
+    client_logits: np.ndarray,
+    probabilities_by_model: Mapping[str, np.ndarray],
+    expected_class: int,
 ) -> SampleOutputs:
-    """The sample as the picture takes it. reference: the class that the clients are compared
-    with.
+    """The sample as the picture takes it.
+
+    true_class: of a test sample; None for a drawing
+    client_logits: `[M, C]`;   probabilities_by_model: {name: `[C]`}
+    expected_class: the class that the clients' answers are compared with
     """
     members = state.report.members
-    class_name = shorten_labels([state.class_names[reference]], 8)[0]
-    held = state.outcome.label_counts[members, reference]
+    class_name = shorten_labels([state.class_names[expected_class]], 8)[0]
+    held = state.outcome.label_counts[members, expected_class]
     return SampleOutputs(
-        x=x,
-        name=name,
-        truth=truth,
-        outputs=logits,
-        answers=answers,
-        disagrees=logits.argmax(1) != reference,
+        x=sample_values,
+        name=sample_name,
+        truth=true_class,
+        outputs=client_logits,
+        answers=probabilities_by_model,
+        disagrees=client_logits.argmax(1) != expected_class,
         client_numbers={f"samples of {class_name}": held},
         members=members.tolist(),
         names=state.class_names,
@@ -276,21 +292,23 @@ def make_one_sample(
 
 
 # -------------------------------------------------------------------------------------------- words
-def describe_predictions_of_models(answers: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
+def describe_predictions_of_models(
+    probabilities_by_model: Mapping[str, np.ndarray], class_names: Sequence[str]
+) -> str:
     """Say which class each model predicts for a drawing."""
     parts = []
-    for name, shares in answers.items():
+    for name, shares in probabilities_by_model.items():
         parts.append(
-            f"{name} says “{names[shares.argmax()]}” ({format_percent(shares.max())} sure)"
+            f"{name} says “{class_names[shares.argmax()]}” ({format_percent(shares.max())} sure)"
         )
     return ", ".join(parts)
 
 
-def describe_client_answers(state: PanelState, logits: np.ndarray) -> str:
+def describe_client_answers(state: PanelState, client_logits: np.ndarray) -> str:
     """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []
-    for k, label in zip(state.report.members, logits.argmax(1), strict=True):
+    for k, label in zip(state.report.members, client_logits.argmax(1), strict=True):
         parts.append(f"{format_client_for_sentence(k, setting)} “{state.class_names[label]}”")
     return ", ".join(parts)
 

@@ -161,9 +161,9 @@ class AggregatorWeightsView(LabView):
             add_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
             state.class_names,
             describe_setting(state),
-            rule=shown.rule,
-            when=shown.when,
-            limit=shown.limit,
+            aggregation_rule=shown.rule,
+            when_text=shown.when,
+            largest_weight=shown.limit,
             client=state.client,
             class_index=state.class_index,
         )
@@ -194,31 +194,31 @@ class AggregatorWeightsView(LabView):
 def draw_counts_and_weights(
     counts: np.ndarray,
     weights: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
-    rule: str = "per_class",
-    when: str = "",
-    limit: float = 0.0,
+    aggregation_rule: str = "per_class",
+    when_text: str = "",
+    largest_weight: float = 0.0,
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
     """Label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
 
-    rule: a key of KINDS;   when: the weights were like this, "round 4 of 9"
-    limit: end of the colours, 0: the largest weight;   client, class_index: what is looked at
+    aggregation_rule: a key of KINDS;   when_text: the weights were like this, "round 4 of 9"
+    largest_weight: end of the colours, 0: the largest weight;   client, class_index: what is looked at
     """
-    kind = KINDS[rule]
-    title = f"{kind.title}, {when}" if when else kind.title
+    kind = KINDS[aggregation_rule]
+    title = f"{kind.title}, {when_text}" if when_text else kind.title
     figure = draw_counts_and_values(
         counts,
         weights,
-        names,
+        class_names,
         setting,
-        title=title,
-        unit=kind.unit,
-        limit=limit or float(np.nanmax(np.abs(weights))) or 1.0,
-        signed=kind.can_be_negative,
+        values_title=title,
+        values_unit=kind.unit,
+        largest_value=largest_weight or float(np.nanmax(np.abs(weights))) or 1.0,
+        is_signed=kind.can_be_negative,
         client=client,
         class_index=class_index,
     )
@@ -228,9 +228,9 @@ def draw_counts_and_weights(
         cells = ["forgotten" if np.isnan(weight) else round(float(weight), 3) for weight in row]
         rows.append((who, "samples", *(int(count) for count in held)))
         rows.append((who, kind.unit, *cells))
-    columns = ["client", "what", *(f"class {name}" for name in names)]
-    begin = f"After {when}," if when else "Here"
-    description = describe_weights(counts, weights, names, setting, client, class_index)
+    columns = ["client", "what", *(f"class {name}" for name in class_names)]
+    begin = f"After {when_text}," if when_text else "Here"
+    description = describe_weights(counts, weights, class_names, setting, client, class_index)
     return describe_picture(
         figure,
         f"Two heat-maps, training samples and {title} ({kind.unit})",
@@ -244,26 +244,26 @@ def draw_counts_and_weights(
 def draw_counts_and_values(
     counts: np.ndarray,
     values: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
-    title: str,
-    unit: str,
-    limit: float,
-    signed: bool,
+    values_title: str,
+    values_unit: str,
+    largest_value: float,
+    is_signed: bool,
     client: int | None,
     class_index: int | None,
-    ring: bool = True,
+    has_rings: bool = True,
 ) -> Figure:
     """Two heat-maps, of label counts and of `values`, both `[M, C]`.
 
-    title, unit, limit, signed: of the values: what the heat-map says, the end of its colours, and
-    whether values may be below zero
-    client, class_index: marked;   ring: round the largest value of each class
+    values_title, values_unit: what the heat-map of the values says
+    largest_value: the end of its colours;   is_signed: whether values may be below zero
+    client, class_index: marked;   has_rings: round the largest value of each class
     """
-    if limit > 10:
+    if largest_value > 10:
         number_format = "{:.0f}"
-    elif limit > 2:
+    elif largest_value > 2:
         number_format = "{:.1f}"
     else:
         number_format = "{:.2f}"
@@ -271,28 +271,28 @@ def draw_counts_and_values(
     most = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         draw_client_class_heat_map(
-            left, counts, names, "Training samples", most, has_rings=True, **marks
+            left, counts, class_names, "Training samples", most, has_rings=True, **marks
         )
         image = draw_client_class_heat_map(
             right,
             values,
-            names,
-            title,
-            limit,
+            class_names,
+            values_title,
+            largest_value,
             number_format=number_format,
-            is_signed=signed,
-            has_rings=ring,
+            is_signed=is_signed,
+            has_rings=has_rings,
             has_class_names=False,
             **marks,
         )
-        draw_colour_bar(image, right, unit)
+        draw_colour_bar(image, right, values_unit)
     return figure
 
 
 def describe_weights(
     counts: np.ndarray,
     weights: np.ndarray,
-    names: Sequence[str],
+    class_names: Sequence[str],
     setting: SettingCaption | str,
     client: int | None,
     class_index: int | None,
@@ -307,10 +307,10 @@ def describe_weights(
     is_member = client is not None and client < len(counts) and np.isfinite(weights[client]).all()
     if is_member:
         class_index = int(weights[client].argmax())
-    if class_index is not None and class_index < len(names):
+    if class_index is not None and class_index < len(class_names):
         k = client if is_member else int(np.nanargmax(weights[:, class_index]))
         selected = (
-            f"client {format_client_for_sentence(k, setting)} counts most for class {names[class_index]} "
+            f"client {format_client_for_sentence(k, setting)} counts most for class {class_names[class_index]} "
             f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
         )
     return (

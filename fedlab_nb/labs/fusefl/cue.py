@@ -5,13 +5,14 @@ the sentence and in the table.
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from ...data import Dataset
 from ...data.cues import CUES
 from ...methods import METHODS
 from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options
@@ -36,7 +37,7 @@ from ...plots.style import (
     RULE,
     SECOND,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
     set_client_axis,
     set_percent_axis,
 )
@@ -159,22 +160,24 @@ class CueResults(NamedTuple):
 
 
 def make_test_sets_by_cue(
-    data: Any, strength: float, seed: int, cue: str = "tint"
+    dataset: Dataset, cue_strength: float, seed: int, cue_name: str = "tint"
 ) -> dict[str, Tensor]:
     """Test samples as they are, and, of images, with the cue of their own class and with a cue
     drawn at random.
     """
-    x = data.x_test[:MAX_SAMPLES]
-    y = data.y_test[:MAX_SAMPLES]
+    x = dataset.x_test[:MAX_SAMPLES]
+    y = dataset.y_test[:MAX_SAMPLES]
     if x.ndim != 4:
         return {"clean": x}
-    add_cue = CUES[cue]
+    add_cue = CUES[cue_name]
 
-    def with_cue(agreement: float) -> Tensor:
+    def add_cue_to_images(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return add_cue(x, y, strength, classes=data.classes, agreement=agreement, generator=stream)
+        return add_cue(
+            x, y, cue_strength, classes=dataset.classes, agreement=agreement, generator=stream
+        )
 
-    return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
+    return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}
 
 
 def choose_rows_across_classes(rows: Tensor, labels: Tensor) -> Tensor:
@@ -191,11 +194,11 @@ def choose_rows_across_classes(rows: Tensor, labels: Tensor) -> Tensor:
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_cue_results(
-    results: CueResults, test: CueTest = "clean", *, client: int | None = None
+    results: CueResults, cue_test: CueTest = "clean", *, client: int | None = None
 ) -> Picture:
     """A strip of a client's images, and the accuracies of all clients.
 
-    test: which test samples are looked at, a key of TESTS
+    cue_test: which test samples are looked at, a key of TESTS
     client: the selected one; the strip is then of it, else of the first client with the cue
     """
     if client is not None and client >= len(results.home):
@@ -207,29 +210,29 @@ def draw_cue_results(
         if shown in results.marked:
             strip.insert(0, (f"client {results.names[shown]}, without cue", without_cue))
         draw_image_rows(upper, strip)
-        draw_accuracies(lower, results, test, client)
+        draw_accuracies(lower, results, cue_test, client)
     return describe_picture(
         figure,
-        f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together",
+        f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all together",
         results.setting,
-        describe_cue(results, test, client),
+        describe_cue(results, cue_test, client),
         make_cue_table(results),
-        detail=describe_all_clients_together(results, test),
+        detail=describe_all_clients_together(results, cue_test),
     )
 
 
-def draw_accuracies(ax: Axes, results: CueResults, test: CueTest, client: int | None) -> None:
+def draw_accuracies(ax: Axes, results: CueResults, cue_test: CueTest, client: int | None) -> None:
     """A column for each client: on its own images, on these without the cue, and on test images."""
     clients = len(results.home)
     marked = list(results.marked)
     dress(ax, grid="y")
-    write_axes_title(ax, "Trained alone", 34 if is_narrow() else 7)
+    write_axes_title(ax, "Trained alone", 34 if is_frame_narrow() else 7)
     for k in marked:
         highlight_row_or_column(ax, k, clients, colour=SECOND)
-    highlight_row_or_column(ax, client, clients, has_frame=True, lw=2)
+    highlight_row_or_column(ax, client, clients, has_frame=True, line_width=2)
     x = np.arange(clients)
     size = 8 if clients <= 16 else 4.5
-    outside = results.outside[test]
+    outside = results.outside[cue_test]
     ax.vlines(x, outside, results.home, color=RULE, lw=2, zorder=1)
     ax.plot(x, results.home, "o", color=INK, ms=size, label="own images", clip_on=False)
     bare = [results.bare[k] for k in marked]
@@ -245,7 +248,7 @@ def draw_accuracies(ax: Axes, results: CueResults, test: CueTest, client: int | 
     add_legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
 
 
-def describe_cue(results: CueResults, test: CueTest, client: int | None) -> str:
+def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> str:
     """How often the selected client, else the clients with the cue, else all are correct at home
     and outside.
     """
@@ -260,19 +263,19 @@ def describe_cue(results: CueResults, test: CueTest, client: int | None) -> str:
         subject = f"{format_count_and_noun(len(chosen), 'client')} without a cue"
     home = mean(results.home[k] for k in chosen)
     bare = mean(results.bare[k] for k in chosen)
-    outside = mean(results.outside[test][k] for k in chosen)
+    outside = mean(results.outside[cue_test][k] for k in chosen)
     return (
         f"{subject}: correct on {format_percent(home)} of their own images, on {format_percent(bare)} of them "
-        f"once the cue is removed, and on {format_percent(outside)} of the test images {TESTS[test]}."
+        f"once the cue is removed, and on {format_percent(outside)} of the test images {TESTS[cue_test]}."
     )
 
 
-def describe_all_clients_together(results: CueResults, test: CueTest) -> str:
+def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
     """Say how often all clients together are correct."""
     together = [
-        f"{name} {format_percent(shares[test])}" for name, shares in results.systems.items()
+        f"{name} {format_percent(shares[cue_test])}" for name, shares in results.systems.items()
     ]
-    return f"All together, on the test images {TESTS[test]}: {', '.join(together)}."
+    return f"All together, on the test images {TESTS[cue_test]}: {', '.join(together)}."
 
 
 def make_cue_table(results: CueResults) -> TableRows:

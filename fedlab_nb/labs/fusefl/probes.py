@@ -106,7 +106,7 @@ LayerReadings = tuple[Sequence[DecoderReading], DecoderReading]
 
 
 class MeasureDisplay(NamedTuple):
-    """How one field of a `Reading` is shown.
+    """How one field of a `DecoderReading` is shown.
 
     name:   in the menu
     title:  of the picture
@@ -292,18 +292,20 @@ def probe_images(
 
 
 def probe_features_of_layers(
-    features: Outputs,
-    features_test: Outputs,
+    outputs_by_layer: Outputs,
+    test_outputs_by_layer: Outputs,
     train: Samples,
     test: Samples,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
-    """Read the features of each layer in turn: those of each of the first `max_clients` clients, and
-    the mean over all clients.
+    """Probe the layers in turn: the features of each of the first `max_clients` clients, and their
+    mean over all clients. Yields a layer's readings at a time.
+
+    outputs_by_layer, test_outputs_by_layer: of the training and the test samples, a tensor a client
 
     Raises UsageError if the clients' features differ in shape, as they have no mean then.
     """
-    for layer, layer_test in zip(features, features_test, strict=True):
+    for layer, layer_test in zip(outputs_by_layer, test_outputs_by_layer, strict=True):
         if len({h.shape for h in layer}) > 1:
             raise UsageError(NO_MEAN)
         clients = list(zip(layer, layer_test, strict=True))[:max_clients]
@@ -408,7 +410,7 @@ def make_probe_curves(
     band), and the selected client.
 
     layers:  the layer (from 1) that each of `readings` belongs to
-    measure: the field of `Reading` to show
+    measure: the field of `DecoderReading` to show
     """
     of_mean: dict[int, dict[int, float]] = {}
     of_clients: dict[int, dict[int, float]] = {}
@@ -456,7 +458,7 @@ def draw_probe_curves(
             set_percent_axis(ax, highest_share=1.01, lowest_share=max(0, ax.get_ylim()[0] - 0.02))
         limit_tick_count(ax, "x", min(len(layers), 13), is_whole=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
-        draw_end_labels(ax, labels, gap=0.1)
+        draw_end_labels(ax, labels, min_gap=0.1)
 
     values: dict[str, dict[int, float]] = {}
     for name, curve in curves.items():
@@ -480,14 +482,16 @@ def draw_probe_curves(
 
 
 def make_probe_table(
-    values: Mapping[str, Mapping[int, float]], layers: Sequence[int], measure: MeasureDisplay
+    values_by_curve: Mapping[str, Mapping[int, float]],
+    layers: Sequence[int],
+    measure: MeasureDisplay,
 ) -> TableRows:
     """Make the table with one row per layer; a cell is empty if a curve has no point there."""
     rows = []
     for layer in layers:
         cells = [
             measure.format_value(by_layer[layer]) if layer in by_layer else ""
-            for by_layer in values.values()
+            for by_layer in values_by_curve.values()
         ]
         rows.append((layer, *cells))
-    return build_table(["layer", *values], rows)
+    return build_table(["layer", *values_by_curve], rows)

@@ -35,7 +35,7 @@ from ...plots.style import (
     SECOND,
     hide_spines,
     highlight_row_or_column,
-    is_narrow,
+    is_frame_narrow,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ..runs import describe_setting
@@ -212,7 +212,7 @@ class StepList:
 
     def add(
         self,
-        kind: str,
+        step_kind: str,
         block: int,
         title: str,
         text: str,
@@ -228,7 +228,7 @@ class StepList:
         if up or down:
             text += f" ({format_data_size(up)} up, {format_data_size(down)} down)"
         self.steps.append(
-            FusionStep(kind, block, title, f"{text}.", self._up, self._down, accuracies)
+            FusionStep(step_kind, block, title, f"{text}.", self._up, self._down, accuracies)
         )
 
 
@@ -315,36 +315,36 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
 
 
 def find_step_of_running_method(
-    steps: Sequence[FusionStep], report: FuseFLReport, blocks: int
+    steps: Sequence[FusionStep], report: FuseFLReport, block_count: int
 ) -> int:
     """The step at which a running method is: the last one that fits the block of its report."""
-    if report.block > blocks:
+    if report.block > block_count:
         kinds = (AVERAGE, CALIBRATE)
     else:
         kinds = (TRAIN,)
-    block = min(report.block, blocks)
+    block = min(report.block, block_count)
     fitting = [i for i, step in enumerate(steps) if step.kind in kinds and step.block == block]
     return fitting[-1]
 
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_fusion_step(
-    replay: RunReplay, index: int | None = None, *, client: int | None = None
+    replay: RunReplay, step_index: int | None = None, *, client: int | None = None
 ) -> Picture:
-    """The network at step number `index` (at most the last), the bytes and the accuracies so far.
+    """The network at step number `step_index` (at most the last), the bytes and the accuracies so far.
 
-    index None: while the method runs, in the round and with the bytes of the report so far
+    step_index None: while the method runs, in the round and with the bytes of the report so far
     """
     steps = list_steps(replay)
-    if index is None:
-        index = find_step_of_running_method(steps, replay.report, replay.block_count)
+    if step_index is None:
+        step_index = find_step_of_running_method(steps, replay.report, replay.block_count)
         up, down = replay.report.sent
-        steps[index] = steps[index]._replace(up=up, down=down)
-    index = min(index, len(steps) - 1)
-    step = steps[index]
+        steps[step_index] = steps[step_index]._replace(up=up, down=down)
+    step_index = min(step_index, len(steps) - 1)
+    step = steps[step_index]
     with drawing() as (figure, ax):
         draw_client_networks(ax, replay, step, client)
-    sentence = f"Step {index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
+    sentence = f"Step {step_index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
     sentence += describe_client_accuracies_at_step(replay, step, client)
     rows = []
     for number, each in enumerate(steps, 1):
@@ -380,28 +380,28 @@ def describe_client_accuracies_at_step(
     )
 
 
-def choose_clients_to_draw(clients: int, client: int | None) -> list[int]:
+def choose_clients_to_draw(client_count: int, client: int | None) -> list[int]:
     """Choose which clients are drawn: all of a few; of many the first, and the selected one or the
     last.
     """
-    if clients <= MAX_COLUMNS:
-        return list(range(clients))
+    if client_count <= MAX_COLUMNS:
+        return list(range(client_count))
     shown = list(range(MAX_COLUMNS - 1))
     if client is None:
-        return [*shown, clients - 1]
+        return [*shown, client_count - 1]
     if client in shown:
         return [*shown, MAX_COLUMNS - 1]
     return [*shown, client]
 
 
-def choose_block_state(step: FusionStep, row: int, blocks: int) -> str:
-    """Choose the state of block `row` (from 1; K + 1: the classifier) at a step, a key of STATES."""
-    is_classifier = row == blocks + 1
-    if row <= step.frozen_blocks:
+def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
+    """Choose the state of block `block` (from 1; K + 1: the classifier) at a step, a key of STATES."""
+    is_classifier = block == block_count + 1
+    if block <= step.frozen_blocks:
         return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
-    if step.kind == SEND and row == step.block:
+    if step.kind == SEND and block == step.block:
         return "being sent"
     if step.kind == AVERAGE and is_classifier:
         return "being sent"
@@ -419,7 +419,7 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
     title = (
         f"{step.title} ({format_data_size(step.up)} up, {format_data_size(step.down)} down so far)"
     )
-    write_axes_title(ax, title, 38 if is_narrow() else 24)
+    write_axes_title(ax, title, 38 if is_frame_narrow() else 24)
     for name, style in STATES.items():  # for the legend
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
     is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_client_heads

@@ -67,7 +67,7 @@ class ClassStatisticsView(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            shape=choose_image_shape(state),
+            image_shape=choose_image_shape(state),
             setting=describe_setting(state),
             class_index=state.class_index,
             seed=self.draws.value,
@@ -85,76 +85,80 @@ def choose_image_shape(state: PanelState) -> tuple[int, ...] | None:
 # ------------------------------------------------------------------------------------------ picture
 def draw_class_statistics(
     report: GaussReport,
-    head: str,
-    names: Sequence[str],
+    head_name: str,
+    class_names: Sequence[str],
     *,
-    shape: tuple[int, ...] | None,
+    image_shape: tuple[int, ...] | None,
     setting: SettingCaption | str,
     class_index: int | None = None,
     seed: int = 0,
 ) -> Picture:
     """The summed statistics, class by class.
 
-    shape: of an image, where features are pixels; None: the means are drawn as a table of colours
+    image_shape: of an image, where features are pixels; None: the means are drawn as a table of colours
     seed:  of the draws
     """
     counts = report.counts.sum(0)
     rows = []
-    if shape:
-        rows = make_image_rows(report, shape, seed, count_draw_rows_in_frame(len(names)))
+    if image_shape:
+        rows = make_image_rows(
+            report, image_shape, seed, count_draw_rows_in_frame(len(class_names))
+        )
     with drawing() as (figure, ax):
         if rows:
-            draw_class_tiles(ax, rows, names, counts, class_index)
+            draw_class_tiles(ax, rows, class_names, counts, class_index)
         else:
-            draw_class_means(ax, report.means, names)
+            draw_class_means(ax, report.means, class_names)
     if rows:
         content = join_with_and([label for label, _ in rows if label])
     else:
         content = f"means of {report.means.shape[1]} features"
     samples = format_count_and_noun(int(counts.sum()), "sample")
-    sentence = f"The server has seen no sample, and knows this of {samples}: {SPREADS[head]}."
-    missing = [names[c] for c in np.flatnonzero(counts == 0)]
+    sentence = f"The server has seen no sample, and knows this of {samples}: {SPREADS[head_name]}."
+    missing = [class_names[c] for c in np.flatnonzero(counts == 0)]
     if missing:
         sentence += f" Nobody holds class {join_with_and(missing)}, so it is never named."
-    table = build_table("class | samples", zip(names, counts.tolist(), strict=True))
+    table = build_table("class | samples", zip(class_names, counts.tolist(), strict=True))
     return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
-def count_draw_rows_in_frame(classes: int) -> int:
+def count_draw_rows_in_frame(class_count: int) -> int:
     """Count the rows of draws that fit into the frame."""
     width, height = get_default_figure_size()
     if width <= height:
         return MIN_DRAWS
-    rows = 0.9 * height / width * min(classes, MAX_CLASSES)
+    rows = 0.9 * height / width * min(class_count, MAX_CLASSES)
     other_rows = 3  # mean, deviation, and the names below
     return int(np.clip(rows - other_rows, MIN_DRAWS, MAX_DRAWS))
 
 
 def draw_class_tiles(
-    ax: Axes, rows: Rows, names: Sequence[str], counts: np.ndarray, class_index: int | None
+    ax: Axes, rows: Rows, class_names: Sequence[str], counts: np.ndarray, class_index: int | None
 ) -> None:
     """A column for each class, with its name and its number of samples below."""
     columns = []
-    for name, count in zip(shorten_labels(names[:MAX_CLASSES], 9), counts, strict=False):
+    for name, count in zip(shorten_labels(class_names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
     shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
     draw_image_rows(ax, shown, column_names=columns, selected_column=class_index)
 
 
-def draw_class_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
+def draw_class_means(ax: Axes, means: np.ndarray, class_names: Sequence[str]) -> None:
     """The means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
         ax, means, largest_value=float(np.abs(means).max()) or 1.0, is_signed=True
     )
-    set_class_ticks(ax, names, "y")
+    set_class_ticks(ax, class_names, "y")
     limit_tick_count(ax, "x", 6, is_whole=True)
     draw_colour_bar(image, ax, "mean")
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_image_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> Rows:
-    """Rows of images: mean, deviation (brightest: the largest), and `count` rows of draws. Classes
+def make_image_rows(
+    report: GaussReport, image_shape: tuple[int, ...], seed: int, sample_count: int
+) -> Rows:
+    """Rows of images: mean, deviation (brightest: the largest), and `sample_count` rows of draws. Classes
     that nobody holds are nan.
     """
     is_held = (report.counts.sum(0) > 0)[:, None]
@@ -164,15 +168,15 @@ def make_image_rows(report: GaussReport, shape: tuple[int, ...], seed: int, coun
         deviations = np.broadcast_to(report.deviations, means.shape)
         brightness = deviations / max(deviations.max(), 1e-12)
         rows.append(("deviation", np.where(is_held, brightness, np.nan)))
-        for i, noise in enumerate(sample_gaussian_deviations(report, seed, count)):
+        for i, noise in enumerate(sample_gaussian_deviations(report, seed, sample_count)):
             rows.append(("draws" if i == 0 else "", means + noise))
-    return [(label, values.reshape(len(values), *shape)) for label, values in rows]
+    return [(label, values.reshape(len(values), *image_shape)) for label, values in rows]
 
 
-def sample_gaussian_deviations(report: GaussReport, seed: int, count: int) -> np.ndarray:
+def sample_gaussian_deviations(report: GaussReport, seed: int, sample_count: int) -> np.ndarray:
     """What draws from the classes' Gaussians add to the means, `[count, C, d]`."""
     classes, d = report.means.shape
-    noise = np.random.default_rng(seed).standard_normal((count, classes, d))
+    noise = np.random.default_rng(seed).standard_normal((sample_count, classes, d))
     if report.covariances is None:
         return noise * report.deviations
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))

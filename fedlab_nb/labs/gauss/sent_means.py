@@ -9,7 +9,7 @@ import numpy as np
 from ...panels import LabView, PanelState
 from ...plots import Picture, capitalize, format_count_and_noun, join_with_and, make_blank_picture
 from ...plots.words import format_client_for_title
-from ..nearest import draw_sent_and_nearest_images, find_nearest_images_of_clients
+from ..nearest import SentImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
 from .class_pictures import choose_image_shape
 
@@ -26,17 +26,17 @@ class SentMeansView(LabView):
         setting = describe_setting(outcome)
         if choose_image_shape(state) is None:
             text = (
-                "Here features are no pixels, so a mean is no image. The view of the classes shows "
+                "Here features are not pixels, so a mean is not an image. The view of the classes shows "
                 "all means."
             )
             return make_blank_picture(text, setting=setting)
         client = min(state.client or 0, len(report.counts) - 1)
 
-        def class_means(k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def get_sent_means(k: int) -> SentImages:
             held = np.flatnonzero(report.counts[k])
-            return report.client_means[k][held], held, report.counts[k][held]
+            return SentImages(report.client_means[k][held], held, report.counts[k][held])
 
-        (neighbours,) = find_nearest_images_of_clients(outcome, class_means, [client])
+        (neighbours,) = find_nearest_images_of_clients(outcome, get_sent_means, [client])
         who = format_client_for_title(client, setting)
         return draw_sent_and_nearest_images(
             neighbours,
@@ -49,18 +49,21 @@ class SentMeansView(LabView):
         )
 
 
-def describe_means(counts: np.ndarray, who: str, class_names: Sequence[str]) -> str:
-    """Say what the means give away. counts: the client's samples by class `[C]`"""
-    held = np.flatnonzero(counts)
-    single = [class_names[c] for c in held if counts[c] == 1]
+def describe_means(
+    samples_per_class: np.ndarray, client_text: str, class_names: Sequence[str]
+) -> str:
+    """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
+    held = np.flatnonzero(samples_per_class)
+    single = [class_names[c] for c in held if samples_per_class[c] == 1]
     if single:
         return (
-            f"{capitalize(who)} holds a single image of {join_with_and(single)}: the mean that it sends "
+            f"{capitalize(client_text)} holds a single image of {join_with_and(single)}: the mean that it sends "
             "is that image, exactly."
         )
-    rarest = held[counts[held].argmin()]
+    rarest = held[samples_per_class[held].argmin()]
+    images = format_count_and_noun(int(samples_per_class[rarest]), "image")
     return (
-        f"{capitalize(who)} holds {format_count_and_noun(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
+        f"{capitalize(client_text)} holds {images} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
 

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
-from ...plots.style import ACCENT, INK, QUIET, SECOND, is_narrow
+from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
 
 UNITS = 4
 NOISE = 0.06
@@ -34,18 +34,18 @@ class MatchingPuzzle(NamedTuple):
     a: np.ndarray
     b: np.ndarray
 
-    def compute_losses(self, order: Sequence[int]) -> np.ndarray:
+    def compute_losses(self, order_of_b: Sequence[int]) -> np.ndarray:
         """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
         unit i.
         """
         t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
-        between = (1 - t) * self.a + t * self.b[list(order)]
+        between = (1 - t) * self.a + t * self.b[list(order_of_b)]
         errors = compute_network_outputs(between) - compute_network_outputs(self.a[None])
         return (errors**2).mean(1)
 
-    def compute_barrier(self, order: Sequence[int]) -> float:
+    def compute_barrier(self, order_of_b: Sequence[int]) -> float:
         """Compute how far the loss rises, at most, above the straight line between its ends."""
-        loss = self.compute_losses(order)
+        loss = self.compute_losses(order_of_b)
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
@@ -83,23 +83,23 @@ def compute_unit_outputs(
     return output_weights * np.maximum(0, weights * INPUTS + biases)
 
 
-def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
-    """`order` with B's `unit` at `place`. The unit that stood there goes where this one came
+def swap_units(order: Sequence[int], position: int, unit: int) -> tuple[int, ...]:
+    """`order` with B's `unit` at `position`. The unit that stood there goes where this one came
     from.
     """
     swapped = list(order)
-    swapped[swapped.index(unit)] = swapped[place]
-    swapped[place] = unit
+    swapped[swapped.index(unit)] = swapped[position]
+    swapped[position] = unit
     return tuple(swapped)
 
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_matching_game(
-    puzzle: MatchingPuzzle, order_of_b: Sequence[int], puzzle_number: int
+    puzzle: MatchingPuzzle, order_of_b: Sequence[int], puzzle_index: int
 ) -> Picture:
-    """Puzzle number `puzzle_number` with B's unit order_of_b[i] beside A's unit i."""
+    """Puzzle number `puzzle_index` with B's unit order_of_b[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
-        if is_narrow():
+        if is_frame_narrow():
             axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
         else:
             axes = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
@@ -115,7 +115,7 @@ def draw_matching_game(
             if i < 2:  # the units below have the same x
                 ax.tick_params(labelbottom=False)
         draw_loss_on_line(axes["l"], puzzle, order_of_b)
-        break_of_line = "\n" if is_narrow() else " "
+        break_of_line = "\n" if is_frame_narrow() else " "
         text = f"What each unit adds to the answer,{break_of_line}against x: A plain, B blue and dashed"
         figure.text(0.1, 0.985, text, fontsize=9.5, color=QUIET, va="top")
     rows = []
@@ -125,7 +125,7 @@ def draw_matching_game(
         )
     return describe_picture(
         figure,
-        f"Puzzle {puzzle_number + 1}: units of networks A and B side by side, and the loss on the line "
+        f"Puzzle {puzzle_index + 1}: units of networks A and B side by side, and the loss on the line "
         "from A to B",
         "",
         describe_game(puzzle, order_of_b),
@@ -133,23 +133,23 @@ def draw_matching_game(
     )
 
 
-def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order: Sequence[int]) -> None:
+def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> None:
     """The loss on the line from A to B, in B's own order and in the player's."""
     own_loss = puzzle.compute_losses(range(UNITS))
-    loss = puzzle.compute_losses(order)
+    loss = puzzle.compute_losses(order_of_b)
     t = np.linspace(0, 1, LINE_POINTS)
     dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
     ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
     ax.plot(t, loss, color=ACCENT, lw=2.4, label="loss in your order")
-    room_for_the_legend = 1.55 if is_narrow() else 1.25
+    room_for_the_legend = 1.55 if is_frame_narrow() else 1.25
     ax.set(xlim=(0, 1), ylim=(0, room_for_the_legend * max(own_loss.max(), loss.max())))
     add_legend(ax, loc="upper right")
 
 
-def describe_game(puzzle: MatchingPuzzle, order: Sequence[int]) -> str:
+def describe_game(puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> str:
     """The barrier of this order beside that of B's own order and the best one."""
-    pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order)]
-    barrier = puzzle.compute_barrier(order)
+    pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order_of_b)]
+    barrier = puzzle.compute_barrier(order_of_b)
     best = puzzle.compute_barrier(puzzle.find_best_order())
     sentence = (
         f"With {', '.join(pairs)} the barrier is {barrier:.2f}; in B's own order it is "
@@ -207,14 +207,14 @@ class MatchingGameView(LabView):
         return draw_matching_game(make_matching_puzzle(self.number), self.order, self.number)
 
 
-def make_unit_menu(place: int) -> widgets.Dropdown:
-    """The menu of B's unit beside A's unit number `place`."""
+def make_unit_menu(position: int) -> widgets.Dropdown:
+    """The menu of B's unit beside A's unit number `position`."""
     return make_widget(
         widgets.Dropdown,
-        label=f"A {place + 1} with",
-        help=f"The unit of network B beside unit {place + 1} of network A. The two units of B "
+        label=f"A {position + 1} with",
+        help=f"The unit of network B beside unit {position + 1} of network A. The two units of B "
         "change places",
         width=130,
         options=[(f"B {unit + 1}", unit) for unit in range(UNITS)],
-        value=place,
+        value=position,
     )

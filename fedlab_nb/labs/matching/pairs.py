@@ -76,15 +76,15 @@ class InterpolationLine(NamedTuple):
 
 @torch.no_grad()
 def measure_interpolation_line(
-    network: Network,
+    architecture: Network,
     start: State,
     end: State,
     samples: Tensor,
     labels: Tensor,
     point_count: int = LINE_POINTS,
 ) -> InterpolationLine:
-    """The line between two states of networks like `network`, on `samples [N, ...]`, `labels [N]`."""
-    between = copy_model(network).eval()
+    """The line between two states of networks like `architecture`, on `samples [N, ...]`, `labels [N]`."""
+    between = copy_model(architecture).eval()
     losses = []
     accuracies = []
     for t in np.linspace(0, 1, point_count).tolist():
@@ -205,19 +205,19 @@ def match_activations(
 
 
 def compute_unit_cosines(
-    first: State, second: State, wiring: UnitWiring, orders: Sequence[Tensor], group: int
+    first: State, second: State, wiring: UnitWiring, orders: Sequence[Tensor], unit_group: int
 ) -> Tensor:
-    """`[units, units]`: cosines of the incoming weights of the units of `group`, of `first` (rows)
+    """`[units, units]`: cosines of the incoming weights of the units of `unit_group`, of `first` (rows)
     and of `second` (columns). The units of `second` are in `orders` in all groups but this one.
     """
     orders = list(orders)
-    orders[group] = torch.arange(len(orders[group]))
+    orders[unit_group] = torch.arange(len(orders[unit_group]))
     second = permute_units(second, wiring, orders)
-    count = wiring.units[group]
+    count = wiring.units[unit_group]
     first_rows = []
     second_rows = []
-    for name in wiring.list_tensor_names_of_group(group):
-        if (0, group) in wiring.axes[name]:  # a tensor of weights that come into these units
+    for name in wiring.list_tensor_names_of_group(unit_group):
+        if (0, unit_group) in wiring.axes[name]:  # a tensor of weights that come into these units
             first_rows.append(move_units_to_rows(first[name], 0, count))
             second_rows.append(move_units_to_rows(second[name], 0, count))
     first_units = F.normalize(torch.cat(first_rows, 1), dim=1)

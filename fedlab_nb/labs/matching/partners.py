@@ -41,15 +41,15 @@ class UnitPartnersView(TwoClientsView):
         return draw_unit_matches(pair, layer)
 
 
-def draw_unit_matches(pair: MatchedPair, layer: int) -> Picture:
-    """Heat-maps of the cosines of layer number `layer`: client b's units as they stand, and in the
+def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
+    """Heat-maps of the cosines of layer number `layer_index`: client b's units as they stand, and in the
     order that was found.
 
     Client a's units come with the best pair first; on the diagonal are the two that an average
     mixes.
     """
-    cosines = pair.similarity[layer]
-    order = pair.orders[layer]
+    cosines = pair.similarity[layer_index]
+    order = pair.orders[layer_index]
     units = np.arange(len(order))
     ranking = np.argsort(-cosines[units, order], kind="stable")
     before = cosines[np.ix_(ranking, ranking)]
@@ -63,13 +63,13 @@ def draw_unit_matches(pair: MatchedPair, layer: int) -> Picture:
         left.set_ylabel(f"units of client {a}, best pair first", fontsize=10, color=QUIET)
         draw_colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)
     title = (
-        f"Two heat-maps of how alike the units of hidden layer {layer + 1} of clients {a} and {b} "
+        f"Two heat-maps of how alike the units of hidden layer {layer_index + 1} of clients {a} and {b} "
         f"are, as they stand and matched by {RULES[pair.rule]}"
     )
     moved_units = int((order != units).sum())
     sentence = (
         f"{moved_units} of {len(order)} units of client {b} find their partner at another place in "
-        f"hidden layer {layer + 1}; the mean cosine of partners goes from "
+        f"hidden layer {layer_index + 1}; the mean cosine of partners goes from "
         f"{np.diagonal(before).mean():.2f} to {np.diagonal(matched).mean():.2f}."
     )
     rows = []

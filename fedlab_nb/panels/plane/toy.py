@@ -30,11 +30,7 @@ from ...training import (
     train_clients_to_end,
 )
 
-CLASSES = (
-    "blue",
-    "orange",
-    "red",
-)  # the first colours of `list_class_colours`; the clients are A to C
+CLASSES = ("blue", "orange", "red")  # the first colours of `list_class_colours`
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
 RADIUS = 1.8  # of the ring of islands
 SPREAD = 0.4  # standard deviation of an island's points
@@ -52,13 +48,13 @@ ToyStart = Literal["common", "own"]
 @lru_cache(1)
 def make_toy_dataset() -> Dataset:
     """The points, always the same: islands on a ring, the same number of points in each."""
-    island_labels = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places])
+    island_labels = torch.tensor(list_island_labels())
     x = {}
     y = {}
     for part, count in POINTS.items():
         stream = generator(0, "plane", part)
         y[part] = island_labels.repeat_interleave(count)
-        centres = place_class_islands().repeat_interleave(count, 0)
+        centres = compute_island_centres().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
     arrays = [*x.values(), *y.values()]
     digest = hash_to_content_id("plane", *(array.numpy().tobytes() for array in arrays))
@@ -75,9 +71,17 @@ def make_toy_dataset() -> Dataset:
     )
 
 
-def place_class_islands() -> Tensor:
-    """Their centres `[I, 2]`, class by class."""
-    places = torch.tensor([place for places in CENTRES for place in places])
+def list_island_labels() -> list[int]:
+    """The class of each island, class by class."""
+    labels: list[int] = []
+    for c, places in enumerate(CENTRES):
+        labels += [c] * len(places)
+    return labels
+
+
+def compute_island_centres() -> Tensor:
+    """The centres of the islands `[I, 2]`, class by class."""
+    places = torch.tensor(CENTRES).flatten()
     angles = places / len(places) * 2 * math.pi
     return RADIUS * torch.stack([angles.cos(), angles.sin()], 1)
 
@@ -136,6 +140,7 @@ class ToyFederation:
 
     # ----------------------------------------------------------------------------------- predictors
     def make_client_predictor(self, client: int) -> Predictor:
+        """The predictor that is the client's own network."""
         return lambda points: self.clients.logits(points)[client]
 
     def predict_with_mean_logits(self, points: Tensor) -> Tensor:
@@ -143,6 +148,7 @@ class ToyFederation:
         return average_client_logits(self.clients.logits(points), "logits")
 
     def predict_with_averaged_weights(self, points: Tensor) -> Tensor:
+        """The logits of the network with the mean of the clients' weights."""
         return run_in_chunks_with_cache(self.averaged_network, points)
 
     def measure_accuracy(self, predictor: Predictor) -> float:

@@ -22,15 +22,15 @@ from ...plots.words import (
 from ..lab_view import LabView, PanelState
 from ..theme import make_widget
 from .toy import (
-    CENTRES,
     CLASSES,
     CLIENTS,
     SPREAD,
     STARTS,
     Predictor,
     ToyFederation,
+    compute_island_centres,
+    list_island_labels,
     make_toy_federation,
-    place_class_islands,
 )
 
 EDGE = 3.2  # the squares reach from -EDGE to EDGE
@@ -56,10 +56,10 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
     ]
     table = []
     for k, client in enumerate(clients):
-        counts = zip(CLASSES, toy.count_samples_by_class(k), strict=True)
-        table.append(
-            {**make_square_table_row(client), **{f"points {name}": count for name, count in counts}}
-        )
+        row: dict[str, object] = {**make_square_table_row(client)}
+        for name, count in zip(CLASSES, toy.count_samples_by_class(k), strict=True):
+            row[f"points {name}"] = count
+        table.append(row)
     table += [make_square_table_row(average) for average in averages]
     start = "own starts" if toy.start == "own" else f"{toy.start} start"
     return draw_decision_regions(
@@ -74,11 +74,11 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
 
 def list_island_circles() -> list[IslandCircle]:
     """Circles of two standard deviations around the islands: x, y, radius and class."""
-    labels = [c for c, places in enumerate(CENTRES) for _ in places]
-    centres = place_class_islands().tolist()
-    return [
-        IslandCircle(x, y, 2 * SPREAD, label) for (x, y), label in zip(centres, labels, strict=True)
-    ]
+    circles = []
+    centres = compute_island_centres().tolist()
+    for (x, y), label in zip(centres, list_island_labels(), strict=True):
+        circles.append(IslandCircle(x, y, 2 * SPREAD, label))
+    return circles
 
 
 def make_square_table_row(square: Square) -> dict[str, str]:

@@ -119,14 +119,14 @@ def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatc
 
 # ------------------------------------------------------------------------------------------------------ by hand
 def test_two_weights_by_hand():
-    straight = make_two_weights(angle=90, ratio=9, damping=0)
+    straight = make_two_weights(angle_degrees=90, precision_ratio=9, damping=0)
     assert straight.average == pytest.approx([2, 2])
     for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
     precisions = np.array([np.diag([9, 1]), np.diag([1, 9])])
     assert straight.precisions == pytest.approx(precisions, abs=1e-12)
     # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
-    points = make_two_weights(angle=45, ratio=9, damping=0)
+    points = make_two_weights(angle_degrees=45, precision_ratio=9, damping=0)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])

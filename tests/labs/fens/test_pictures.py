@@ -25,7 +25,7 @@ def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
         picture = draw_counts_and_weights(
-            COUNTS, np.eye(3), ABC, SETTING, rule=rule, when="round 2 of 5"
+            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, when_text="round 2 of 5"
         )
         assert "round 2 of 5" in sentence_of(picture)
 

@@ -74,7 +74,7 @@ def test_a_class_of_nobody_is_said():
         counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32)
     )
     for shape in ((3, 2, 2), None):
-        picture = draw_class_statistics(report, "nb", ["a", "b"], shape=shape, setting="here")
+        picture = draw_class_statistics(report, "nb", ["a", "b"], image_shape=shape, setting="here")
         assert (
             "Nobody holds class b" in picture.sentence
             and "5 samples" in picture.sentence

@@ -50,7 +50,7 @@ def test_a_drawing_means_what_its_pixels_mean(part, net):
     large = F.avg_pool2d(F.interpolate(bits, scale_factor=5), 9, 1, 4) > 0.5
     code = """const bytes = Buffer.from(text, "base64"), size = width * width;
         return Array.from({ length: bytes.length / size }, (_, i) =>
-            [...digit(bytes.subarray(i * size, (i + 1) * size), width, width)]);"""
+            [...convertToDigit(bytes.subarray(i * size, (i + 1) * size), width, width)]);"""
     coded = base64.b64encode(large.byte().numpy().tobytes()).decode()
     drawn = torch.tensor(javascript("dom pen", code, text=coded, width=WIDTH)).view_as(x)
     with torch.no_grad():
