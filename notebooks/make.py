@@ -84,6 +84,7 @@ NO_PLACE = re.compile(
 SHOWN = re.compile(
     r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE
 )  # the line of pictures in a page for teachers
+NUMBER_BEFORE_PERCENT = re.compile(r"(?<=[\d>]) %")
 SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
 
 
@@ -134,9 +135,17 @@ def source_of(name: str) -> Path:
     return LESSONS / COURSE[name] / "lesson.md"
 
 
+def keep_percent_signs(text: str) -> str:
+    """The text with a no-break space before each percent sign, outside code and formulas."""
+    pieces = FENCE.split(text)
+    for i in range(0, len(pieces), 2):
+        pieces[i] = NUMBER_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}%", pieces[i])
+    return "".join(pieces)
+
+
 def text_of(name: str) -> str:
     """A notebook's source with its links."""
-    text = source_of(name).read_text(encoding="utf-8")
+    text = keep_percent_signs(source_of(name).read_text(encoding="utf-8"))
     return text if name in WITHOUT_LINKS else linked(text, name)
 
 

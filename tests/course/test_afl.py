@@ -23,7 +23,7 @@ def test_slopes_by_hand():
 
 def test_the_upload_is_what_the_ledger_counts():
     text = re.sub(r"<!--.*?-->", "", LESSONS["4_closed_form"])
-    assert "65 · 66 / 2 = 2145" in text and "2795 numbers of 4 bytes = 11.2 kB" in text
+    assert "65 · 66 / 2 = 2,145" in text and "2,795 numbers of 4 bytes = 11.2 kB" in text
     assert lesson.runs("afl", seeds=1)[0].bytes_up == 10 * 4 * 2795
 
 
