@@ -4,7 +4,7 @@ what came out."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -148,11 +148,12 @@ def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
     """Three cells of a table's row: how many numbers are published; what was run for how many of
     them, and why not for the others; how its claims came out."""
     published = sum(len(column.numbers) for column in reproduction.table.columns)
-    reasons_text = join_reasons(reproduction.why.values())
+    reasons = dict.fromkeys(reason.rstrip(".") for reason in reproduction.why.values())
+    reasons_text = "; ".join(reasons)
     if reproduction.values:
         seeds = len(next(iter(reproduction.values.values())))
         datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
-        run_here = f"on {datasets}, {seeds} seeds: {len(reproduction.values)} of {published}"
+        run_here = f"{len(reproduction.values)} of {published}, on {datasets}, {seeds} seeds"
         if reasons_text:
             run_here += f"; the others: {reasons_text}"
         outcomes = describe_claim_outcomes(reproduction.claims)
@@ -160,17 +161,6 @@ def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
         run_here = f"no: {reasons_text}"
         outcomes = ""
     return [f"{published} numbers", run_here, outcomes]
-
-
-def join_reasons(reasons: Iterable[str]) -> str:
-    """Join different reasons; a sentence that several of them share comes once, at the end."""
-    first_sentences: dict[str, None] = {}
-    further_sentences: dict[str, None] = {}
-    for reason in reasons:
-        first, *further = reason.rstrip(".").split(". ")
-        first_sentences[first] = None
-        further_sentences |= dict.fromkeys(further)
-    return ". ".join(["; ".join(first_sentences), *further_sentences])
 
 
 def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
