@@ -173,19 +173,24 @@ def find_file_and_options(path: str | Path) -> FileAndOptions:
         )
     if file.is_dir():
         return FileAndOptions(
-            file, files.check_file_options(options, folders.OPTIONS, "a folder of pictures")
+            file,
+            files.convert_file_options_to_texts(options, folders.OPTIONS, "a folder of pictures"),
         )
     if files.is_table_path(file):
-        return FileAndOptions(file, files.check_file_options(options))
+        return FileAndOptions(file, files.convert_file_options_to_texts(options))
     ending = files.get_file_ending(file)
     if ending == ".npy":
-        return FileAndOptions(file, files.check_file_options(options, NPY_OPTIONS, "an array"))
+        return FileAndOptions(
+            file, files.convert_file_options_to_texts(options, NPY_OPTIONS, "an array")
+        )
     if ending != ".npz":
         raise UsageError(
             f"{file.name} cannot be read, for its ending is {ending!r}; give the path of "
             f"{files.ENDINGS}."
         )
-    return FileAndOptions(file, files.check_file_options(options, ARRAY_OPTIONS, "arrays"))
+    return FileAndOptions(
+        file, files.convert_file_options_to_texts(options, ARRAY_OPTIONS, "arrays")
+    )
 
 
 class FileStamp(NamedTuple):
@@ -334,7 +339,7 @@ def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Data
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
     raw = files.make_raw_table(table, "the DataFrame")
-    checked_options = files.check_file_options(options)
+    checked_options = files.convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
         raw, checked_options, "", "the DataFrame", dataset_name="own"
     )

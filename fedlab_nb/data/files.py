@@ -163,7 +163,7 @@ def join_path_and_options(path: str | Path, options: FileOptions) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else str(path)
 
 
-def check_file_options(
+def convert_file_options_to_texts(
     options: FileOptions, allowed: Sequence[str] = OPTIONS, option_owner: str = "a table"
 ) -> dict[str, str]:
     """Convert options to texts; lists are joined by commas. Raises UsageError for an unknown option."""
@@ -333,7 +333,7 @@ def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> 
         if separator_line:
             separator = separator or separator_line[1]
             start += 1
-    first_row = find_first_index_after_comments(lines, start)
+    first_row = find_first_index_after_hash_comments(lines, start)
     if first_row > start and is_last_comment_line_header(lines, first_row):
         first_row -= 1
         lines[first_row] = lines[first_row].removeprefix("#")
@@ -348,7 +348,7 @@ def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> 
     return RawTable(cells, separator, True, notes)
 
 
-def find_first_index_after_comments(lines: Sequence[str], start_index: int) -> int:
+def find_first_index_after_hash_comments(lines: Sequence[str], start_index: int) -> int:
     """Find the first line, from `start_index` on, that is neither blank nor begins with #."""
     for line_index in range(start_index, len(lines)):
         if lines[line_index].strip() and not lines[line_index].startswith("#"):

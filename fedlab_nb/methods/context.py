@@ -247,7 +247,7 @@ class Context:
             return self.architectures[0]
         return parse_architecture(model_text, self.input_shape, self.classes)
 
-    def has_clients_architecture(self, server_model_text: str) -> bool:
+    def is_architecture_of_all_clients(self, server_model_text: str) -> bool:
         """True if the server's own network has the architecture of all clients."""
         names_and_widths = set()
         for name, _, _, width in (self.server_architecture(server_model_text), *self.architectures):

@@ -80,7 +80,7 @@ class FedAvgMulti(Iterative):
             rounds.load_participant_states(client_state)
             yield from rounds.train_participants(t)
             messages = []
-            for k, end in enumerate(rounds.copy_participant_states()):
+            for k, end in enumerate(rounds.copy_participant_states_with_poison()):
                 change = subtract_states(end, client_state)
                 messages.append(pack_model_change(change, rounds.names, client_sparsifiers[k]))
             received = rounds.upload_from_participants(messages)

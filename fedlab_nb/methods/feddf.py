@@ -99,7 +99,7 @@ class FedDF(Method):
                     " clients' own networks; set server_model=auto or rounds=1."
                 )
             return
-        if self.start == "average" and not ctx.has_clients_architecture(self.server_model):
+        if self.start == "average" and not ctx.is_architecture_of_all_clients(self.server_model):
             needs = NEEDS["one architecture"]
             raise UsageError(
                 f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh."
@@ -144,7 +144,7 @@ class FedDF(Method):
         for t in range(self.rounds):
             # Clients: E epochs from the server's model of their architecture; the result goes up.
             chosen = draw_participants_of_round(ctx, self.per_round, t)
-            clients = yield from self._train_chosen_clients(ctx, t, chosen, table)
+            clients = yield from self._train_and_upload_chosen_clients(ctx, t, chosen, table)
             # Server: average each architecture, and distil the ensemble of all into every average.
             with ctx.server():
                 sizes = [ctx.sizes[k] for k in chosen]
@@ -170,7 +170,7 @@ class FedDF(Method):
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=point)
         return copy_student_as_model(largest)
 
-    def _train_chosen_clients(
+    def _train_and_upload_chosen_clients(
         self,
         ctx: Context,
         round_index: int,

@@ -451,7 +451,7 @@ def describe_origin_of_model(outcome: Outcome) -> JsonObject:
     """Describe the origin of a model: the settings, data, result and package versions of its run."""
     result = outcome.to_json()
     del result["extras"]
-    dataset = outcome.settings.describe()
+    dataset = outcome.settings.describe_dataset()
     data = {
         "digest": outcome.plan.digest,
         "input_shape": list(dataset.input_shape),
@@ -460,7 +460,7 @@ def describe_origin_of_model(outcome: Outcome) -> JsonObject:
     return {**outcome.about(), "data": data, "result": result, "made": read_package_versions()}
 
 
-def check_path_for_saving(path: str | PathLike, *, force: bool = False) -> Path:
+def expand_and_check_path_for_saving(path: str | PathLike, *, force: bool = False) -> Path:
     """Check that a model can be saved at `path`; returns the path with `~` replaced.
 
     UsageError for another ending, or if a file that the package did not write is there (unless `force`).
@@ -484,7 +484,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
     """
     from safetensors.torch import save_file
 
-    path = check_path_for_saving(path, force=force)
+    path = expand_and_check_path_for_saving(path, force=force)
     tensors: dict[str, Tensor] = {}
     try:
         inputs = outcome.inputs.to_json()
@@ -503,7 +503,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
     if path.suffix == ".onnx":
         model_as_json = json.loads(json.dumps(content["model"]))
         copy = restore_value_from_json_and_tensors(model_as_json, tensors, own_layers)
-        shape = outcome.settings.describe().input_shape
+        shape = outcome.settings.describe_dataset().input_shape
         about = {**content["about"], "inputs": inputs}
         return save_onnx(copy, shape, about, path, force=force)
     text = json.dumps(content)

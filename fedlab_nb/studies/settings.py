@@ -29,7 +29,12 @@ from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
 from ..value_types import JsonObject, SettingsByName, SettingValue
-from .code_version import hash_core_code, hash_method_code, hash_user_functions, read_torch_version
+from .code_version import (
+    hash_core_code,
+    hash_method_code,
+    hash_user_functions_if_any,
+    read_torch_version,
+)
 from .frozen_features import (
     describe_dataset_as_features,
     make_federation_with_public_data,
@@ -370,8 +375,8 @@ class Settings:
         """Whether networks read what a frozen body makes of the images."""
         return self.transform == data.SEEN
 
-    def describe(self) -> Description:
-        """What can be said of it before it is loaded."""
+    def describe_dataset(self) -> Description:
+        """What can be said of the data set before it is loaded."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
         return describe_dataset_as_features(about) if self.reads_features else about
 
@@ -500,7 +505,7 @@ class Plan:
         if settings.poison != "none" and not self.has_lying_clients:
             content["poison"] = settings.poison
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
-        return hash_json_content(content | hash_user_functions(layouts))
+        return hash_json_content(content | hash_user_functions_if_any(layouts))
 
     def hash_settings_of_run(self) -> str:
         """Key of the whole run."""
@@ -511,7 +516,7 @@ class Plan:
             "method": {
                 "name": self.method_name,
                 **dataclasses.asdict(self.method),
-                **hash_user_functions(functions),
+                **hash_user_functions_if_any(functions),
             },
             "preset": self.settings.preset,
             "code": hash_method_code(cls),  # type: ignore[arg-type]
@@ -557,12 +562,12 @@ def make_plan(
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = set_features_of_networks(settings, method_class, overrides)
-    about: Description = settings.describe()
+        settings = copy_settings_with_features_of_networks(settings, method_class, overrides)
+    about: Description = settings.describe_dataset()
     setup = SETUPS[settings.preset].apply_rows_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
     )
-    model = choose_model(settings, setup, method_class, about)
+    model = choose_client_model(settings, setup, method_class, about)
     of_all = assign_architectures_to_clients(model, settings.client_count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
@@ -579,7 +584,7 @@ def make_plan(
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
 
-def set_features_of_networks(
+def copy_settings_with_features_of_networks(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
 ) -> Settings:
     """The settings with what `features` means for a method without such a knob: what its networks read. UsageError for
@@ -633,7 +638,7 @@ def make_shared_recipe(
     return dataclasses.replace(recipe, **changes)
 
 
-def choose_model(
+def choose_client_model(
     settings: Settings, setup: Setup, method_class: type[Method], data_description: Description
 ) -> str:
     """The clients' model: the one that was chosen, else the set-up's. Where that is a mixture, `one_model` is for

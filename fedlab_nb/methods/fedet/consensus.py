@@ -33,6 +33,7 @@ from ...models.network import Architecture
 from ...models.state import allocate_parameters_on_cpu
 from ...tensor_types import (
     ClientLogits,
+    ClientProbabilities,
     Features,
     Labels,
     Logits,
@@ -104,9 +105,11 @@ def compute_consensus(
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     elif weighting == "softmax":
-        weights = compute_client_weights_from_variances((client_logits / temperature).softmax(-1))
+        weights = compute_client_weights_from_output_variance(
+            (client_logits / temperature).softmax(-1)
+        )
     else:
-        weights = compute_client_weights_from_variances(client_logits)
+        weights = compute_client_weights_from_output_variance(client_logits)
     weighted_outputs = weights[..., None] * outputs
     distribution = weighted_outputs.sum(0)
     if weighting == "logits":
@@ -125,16 +128,18 @@ def compute_consensus(
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
-def compute_client_weights_from_variances(client_variances: ClientLogits) -> ClientWeightsPerSample:
-    """ω `[m, B]`: each client's share of the variances over the last axis of `client_variances [m, B, C]`.
+def compute_client_weights_from_output_variance(
+    client_outputs: ClientLogits | ClientProbabilities,
+) -> ClientWeightsPerSample:
+    """ω `[m, B]`: each client's share of the variances over the classes of `client_outputs [m, B, C]`.
 
     The weights are equal for a sample on which all variances are 0 up to rounding.
     """
-    variance = client_variances.var(-1, correction=0)
+    variance = client_outputs.var(-1, correction=0)
     total = variance.sum(0)
-    is_flat = total <= torch.finfo(client_variances.dtype).eps ** 2
+    is_flat = total <= torch.finfo(client_outputs.dtype).eps ** 2
     shares = variance / total.where(~is_flat, 1)
-    return torch.where(is_flat, 1 / len(client_variances), shares)
+    return torch.where(is_flat, 1 / len(client_outputs), shares)
 
 
 def compute_diversity_regularised_losses(
@@ -213,7 +218,7 @@ def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
     return weighted_mean(heads, [1] * len(heads))
 
 
-def average_by_architecture(
+def average_client_states_by_architecture(
     state_by_architecture: Mapping[Architecture, State],
     states: Sequence[Mapping[str, Tensor]],
     client_architectures: Sequence[Architecture],

@@ -119,7 +119,7 @@ def quantise_within_range(
     return step * ((layer_inputs / step).round() + zero).clamp(0, top).sub(zero)
 
 
-def quantise_layer_inputs(
+def quantise_layer_inputs_in_place(
     module: Network, input_ranges: LowestAndHighestInputs, bits: int
 ) -> Network:
     """The same module, changed in place: every layer reads its input at `bits` bits within its row
@@ -184,7 +184,7 @@ class Experts:
         self.liars = list(liars)
         self.lie = lie
         for module, module_ranges in zip(clients.modules, self.ranges, strict=False):
-            quantise_layer_inputs(module, module_ranges, bits)
+            quantise_layer_inputs_in_place(module, module_ranges, bits)
         self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, samples: Samples) -> ClientLogitsBySample:

@@ -9,14 +9,14 @@ import torch
 from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
-    choose_client_architectures,
     choose_larger_architecture,
+    deal_or_draw_client_architectures,
     draw_clients_by_size,
     repeat_shuffled_samples,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
-    average_by_architecture,
+    average_client_states_by_architecture,
     average_heads,
     extract_head,
 )
@@ -95,7 +95,7 @@ def test_group_means_and_heads():
     head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
-    means = average_by_architecture(table, states, kinds)
+    means = average_client_states_by_architecture(table, states, kinds)
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
@@ -113,12 +113,12 @@ def test_group_means_and_heads():
 def test_pools():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
-    assert choose_client_architectures(ctx, "dealt") == mixed
-    drawn = choose_client_architectures(ctx, "drawn")
+    assert deal_or_draw_client_architectures(ctx, "dealt") == mixed
+    drawn = deal_or_draw_client_architectures(ctx, "drawn")
     assert (
         set(drawn) == set(mixed)
         and drawn != mixed
-        and drawn == choose_client_architectures(ctx, "drawn")
+        and drawn == deal_or_draw_client_architectures(ctx, "drawn")
     )
 
 

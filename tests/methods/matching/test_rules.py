@@ -169,7 +169,7 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     again = permute_units(
         other,
         wiring,
-        [rules.find_best_permutation(rules.compute_correlation(*pair)) for pair in pairs],
+        [rules.find_best_permutation(rules.compute_unit_correlations(*pair)) for pair in pairs],
     )
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
@@ -259,8 +259,10 @@ def test_correlation_is_numpys_and_0_for_a_dead_unit():
     z = torch.rand(50, 3, generator=seeded(), dtype=torch.float64)
     w = torch.cat([z[:, [2, 0]] * 3 + 1, torch.full((50, 1), 7.0, dtype=torch.float64)], 1)
     by_hand = torch.corrcoef(torch.cat([z, w[:, :2]], 1).T)[:3, 3:]
-    torch.testing.assert_close(rules.compute_correlation(z, w)[:, :2], by_hand)
-    assert torch.equal(rules.compute_correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(rules.compute_unit_correlations(z, w)[:, :2], by_hand)
+    assert torch.equal(
+        rules.compute_unit_correlations(z, w)[:, 2], torch.zeros(3, dtype=torch.float64)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ test pfnm
