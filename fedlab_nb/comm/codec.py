@@ -57,7 +57,7 @@ class Quantised:
     dtype: torch.dtype = torch.float32
 
     @property
-    def tensors(self) -> CodesAndScale:
+    def codes_and_scale(self) -> CodesAndScale:
         """The tensors that are sent."""
         return CodesAndScale(self.codes, self.scale)
 

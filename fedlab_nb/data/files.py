@@ -278,7 +278,7 @@ def make_raw_table(table: DataFrame, file_name: str) -> RawTable:
     if not has_header:
         names = [f"column {number}" for number in range(1, len(names) + 1)]
     cells.index = cells.index + 1
-    cells = cells.set_axis(check_column_names_are_unique(names, file_name), axis=1)
+    cells = cells.set_axis(normalise_column_names_and_check_uniqueness(names, file_name), axis=1)
     return RawTable(cells.dropna(how="all"), "", has_header, notes)
 
 
@@ -625,7 +625,9 @@ def use_first_row_as_header(raw: RawTable, file_name: str, options: Mapping[str,
             used_columns.append(index)
     check_nameless_columns(header, used_columns, file_name)
     names = [header[index] or f"column {index + 1}" for index in used_columns]
-    cells = samples[used_columns].set_axis(check_column_names_are_unique(names, file_name), axis=1)
+    cells = samples[used_columns].set_axis(
+        normalise_column_names_and_check_uniqueness(names, file_name), axis=1
+    )
     return replace(raw, cells=cells, notes=notes)
 
 
@@ -680,7 +682,7 @@ def may_first_row_be_sample_not_header(first_row: list[str], rows_below: DataFra
     return True
 
 
-def check_column_names_are_unique(header: Iterable[str], file_name: str) -> list[str]:
+def normalise_column_names_and_check_uniqueness(header: Iterable[str], file_name: str) -> list[str]:
     """Return the names with blanks normalised; UsageError for a name that occurs twice."""
     names = []
     for number, name in enumerate(header, start=1):

@@ -22,7 +22,7 @@ from ..models import (
     load_state,
     model_state,
     parse_architecture,
-    prepend_input_normalisation,
+    prepend_input_normalisation_in_place,
 )
 from ..models.build import choose_default_width
 from ..models.network import Architecture
@@ -233,7 +233,7 @@ class Context:
             dtype=self.dtype,
         )
         if self._scale:
-            model = prepend_input_normalisation(model, *self._scale)
+            model = prepend_input_normalisation_in_place(model, *self._scale)
         return model
 
     def server_architecture(self, model_text: str = "auto") -> Architecture:

@@ -159,8 +159,8 @@ def train_cvaes_in_place(
         losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
-    encoders.copy_to_models()
-    decoders.copy_to_models()
+    encoders.copy_weights_to_models()
+    decoders.copy_weights_to_models()
 
 
 def compute_negative_elbos(

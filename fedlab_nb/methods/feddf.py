@@ -28,7 +28,7 @@ from ..models import Network, count_parameters, load_state, model_state
 from ..models.network import Architecture
 from ..tensor_types import Logits
 from ..training import ClientModels, Recipe
-from ..training.distill import choose_distillation_loss, distil
+from ..training.distill import choose_distillation_loss, distil_student_in_place
 from .base import (
     NEEDS,
     ClientWeighting,
@@ -119,7 +119,9 @@ class FedDF(Method):
             recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
             loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
-            ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
+            ticks = distil_student_in_place(
+                student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+            )
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: copy_student_as_model(student)
@@ -158,7 +160,9 @@ class FedDF(Method):
                     stream = ctx.generator("feddf", "batches", t, number)
                     recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
                     loss = choose_distillation_loss("kl", self.temperature)
-                    for _ in distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP):
+                    for _ in distil_student_in_place(
+                        student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                    ):
                         yield Progress(PHASE, t, self.rounds)
                     rate = f"server_lr={self.server_lr:g}"
                     check_finite(student.parameters(), f"Round {t + 1}", rate)

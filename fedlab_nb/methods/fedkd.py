@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
-from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil
+from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil_student_in_place
 from .base import (
     NEEDS,
     Context,
@@ -113,7 +113,7 @@ class FedKD(Method):
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = choose_distillation_loss(self.loss, self.temperature)
             stream = ctx.generator("fedkd", "batches")
-            ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
+            ticks = distil_student_in_place(student, ctx.public, teacher, recipe, loss, stream)
             yield from report_progress(
                 "distillation", ticks, lambda: copy_student_as_model(student)
             )

@@ -604,6 +604,6 @@ def list_client_names(
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     everybody = federation.whole or federation
-    dealt = everybody.clients - len(Edits.parse(edits_text).doubles)
+    dealt = everybody.clients - len(Edits.parse(edits_text).doubled_clients)
     setting = make_setting_caption({**partition_options, "clients": dealt, "moves": edits_text})
     return [format_client_for_sentence(k, setting) for k in range(federation.clients)]

@@ -34,7 +34,7 @@ from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    choose_minimum_stack_size,
+    choose_minimum_clients_for_stack,
     configure_torch,
     count_cores,
     find_fastest_backend,
@@ -405,7 +405,7 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
                 stack.parameters.values(), Recipe(), stacked_model_count=STACK
             )
             stacked = measure_fastest_seconds_per_call(train_together, device)
-    least_stack = choose_minimum_stack_size(model) if device == "cpu" else STACK**9
+    least_stack = choose_minimum_clients_for_stack(model) if device == "cpu" else STACK**9
     return StepSeconds(seconds, stacked, least_stack)
 
 

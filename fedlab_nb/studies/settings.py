@@ -198,7 +198,7 @@ class Settings:
             hint="it is the share kept from local training",
         )
         about = data.describe(self.dataset)
-        public = data.check_public_choice(self.public, about)
+        public = data.convert_and_check_public_choice(self.public, about)
         about = data.describe_dataset_with_public_part(about, public)
         is_natural = self.partition == "natural"
         if self.partition == "fonts":
@@ -332,7 +332,7 @@ class Settings:
     @property
     def client_count(self) -> int:
         """How many clients there are: those that are dealt to, and doubles."""
-        return self.clients + len(self.edits.doubles) if self.moves else self.clients
+        return self.clients + len(self.edits.doubled_clients) if self.moves else self.clients
 
     @property
     def absent_clients(self) -> ClientIndices:

@@ -103,9 +103,11 @@ def test_bytes_follow_the_formula(d, keep, ternary):
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
     """FENS counts 4x less; with the positions it is 32/9 = 3.56x."""
     d = 4_932_344
-    assert 4 * (2 * d // 2) == formulas.count_state_bytes(d)
+    assert 4 * (2 * d // 2) == formulas.count_model_bytes_one_way(d)
     assert math.isclose(
-        formulas.count_state_bytes(d) / byte_formulas.sparse_bytes(d, d // 2), 32 / 9, rel_tol=1e-6
+        formulas.count_model_bytes_one_way(d) / byte_formulas.sparse_bytes(d, d // 2),
+        32 / 9,
+        rel_tol=1e-6,
     )
 
 

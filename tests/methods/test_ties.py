@@ -118,7 +118,7 @@ def test_bytes_of_a_trimmed_upload(keep):
         d = len(change)
         positions = change.abs().topk(max(1, round(keep * d))).indices.sort().values.tolist()
         assert up == byte_formulas.trimmed_change_bytes(positions, d, keep)
-        assert down == byte_formulas.count_state_bytes(d)
+        assert down == byte_formulas.count_model_bytes_one_way(d)
 
 
 # -------------------------------------------------------------------------------------------- what is reported, refused

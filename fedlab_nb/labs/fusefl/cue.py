@@ -168,11 +168,13 @@ def make_test_sets_by_cue(
     y = data.y_test[:MAX_SAMPLES]
     if x.ndim != 4:
         return {"clean": x}
-    add_cue = CUES[cue]
+    copy_dataset_with_cue = CUES[cue]
 
     def with_cue(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return add_cue(x, y, strength, classes=data.classes, agreement=agreement, generator=stream)
+        return copy_dataset_with_cue(
+            x, y, strength, classes=data.classes, agreement=agreement, generator=stream
+        )
 
     return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
 

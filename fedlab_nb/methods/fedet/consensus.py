@@ -28,9 +28,9 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network
-from ...models.build import initialise_parameters
+from ...models.build import initialise_parameters_in_place
 from ...models.network import Architecture
-from ...models.state import allocate_parameters_on_cpu
+from ...models.state import allocate_uninitialised_parameters_on_cpu
 from ...tensor_types import (
     ClientLogits,
     ClientProbabilities,
@@ -200,8 +200,8 @@ class CommonHeadNetwork(Network):
         self.adapter = adapter
         self.hidden = hidden
         for module in (self.adapter, self.hidden, self.classifier):
-            allocate_parameters_on_cpu(module, like.dtype)
-            initialise_parameters(module.to(like.device), generator)
+            allocate_uninitialised_parameters_on_cpu(module, like.dtype)
+            initialise_parameters_in_place(module.to(like.device), generator)
 
     def features(self, samples: Samples) -> Features:
         return self.hidden(self.adapter(self.body(samples)))

@@ -25,7 +25,7 @@ from ...tensor_types import (
     ScalarTensor,
 )
 from ...training import ClientModels, Recipe
-from ...training.distill import choose_distillation_loss, distil
+from ...training.distill import choose_distillation_loss, distil_student_in_place
 from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.byzantine import choose_lie_logit, replace_answers_of_liars
@@ -335,7 +335,7 @@ def distil_student_network(ctx: Context, fens: FensModel, steps: int) -> Steps[S
         choose_distillation_loss("kl", TEMPERATURE),
         ctx.generator("fens", "distillation"),
     )
-    ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
+    ticks = distil_student_in_place(student, x, fens.logits(x), recipe, loss, stream)
     yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
 
@@ -380,14 +380,14 @@ def count_fens_client_bytes(
     bits: int,
     range_numbers: int = 0,
 ) -> int:
-    """`formulas.count_fens_bytes`, with what is not quantised.
+    """`formulas.count_fens_bytes_per_client`, with what is not quantised.
 
     client_count: models that go down
     rounds: federated ones
     range_numbers: numbers of a model's activation ranges
     """
     if bits > 8:
-        return formulas.count_fens_bytes(
+        return formulas.count_fens_bytes_per_client(
             network_size.d,
             client_count,
             aggregator_parameters,
@@ -395,7 +395,7 @@ def count_fens_client_bytes(
             32,
             range_numbers=range_numbers,
         )
-    return formulas.count_fens_bytes(
+    return formulas.count_fens_bytes_per_client(
         network_size.d,
         client_count,
         aggregator_parameters,
@@ -441,7 +441,7 @@ def compare_client_bytes_with_formula(
     if len(set(ctx.architectures)) == 1:
         start = 0
         if ctx.init != "same":  # clients that draw their first weights themselves get none
-            start = formulas.count_state_bytes(size.d)
+            start = formulas.count_model_bytes_one_way(size.d)
         rounds = 0
         besides = 0
         for row in ledger.rows():
@@ -462,5 +462,5 @@ def compare_client_bytes_with_formula(
         )
         formula = expected - start + besides
     measured = traffic[busiest]
-    ratio = measured / formulas.count_one_shot_bytes(size.d)
+    ratio = measured / formulas.count_one_shot_bytes_per_client(size.d)
     return BytesReport(measured=measured, formula=formula, ratio=ratio)

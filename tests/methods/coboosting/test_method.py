@@ -60,9 +60,9 @@ def test_every_client_gets_the_initial_model_and_sends_its_own_and_nothing_else(
     model, _ = run(ctx, epochs=2)
     for k, (up, down) in ctx.link.ledger.by_client().items():
         d = sum(tensor.numel() for tensor in model.ensemble.clients.state(k).values())
-        assert up == down == formulas.count_state_bytes(
+        assert up == down == formulas.count_model_bytes_one_way(
             d
-        ) and up + down == formulas.count_one_shot_bytes(d)
+        ) and up + down == formulas.count_one_shot_bytes_per_client(d)
     assert set(ctx.link.ledger.by_phase()) == {"initial model", "local models"}
 
 

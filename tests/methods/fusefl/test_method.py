@@ -104,7 +104,7 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     down = byte_formulas.fusefl_download_bytes(
         counts, channels, 3, adaptor, calibrated=head == "ccvr"
     )
-    down += formulas.count_state_bytes(sum(counts) + classifier)  # the initial model
+    down += formulas.count_model_bytes_one_way(sum(counts) + classifier)  # the initial model
     up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
     for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
         present = len(ctx.private.train(k)[1].unique())

@@ -13,7 +13,7 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import record_activations, rules
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation
+from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.models.state import copy_model
 
 NETWORKS = [
@@ -103,7 +103,9 @@ def test_groups_of_group_norm_stay_where_they_are():
 
 
 def test_the_scale_of_the_inputs_is_passed_through():
-    module = prepend_input_normalisation(network("mlp"), torch.tensor([0.3]), torch.tensor([0.5]))
+    module = prepend_input_normalisation_in_place(
+        network("mlp"), torch.tensor([0.3]), torch.tensor([0.5])
+    )
     assert find_unit_wiring(module).units == (64, 32)
 
 
