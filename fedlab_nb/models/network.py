@@ -7,9 +7,9 @@ such as the residual `+`. No `forward` outside a leaf looks at a shape or calls 
 [M, N, ...]. Everything that depends on the image size is decided when the model is built.
 
 `make_layout_with_replaced_batch_norm` gives the same architecture without any normalisation (`NAME-nobn`), or with
-group normalisation (`NAME-gn`; Wu & He, ECCV 2018), which uses the statistics of one sample. Batch norm's running statistics are averages
-over a client's own data: averaging them over skewed clients is another source of error, and they tell the server
-something about the data.
+group normalisation (`NAME-gn`; Wu & He, ECCV 2018), which uses the statistics of one sample. Batch norm's running
+statistics are averages over a client's own data: averaging them over skewed clients is another source of error, and
+they tell the server something about the data.
 """
 
 from collections.abc import Callable, Sequence

@@ -155,7 +155,7 @@ class Run:
             self.federation,
             recall=self._load_client_states,
             remember=self._keep_client_states_for_store,
-            train=self._train,
+            train=self._train_together_with_later_runs,
             seed=self.settings.seed,
             device=self.settings.device,
             backend=self.settings.backend,
@@ -181,7 +181,9 @@ class Run:
         self.seconds[LOCAL] = entry["seconds"]
         return entry["states"]
 
-    def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[EpochProgress]:
+    def _train_together_with_later_runs(
+        self, models: list[Network], shards: list[Shard]
+    ) -> Iterator[EpochProgress]:
         """Train this federation's clients and, in the same stack, those of later runs' federations.
 
         This takes as many steps as one federation does, and each step only a little longer. Up to rounding, every
@@ -292,7 +294,7 @@ class Run:
         check_matrices_fit_in_memory(self.plan.method_label, matrices, self.ctx.device)
         try:
             model = yield from self.iterate_and_time_phases(self.plan.method.run(self.ctx))
-            return self.evaluate(model)
+            return self.evaluate_and_make_outcome(model)
         except (MemoryError, RuntimeError) as error:
             memory_error = make_run_error_if_out_of_memory(
                 self.plan.method_label, error, self.ctx.device
@@ -349,7 +351,7 @@ class Run:
 
     @torch.no_grad()
     @cache_forward_passes()
-    def evaluate(self, model: GlobalModel) -> Outcome:
+    def evaluate_and_make_outcome(self, model: GlobalModel) -> Outcome:
         """Evaluate the run's `model` on test and validation images, and make the outcome."""
         start = time.perf_counter()
         federation = self.federation

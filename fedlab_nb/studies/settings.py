@@ -69,20 +69,20 @@ FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
-def make_recipe_for_classroom(sample_count: int, is_convolutional: bool = False) -> Recipe:
+def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
     part of the digits' training images (`papers/tuning`), never on test images. Convolutions take a smaller step, at
     which the 5-layer CNN learns, too."""
-    epochs = round(100_000 / max(sample_count, 1))
+    epochs = round(100_000 / max(training_sample_count, 1))
     return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if is_convolutional else 0.05)
 
 
-def choose_classroom_epochs(dataset: str, sample_count: int) -> int:
+def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     shape = data.describe(dataset).input_shape
     setup = SETUPS[CLASSROOM].apply_rows_for_dataset_and_alpha(dataset, Settings.alpha, shape)
     declared = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
-    return dataclasses.replace(make_recipe_for_classroom(sample_count), **declared).epochs
+    return dataclasses.replace(make_recipe_for_classroom(training_sample_count), **declared).epochs
 
 
 class LeftOutClients(NamedTuple):
@@ -178,9 +178,9 @@ class Settings:
             partition = preset.get("partition", partition)
         chosen["partition"] = partition
         fields = {**preset, **chosen}
-        return cls(**fields, overrides=tuple(sorted(overrides.items()))).check()
+        return cls(**fields, overrides=tuple(sorted(overrides.items()))).normalise_and_check()
 
-    def check(self) -> Settings:
+    def normalise_and_check(self) -> Settings:
         """These settings, every value checked and in its one form. UsageError for a wrong one."""
         alpha = check_number(
             "alpha",
@@ -599,7 +599,7 @@ def copy_settings_with_features_of_networks(
             "or deepafl."
         )
     transform = settings.transform if features == "pixels" else features
-    return dataclasses.replace(settings, transform=transform).check()
+    return dataclasses.replace(settings, transform=transform).normalise_and_check()
 
 
 def select_overrides_of_knobs(

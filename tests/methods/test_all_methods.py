@@ -283,7 +283,7 @@ def test_knobs_and_words(name):
     } == cls.convolutional.keys()
     for knob in cls.fields():
         assert knob.label and knob.help
-        assert knob.check(name, knob.default) == knob.default
+        assert knob.convert_and_check(name, knob.default) == knob.default
     for name, value in cls.convolutional.items():  # what is given wins
         assert getattr(cls.configure(convolutions=True, **{name: 2 * value}), name) == 2 * value
     with pytest.raises(UsageError):

@@ -53,4 +53,4 @@ def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
 def test_a_model_that_is_no_graph_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     with pytest.raises(RunError, match="save it as .safetensors"):
-        saved.save_onnx(Odd(), (4,), {}, tmp_path / "model.onnx")
+        saved.save_onnx_and_spoil_model(Odd(), (4,), {}, tmp_path / "model.onnx")

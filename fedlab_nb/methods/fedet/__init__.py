@@ -87,21 +87,23 @@ def train_chosen_clients_in_place(
     round_index: int,
     chosen_clients: Sequence[int],
     models: Sequence[Network],
-    steps: int,
+    steps_or_0_for_all_epochs: int,
 ) -> Iterator[EpochProgress]:
-    """Round t at the `chosen_clients` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
+    """Round t at the `chosen_clients` clients, in place: so many steps of SGD each, or all epochs of the recipe.
 
     RunError if the training of one diverges.
     """
     recipe = ctx.recipe
-    if steps:
+    if steps_or_0_for_all_epochs:
         recipe = replace(recipe, epochs=1)
     shards = []
     for k in chosen_clients:
         x, y = ctx.private.train(k)
-        if steps:
+        if steps_or_0_for_all_epochs:
             stream = ctx.generator("fedet", "local", round_index, k)
-            x, y = repeat_shuffled_samples(x, y, steps * recipe.batch_size, stream)
+            x, y = repeat_shuffled_samples(
+                x, y, steps_or_0_for_all_epochs * recipe.batch_size, stream
+            )
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
     yield from train_clients(

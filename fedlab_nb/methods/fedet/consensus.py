@@ -219,18 +219,20 @@ def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
 
 
 def average_client_states_by_architecture(
-    state_by_architecture: Mapping[Architecture, State],
-    states: Sequence[Mapping[str, Tensor]],
+    previous_state_by_architecture: Mapping[Architecture, State],
+    client_states: Sequence[Mapping[str, Tensor]],
     client_architectures: Sequence[Architecture],
 ) -> dict[Architecture, State]:
     """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i.
 
-    `states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
-    An architecture without a client keeps its state in `state_by_architecture`.
+    `client_states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
+    An architecture without a client keeps its state in `previous_state_by_architecture`.
     """
     means = {}
-    for kind, state_before in state_by_architecture.items():
-        members = [state for j, state in enumerate(states) if client_architectures[j] == kind]
+    for kind, state_before in previous_state_by_architecture.items():
+        members = [
+            state for j, state in enumerate(client_states) if client_architectures[j] == kind
+        ]
         if members:
             means[kind] = weighted_mean(members, [1] * len(members))
         else:

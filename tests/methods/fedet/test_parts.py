@@ -225,7 +225,9 @@ def test_transformed_crops_mirrors_and_recolours():
     assert not torch.equal(augment_images_randomly(x, seeded()), x)
     assert torch.equal(augment_images_randomly(x, seeded()), augment_images_randomly(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    transformed = augment_images_randomly(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    transformed = augment_images_randomly(
+        x, seeded(), padding_in_pixels=2, jitter_share=0.0, grey_probability=0.0
+    )
     kinds = set()
     for before, after in zip(x, transformed, strict=True):
         matching = [
@@ -240,6 +242,13 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert augment_images_randomly(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    assert (
+        augment_images_randomly(
+            x, seeded(), padding_in_pixels=0, jitter_share=0.0, grey_probability=1.0
+        )
+        .std(1)
+        .max()
+        < 1e-6
+    )
     plain = torch.rand(5, 1, 8, 8, generator=seeded())
     assert augment_images_randomly(plain, seeded()).shape == plain.shape
