@@ -56,7 +56,7 @@ def collect_settings(options: Namespace) -> dict[str, Any]:
 def handle_run(options: Namespace) -> int:
     """Run methods on one federation: a line or a JSON object for each as soon as it is done."""
     from .studies import StoreWarning, job
-    from .studies.saved import check_path_for_saving
+    from .studies.saved import expand_and_check_path_for_saving
 
     warnings.simplefilter("once", StoreWarning)
     # A warning is a sentence, without a line of the source.
@@ -68,7 +68,9 @@ def handle_run(options: Namespace) -> int:
     if options.save:
         if not is_one_run:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
-        check_path_for_saving(options.save, force=options.force)  # now: nothing is computed in vain
+        expand_and_check_path_for_saving(
+            options.save, force=options.force
+        )  # now: nothing is computed in vain
     is_partition_known = "partition" in settings
     errors: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
@@ -294,7 +296,7 @@ def handle_store(options: Namespace) -> int:
     """List, measure, prune or verify the stored results; exit code 1 if entries are damaged."""
     from .studies import store
 
-    entries = store.list_entries()
+    entries = store.list_entries_oldest_first()
     if options.task == "list":
         for entry in entries:
             print(format_store_entry(entry))
@@ -441,7 +443,7 @@ def format_outcome(outcome: Outcome) -> str:
         parts.append(f"clients trained on {1 - outcome.plan.held_out_share:.0%}")
     if outcome.cached:
         parts.append("(cached)")
-    for title, accuracy in outcome.report.others().items():
+    for title, accuracy in outcome.report.get_accuracies_under_other_rules().items():
         parts.append(f"{title} {accuracy:.1%}")
     for client, accuracy in outcome.unseen.items():
         parts.append(f"unseen client {client} {accuracy:.1%}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from fedlab_nb.comm.formulas import FLOAT, count_state_bytes
+from fedlab_nb.comm.formulas import FLOAT, count_model_bytes_one_way
 
 
 def triangle(d: int) -> int:
@@ -30,7 +30,9 @@ def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
 
 def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
     """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
-    return 2 * count_state_bytes(d) + count_state_bytes(d if parameters is None else parameters)
+    return 2 * count_model_bytes_one_way(d) + count_model_bytes_one_way(
+        d if parameters is None else parameters
+    )
 
 
 def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
@@ -38,19 +40,19 @@ def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -
 
     `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution.
     """
-    return 2 * count_state_bytes(d) + FLOAT * sum(
+    return 2 * count_model_bytes_one_way(d) + FLOAT * sum(
         triangle(prod(fan) + bool(bias)) for _, *fan in weights
     )
 
 
 def fedcvae_bytes(decoder: int, classes: int) -> int:
     """FedCVAE-Ens, up only: the decoder's numbers and the class counts (int32)."""
-    return count_state_bytes(decoder) + FLOAT * classes
+    return count_model_bytes_one_way(decoder) + FLOAT * classes
 
 
 def distilled_bytes(images: int, pixels: int, state: int = 0) -> int:
     """Distilled data: images of p numbers and their labels (int32) up; the initial model down where one is trained."""
-    return FLOAT * images * (pixels + 1) + count_state_bytes(state)
+    return FLOAT * images * (pixels + 1) + count_model_bytes_one_way(state)
 
 
 def afl_bytes(d: int, classes: int, number: int = FLOAT) -> int:
@@ -137,7 +139,9 @@ def fusefl_download_bytes(
 
 def matching_bytes(d: int, classes: int = 0, own_start: bool = False) -> tuple[int, int]:
     """Neuron matching, up and down: the model (PFNM: and C class counts, int32); the start, unless each has its own."""
-    return count_state_bytes(d) + FLOAT * classes, 0 if own_start else count_state_bytes(d)
+    return count_model_bytes_one_way(
+        d
+    ) + FLOAT * classes, 0 if own_start else count_model_bytes_one_way(d)
 
 
 def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
@@ -182,7 +186,7 @@ def fedpft_bytes(features: int, components: Iterable[int], classes: int, covaria
 
 def fedkt_bytes(d: int, students: int) -> int:
     """FedKT, up only: s students. Labels of public samples stay where they are made."""
-    return students * count_state_bytes(d)
+    return students * count_model_bytes_one_way(d)
 
 
 def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 0) -> int:
@@ -190,9 +194,9 @@ def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 
 
     `last_layer`: its numbers, which DeDES clusters.
     """
-    return keep * count_state_bytes(d) + clients * (8 + FLOAT * last_layer)
+    return keep * count_model_bytes_one_way(d) + clients * (8 + FLOAT * last_layer)
 
 
 def beta_bytes(d: int, clients: int, grid: int) -> int:
     """β-predictive Bayes with β chosen at the clients, up and down: 2 S, M S more down, 4 bytes up a β of the grid."""
-    return 2 * count_state_bytes(d) + clients * count_state_bytes(d) + FLOAT * grid
+    return 2 * count_model_bytes_one_way(d) + clients * count_model_bytes_one_way(d) + FLOAT * grid

@@ -65,7 +65,7 @@ def distance(one, other):
 def drawn(ctx, m, rounds):
     """S_t of every round."""
     loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
-    return [list(loop.draw_participants(t)) for t in range(rounds)]
+    return [list(loop.draw_and_set_participants(t)) for t in range(rounds)]
 
 
 def sent_by_round(ctx, m, rounds):

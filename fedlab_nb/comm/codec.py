@@ -6,7 +6,7 @@ receiver decodes and computes in floating point.
 
 Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of
 largest magnitude is sent, each as its sign times their mean magnitude μ; the gaps between positions
-are Golomb-coded. What a message leaves out is not lost: `Sparsifier` adds it to the next one (error
+are Golomb-coded. What a message leaves out is not lost: `SparsifierWithResidual` adds it to the next one (error
 feedback). `pack_largest_entries` also has a form that sends the entries themselves, at 16 bits each.
 
 A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits,
@@ -57,7 +57,7 @@ class Quantised:
     dtype: torch.dtype = torch.float32
 
     @property
-    def tensors(self) -> CodesAndScale:
+    def codes_and_scale(self) -> CodesAndScale:
         """The tensors that are sent."""
         return CodesAndScale(self.codes, self.scale)
 
@@ -293,17 +293,17 @@ def unpack_largest_entries(message: SparseMessage, dtype: torch.dtype = torch.fl
     return restored.scatter_(0, positions, values)
 
 
-class Sparsifier:
+class SparsifierWithResidual:
     """Makes a sequence of sparse messages; what one message leaves out is added to the next vector."""
 
-    def __init__(self, keep: float, *, ternary: bool) -> None:
-        self.keep = keep
+    def __init__(self, share_kept: float, *, ternary: bool) -> None:
+        self.share_kept = share_kept
         self.ternary = ternary
         self.residual: Tensor | float = 0.0
 
     def __call__(self, values: Tensor) -> SparseMessage:
         """The message of `values [d]` plus the residual of the messages before."""
         total = values + self.residual
-        message = pack_largest_entries(total, self.keep, ternary=self.ternary)
+        message = pack_largest_entries(total, self.share_kept, ternary=self.ternary)
         self.residual = total - unpack_largest_entries(message, values.dtype)
         return message

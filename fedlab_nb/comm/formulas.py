@@ -11,25 +11,25 @@ FLOAT = 4  # bytes of a float32 number
 MIB = 2**20
 
 
-def count_state_bytes(parameters: int) -> int:
+def count_model_bytes_one_way(parameters: int) -> int:
     """S = 4 d: one model in float32, one way."""
     return FLOAT * parameters
 
 
-def count_one_shot_bytes(parameters: int) -> int:
+def count_one_shot_bytes_per_client(parameters: int) -> int:
     """2 S: the initial model comes down, the trained one goes up. FENS calls this OFL."""
-    return 2 * count_state_bytes(parameters)
+    return 2 * count_model_bytes_one_way(parameters)
 
 
-def count_iterative_bytes(parameters: int, rounds: int) -> int:
+def count_iterative_bytes_per_client(parameters: int, rounds: int) -> int:
     """2 S T: in each of T `rounds` one message of a model's size goes each way.
 
     So do FedAvg and FedAdam; SCAFFOLD sends two such messages each way.
     """
-    return 2 * count_state_bytes(parameters) * rounds
+    return 2 * count_model_bytes_one_way(parameters) * rounds
 
 
-def count_fens_bytes(
+def count_fens_bytes_per_client(
     model_parameters: int,
     client_count: int,
     aggregator_parameters: int,
@@ -57,8 +57,10 @@ def count_fens_bytes(
     """
     code_bytes = divide_rounding_up(bits * (model_parameters - unquantised_numbers), 8)
     model_bytes = code_bytes + FLOAT * (unquantised_numbers + scale_numbers + range_numbers)
-    exchange_of_own_model = count_one_shot_bytes(model_parameters) + FLOAT * range_numbers
-    aggregator_rounds = count_iterative_bytes(aggregator_parameters, rounds)
+    exchange_of_own_model = (
+        count_one_shot_bytes_per_client(model_parameters) + FLOAT * range_numbers
+    )
+    aggregator_rounds = count_iterative_bytes_per_client(aggregator_parameters, rounds)
     return exchange_of_own_model + client_count * model_bytes + aggregator_rounds
 
 
@@ -71,7 +73,7 @@ def divide_rounding_up(dividend: int, divisor: int) -> int:
     return (dividend + divisor - 1) // divisor
 
 
-def compute_fens_bytes_ratio(
+def compute_fens_bytes_relative_to_one_shot(
     model_parameters: int,
     client_count: int,
     aggregator_parameters: int,
@@ -84,7 +86,7 @@ def compute_fens_bytes_ratio(
 
     FENS costs less than an iterative method only if that has more rounds than this.
     """
-    fens = count_fens_bytes(
+    fens = count_fens_bytes_per_client(
         model_parameters,
         client_count,
         aggregator_parameters,
@@ -93,4 +95,4 @@ def compute_fens_bytes_ratio(
         unquantised_numbers,
         scale_numbers,
     )
-    return fens / count_one_shot_bytes(model_parameters)
+    return fens / count_one_shot_bytes_per_client(model_parameters)

@@ -56,14 +56,14 @@ class Link:
 
         Returns what the server receives: a deep copy without gradient history.
         """
-        return self._send(client, payload, "up", phase)
+        return self._record_bytes_and_copy(client, payload, "up", phase)
 
     def down(self, client: int, payload: Payload, *, phase: str) -> Payload:
         """Send from server to client.
 
         Returns what the client receives: a deep copy without gradient history.
         """
-        return self._send(client, payload, "down", phase)
+        return self._record_bytes_and_copy(client, payload, "down", phase)
 
     def broadcast(
         self, payload: Payload, *, phase: str, clients: Iterable[int] | None = None
@@ -80,7 +80,9 @@ class Link:
             self.ledger.add(client, "down", phase, count)
         return received
 
-    def _send(self, client: int, payload: Payload, direction: Direction, phase: str) -> Payload:
+    def _record_bytes_and_copy(
+        self, client: int, payload: Payload, direction: Direction, phase: str
+    ) -> Payload:
         received = _copy_payload(payload)  # first, so that a refused payload leaves no entry
         self.ledger.add(client, direction, phase, count_payload_bytes(payload))
         return received
@@ -127,7 +129,7 @@ class Ledger:
         """Record `byte_count` bytes. UsageError for an unknown client or direction, or an empty phase."""
         entry = self._find_entry(client, direction, phase)
         if entry is None:
-            entry = self._make_entry(client, direction, phase)
+            entry = self._find_or_make_checked_entry(client, direction, phase)
         entry[0] += byte_count
         entry[1] += message_count
         if direction == "up":
@@ -142,7 +144,9 @@ class Ledger:
             return self._entries.get((client, direction, phase))  # type: ignore[arg-type]
         return None
 
-    def _make_entry(self, client: int, direction: Direction, phase: str) -> BytesAndMessages:
+    def _find_or_make_checked_entry(
+        self, client: int, direction: Direction, phase: str
+    ) -> BytesAndMessages:
         """A new entry, or the existing one if only the types differ (numpy's 2). UsageError as in `add`."""
         client = check_whole_number("client", client, 0, self.clients - 1)
         if direction not in ("up", "down") or not isinstance(phase, str) or not phase:
@@ -229,7 +233,7 @@ def _iterate_tensors(payload: Payload) -> Iterator[torch.Tensor]:
             )
         yield payload
     elif isinstance(payload, Quantised):
-        yield from payload.tensors
+        yield from payload.codes_and_scale
     elif isinstance(payload, dict):
         for name, item in payload.items():
             if not isinstance(name, (str, int)):

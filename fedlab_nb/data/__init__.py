@@ -28,7 +28,11 @@ from .partition import (
     apportion_total_by_counts,
     measure_skew,
 )
-from .public import add_public_part, check_public_choice, describe_dataset_with_public_part
+from .public import (
+    add_public_part,
+    convert_and_check_public_choice,
+    describe_dataset_with_public_part,
+)
 from .registry import (
     DATASETS,
     DatasetInfo,

@@ -40,7 +40,7 @@ from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, Ind
 from fedlab_nb.data.partition import Owners
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
-from fedlab_nb.data.sums import Moments, sum_in_fixed_order
+from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.value_types import SampleShape
 
@@ -173,19 +173,24 @@ def find_file_and_options(path: str | Path) -> FileAndOptions:
         )
     if file.is_dir():
         return FileAndOptions(
-            file, files.check_file_options(options, folders.OPTIONS, "a folder of pictures")
+            file,
+            files.convert_file_options_to_texts(options, folders.OPTIONS, "a folder of pictures"),
         )
     if files.is_table_path(file):
-        return FileAndOptions(file, files.check_file_options(options))
+        return FileAndOptions(file, files.convert_file_options_to_texts(options))
     ending = files.get_file_ending(file)
     if ending == ".npy":
-        return FileAndOptions(file, files.check_file_options(options, NPY_OPTIONS, "an array"))
+        return FileAndOptions(
+            file, files.convert_file_options_to_texts(options, NPY_OPTIONS, "an array")
+        )
     if ending != ".npz":
         raise UsageError(
             f"{file.name} cannot be read, for its ending is {ending!r}; give the path of "
             f"{files.ENDINGS}."
         )
-    return FileAndOptions(file, files.check_file_options(options, ARRAY_OPTIONS, "arrays"))
+    return FileAndOptions(
+        file, files.convert_file_options_to_texts(options, ARRAY_OPTIONS, "arrays")
+    )
 
 
 class FileStamp(NamedTuple):
@@ -334,7 +339,7 @@ def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Data
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
     raw = files.make_raw_table(table, "the DataFrame")
-    checked_options = files.check_file_options(options)
+    checked_options = files.convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
         raw, checked_options, "", "the DataFrame", dataset_name="own"
     )
@@ -549,8 +554,8 @@ def build_dataset_from_raw_arrays(
         raise UsageError("The data has y_public but no x_public; add the samples, too.")
     if kind not in ("", RECORDINGS, IMAGES):
         raise UsageError(f"kind is {kind!r}, but it must be {RECORDINGS} or {IMAGES}.")
-    raw_arrays, labels_note = convert_one_based_labels_to_names(raw_arrays)
-    raw_arrays, label_names = encode_labels(raw_arrays)
+    raw_arrays, labels_note = name_classes_if_labels_begin_with_one(raw_arrays)
+    raw_arrays, label_names = encode_labels_if_texts(raw_arrays)
     raw_arrays, split_note = split_into_training_and_test_arrays(raw_arrays)
     y = {
         key: convert_labels_to_integers(key, raw_arrays[key])
@@ -570,9 +575,9 @@ def build_dataset_from_raw_arrays(
     x, schema, scale_note = scale_samples(x, feature_names)
     notes = [
         scale_note,
-        describe_doubt_between_pictures_and_recordings(raw_arrays["x_train"], x["x_train"]),
+        describe_doubt_between_pictures_and_recordings_if_any(raw_arrays["x_train"], x["x_train"]),
         labels_note,
-        describe_absent_labels(y["y_train"], class_names),
+        describe_absent_labels_if_any(y["y_train"], class_names),
         split_note,
         extra_note,
     ]
@@ -616,7 +621,7 @@ def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]
             )
 
 
-def describe_absent_labels(y_train: LabelArray, class_names: Sequence[str]) -> str:
+def describe_absent_labels_if_any(y_train: LabelArray, class_names: Sequence[str]) -> str:
     """A sentence where a class has no training sample."""
     present = set(y_train.tolist())
     absent = [name for label, name in enumerate(class_names) if label not in present]
@@ -626,7 +631,7 @@ def describe_absent_labels(y_train: LabelArray, class_names: Sequence[str]) -> s
     return f" No training sample has the label {', '.join(absent[:SHOWN_LABELS])}{ellipsis}."
 
 
-def describe_doubt_between_pictures_and_recordings(
+def describe_doubt_between_pictures_and_recordings_if_any(
     raw_samples: SampleArray, arranged_samples: SampleArray
 ) -> str:
     """A sentence where the shape of the samples leaves room for doubt: long pictures may be
@@ -655,7 +660,7 @@ class ArraysAndNote(NamedTuple):
     note: str
 
 
-def convert_one_based_labels_to_names(raw_arrays: Arrays) -> ArraysAndNote:
+def name_classes_if_labels_begin_with_one(raw_arrays: Arrays) -> ArraysAndNote:
     """Labels 1..C as names of classes, so that there is no empty class 0. Others as they are."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
     numbers = []
@@ -686,7 +691,7 @@ class ArraysAndClassNames(NamedTuple):
     class_names: tuple[str, ...]
 
 
-def encode_labels(raw_arrays: Arrays) -> ArraysAndClassNames:
+def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
     """The arrays with labels as numbers, and the names of the classes; none where the labels are
     numbers already."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
@@ -944,9 +949,9 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
     else:
         rows = np.moveaxis(samples, 1, 2).reshape(-1, samples.shape[1])
         shape = (1, -1, 1)
-    mean = sum_in_fixed_order(rows) / len(rows)
+    mean = sum_rows_in_fixed_order(rows) / len(rows)
     difference = rows - mean
-    std = np.sqrt(sum_in_fixed_order(difference * difference) / len(rows))
+    std = np.sqrt(sum_rows_in_fixed_order(difference * difference) / len(rows))
     return Moments(mean.reshape(shape), std.reshape(shape))
 
 
@@ -1003,7 +1008,7 @@ def convert_index_lists_to_owners(index_lists: IndexLists, sample_count: int) ->
     if not lists:
         raise UsageError("indices is empty; give one list of sample indices for each client.")
     for k, indices_of_client in enumerate(lists):
-        rows = check_sample_indices_of_client(k, indices_of_client, sample_count)
+        rows = convert_and_check_sample_indices_of_client(k, indices_of_client, sample_count)
         values, counts = np.unique(rows, return_counts=True)
         is_taken = (counts > 1) | (owner[values] >= 0)
         if is_taken.any():
@@ -1015,7 +1020,7 @@ def convert_index_lists_to_owners(index_lists: IndexLists, sample_count: int) ->
     return owner
 
 
-def check_sample_indices_of_client(
+def convert_and_check_sample_indices_of_client(
     client: int, sample_indices: Sequence[int] | np.ndarray | torch.Tensor, sample_count: int
 ) -> IndexArray:
     """int [n] of a client's list of indices, all in 0..sample_count-1. Raises UsageError."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedlab_nb.data.array_types import Colours, Coordinates, ImageArray
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError, check_number
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def tint_background(
     squared_difference = (difference * difference).swapaxes(
         0, 1
     )  # channels first, to sum over them
-    squared_distance = sum_in_fixed_order(squared_difference) / channels
+    squared_distance = sum_rows_in_fixed_order(squared_difference) / channels
     nearness = compute_exponential_decay(squared_distance / (2 * TINT_REACH * TINT_REACH))[:, None]
     tinted = pixels + strength * nearness * (colours - background)
     return torch.from_numpy(np.clip(tinted, 0.0, 1.0)).to(images.dtype)

@@ -123,7 +123,7 @@ class Edits:
         return tuple(edit for edit in self.changes if not edit.name)
 
     @property
-    def doubles(self) -> list[int]:
+    def doubled_clients(self) -> list[int]:
         """Whose doubles stand behind the clients that were dealt to, in order."""
         return [edit.client for edit in self.changes if edit.is_double]
 
@@ -201,7 +201,7 @@ def parse_edit(text: str) -> Edit:
     )
 
 
-def check_client_name(name: str) -> str:
+def strip_and_check_client_name(name: str) -> str:
     """A client's name, without white space around it; UsageError for one that the short text cannot
     say."""
     clean_name = " ".join(str(name).split())

@@ -20,7 +20,13 @@ from fedlab_nb.data.array_types import IndexArray
 from fedlab_nb.data.arrays import convert_index_lists_to_owners
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION, Cue
 from fedlab_nb.data.dataset import Dataset, hash_to_content_id
-from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_client_name, format_client_letters
+from fedlab_nb.data.edits import (
+    NO_EDITS,
+    Edit,
+    Edits,
+    format_client_letters,
+    strip_and_check_client_name,
+)
 from fedlab_nb.data.input_types import ClientIndices, ClientsOrCount, DatasetSource, IndexLists
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
@@ -122,10 +128,12 @@ class Federation:
 
     @property
     def ids(self) -> ClientIndices:
-        return list_present_clients(self._with_everybody.clients, self.absent, self.unseen)
+        return list_present_clients(
+            self._federation_before_leaving_out.clients, self.absent, self.unseen
+        )
 
     @property
-    def _with_everybody(self) -> Federation:
+    def _federation_before_leaving_out(self) -> Federation:
         """The federation before clients were taken out."""
         if self.whole is None:
             return self
@@ -241,7 +249,9 @@ class Federation:
     def rename(self, client: int | str, name: str) -> Federation:
         """A Federation in which a client has a name; pictures and sentences show it beside its
         letter."""
-        return self._add_edit(Edit(self.find_client_number(client), name=check_client_name(name)))
+        return self._add_edit(
+            Edit(self.find_client_number(client), name=strip_and_check_client_name(name))
+        )
 
     def _add_edit(self, edit: Edit) -> Federation:
         """This federation with one more edit, dealt out again. UsageError if `federate` did not
@@ -259,7 +269,7 @@ class Federation:
     def find_client_number(self, client: int | str) -> int:
         """The number of a client, counted as if nobody were absent, from its letter, name or
         number."""
-        count = self._with_everybody.clients
+        count = self._federation_before_leaving_out.clients
         if not isinstance(client, str):
             return int(check_whole_number("client", client, 0, count - 1))
         numbers = {format_client_letters(k): k for k in range(count)}
@@ -282,7 +292,9 @@ class Federation:
         The shards of one that was put together by hand are the clients of a data set of its own.
         """
         if not self.is_made_by_federate():
-            dataset = name_clients_by_index_lists(self.dataset, self._with_everybody.shards)
+            dataset = name_clients_by_index_lists(
+                self.dataset, self._federation_before_leaving_out.shards
+            )
             return {
                 "dataset": get_or_register_source_name(dataset),
                 "partition": "natural",
@@ -315,7 +327,7 @@ class Federation:
     @property
     def spurious_clients(self) -> ClientIndices:
         """The clients whose images carry the cue, counted as if nobody were absent."""
-        return self._with_everybody.spurious
+        return self._federation_before_leaving_out.spurious
 
     def __repr__(self) -> str:
         alpha = "" if self.partition == "natural" else f" alpha={self.alpha:g},"
@@ -459,7 +471,7 @@ def federate(
     choose("cue", cue, CUES)
     if marked_clients:
         marked_samples = torch.cat([shards[k] for k in marked_clients])
-        dataset = add_cue(dataset, marked_samples, cue, tint, seed)
+        dataset = copy_dataset_with_cue(dataset, marked_samples, cue, tint, seed)
     everybody = Federation(
         dataset=dataset,
         shards=shards,
@@ -609,7 +621,7 @@ def draw_used_sample_indices(
         count = max(1, round(share_of_samples * samples))
         return np.sort(make_numpy_generator(seed, "share").permutation(samples)[:count])
     parts = []
-    for k, samples_of_client in enumerate(list_client_samples(dataset)):
+    for k, samples_of_client in enumerate(list_sample_indices_by_client(dataset)):
         count = max(1, round(share_of_samples * len(samples_of_client)))
         parts.append(make_numpy_generator(seed, "share", k).permutation(samples_of_client)[:count])
     return np.sort(np.concatenate(parts))
@@ -617,7 +629,7 @@ def draw_used_sample_indices(
 
 def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None) -> Partition:
     """What the data's own clients hold, of the samples `used_indices` alone (None: of all)."""
-    shards = list_client_samples(dataset)
+    shards = list_sample_indices_by_client(dataset)
     if used_indices is not None:
         shards = [np.intersect1d(shard, used_indices) for shard in shards]
     names = ", ".join(dataset.client_names[:SHOWN_NAMES])
@@ -633,7 +645,7 @@ def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None
     )
 
 
-def list_client_samples(dataset: Dataset) -> list[IndexArray]:
+def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
     """Sorted indices of the training samples of each of the data set's own clients."""
     if dataset.client_train is None:
         owner = np.empty(0, int)
@@ -683,7 +695,7 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
     )
 
 
-def add_cue(
+def copy_dataset_with_cue(
     dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength: float, seed: int
 ) -> Dataset:
     """The dataset with the cue of their labels on these training images, and a digest of its

@@ -163,7 +163,7 @@ def join_path_and_options(path: str | Path, options: FileOptions) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else str(path)
 
 
-def check_file_options(
+def convert_file_options_to_texts(
     options: FileOptions, allowed: Sequence[str] = OPTIONS, option_owner: str = "a table"
 ) -> dict[str, str]:
     """Convert options to texts; lists are joined by commas. Raises UsageError for an unknown option."""
@@ -278,7 +278,7 @@ def make_raw_table(table: DataFrame, file_name: str) -> RawTable:
     if not has_header:
         names = [f"column {number}" for number in range(1, len(names) + 1)]
     cells.index = cells.index + 1
-    cells = cells.set_axis(check_column_names_are_unique(names, file_name), axis=1)
+    cells = cells.set_axis(normalise_column_names_and_check_uniqueness(names, file_name), axis=1)
     return RawTable(cells.dropna(how="all"), "", has_header, notes)
 
 
@@ -333,7 +333,7 @@ def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> 
         if separator_line:
             separator = separator or separator_line[1]
             start += 1
-    first_row = find_first_index_after_comments(lines, start)
+    first_row = find_first_index_after_hash_comments(lines, start)
     if first_row > start and is_last_comment_line_header(lines, first_row):
         first_row -= 1
         lines[first_row] = lines[first_row].removeprefix("#")
@@ -348,7 +348,7 @@ def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> 
     return RawTable(cells, separator, True, notes)
 
 
-def find_first_index_after_comments(lines: Sequence[str], start_index: int) -> int:
+def find_first_index_after_hash_comments(lines: Sequence[str], start_index: int) -> int:
     """Find the first line, from `start_index` on, that is neither blank nor begins with #."""
     for line_index in range(start_index, len(lines)):
         if lines[line_index].strip() and not lines[line_index].startswith("#"):
@@ -625,7 +625,9 @@ def use_first_row_as_header(raw: RawTable, file_name: str, options: Mapping[str,
             used_columns.append(index)
     check_nameless_columns(header, used_columns, file_name)
     names = [header[index] or f"column {index + 1}" for index in used_columns]
-    cells = samples[used_columns].set_axis(check_column_names_are_unique(names, file_name), axis=1)
+    cells = samples[used_columns].set_axis(
+        normalise_column_names_and_check_uniqueness(names, file_name), axis=1
+    )
     return replace(raw, cells=cells, notes=notes)
 
 
@@ -680,7 +682,7 @@ def may_first_row_be_sample_not_header(first_row: list[str], rows_below: DataFra
     return True
 
 
-def check_column_names_are_unique(header: Iterable[str], file_name: str) -> list[str]:
+def normalise_column_names_and_check_uniqueness(header: Iterable[str], file_name: str) -> list[str]:
     """Return the names with blanks normalised; UsageError for a name that occurs twice."""
     names = []
     for number, name in enumerate(header, start=1):

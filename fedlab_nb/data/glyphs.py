@@ -106,7 +106,7 @@ def load(name: str = "glyphs", **options: int) -> Dataset:
     """
     import torch
 
-    checked = check_glyphs_options(options, name)
+    checked = check_glyphs_options_and_add_defaults(options, name)
     seed = checked["seed"]
     size = checked["size"]
     channels = checked["channels"]
@@ -133,7 +133,7 @@ def load(name: str = "glyphs", **options: int) -> Dataset:
 
 
 def describe(name: str = "glyphs", **options: int) -> Description:
-    checked = check_glyphs_options(options, name)
+    checked = check_glyphs_options_and_add_defaults(options, name)
     return Description(
         name=name,
         input_shape=(checked["channels"], checked["size"], checked["size"]),
@@ -165,7 +165,9 @@ def parse_glyphs_name(name: str) -> GlyphsOptions:
     return {"size": int(short_name), "channels": 3}
 
 
-def check_glyphs_options(options: Mapping[str, int], name: str = "glyphs") -> GlyphsOptions:
+def check_glyphs_options_and_add_defaults(
+    options: Mapping[str, int], name: str = "glyphs"
+) -> GlyphsOptions:
     """All options, with defaults for those left out; UsageError for unknown ones, values out of
     range, and a size or channels beside a `name` that says them."""
     options_of_name = parse_glyphs_name(name)
@@ -232,7 +234,7 @@ def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: in
 
     images = np.empty((count, channels, side, side), np.float32)
     for start in range(0, count, BLOCK):
-        block = draw_image_block(
+        block = draw_block_of_256_images(
             start, make_random_stream_of_block(part, seed, start // BLOCK), side
         )
         if channels == 1:
@@ -259,7 +261,7 @@ def draw_fonts_of_block(stream: RandomStream) -> FontIndices:
     return stream.draw_integers(len(FONTS), BLOCK)
 
 
-def draw_image_block(first_index: int, stream: RandomStream, side: int) -> ImageArray:
+def draw_block_of_256_images(first_index: int, stream: RandomStream, side: int) -> ImageArray:
     """Images first_index … first_index + 255, float64 [256, 3, side, side] from 0 to 1: background,
     clutter, letter, a thin stroke across, noise."""
     fields = load_signed_distances_of_letters()

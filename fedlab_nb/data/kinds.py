@@ -224,7 +224,7 @@ def infer_column(
         reason = (
             ""
             if forced_kind
-            else explain_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
+            else explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
         )
         if reason:
             return Column(column_name, LEFT_OUT, reason)
@@ -393,7 +393,9 @@ def make_number_column(
         is_integer or is_whole and not unit and is_row_number_or_person_id_name(column_name)
     )
     if may_number_rows and not forced_kind:
-        reason = explain_row_number_or_person_id(column_name, number_traits.texts, is_saved_index)
+        reason = explain_if_row_number_or_person_id(
+            column_name, number_traits.texts, is_saved_index
+        )
         if reason:
             return Column(column_name, LEFT_OUT, reason)
     if is_integer and not forced_kind and are_fixed_length_codes(number_traits.texts):
@@ -675,7 +677,9 @@ def is_row_number_or_person_id_name(column_name: str) -> bool:
     return is_row_number_name(column_name) or is_person_id_name(column_name)
 
 
-def explain_row_number_or_person_id(column_name: str, values: Series, is_saved_index: bool) -> str:
+def explain_if_row_number_or_person_id(
+    column_name: str, values: Series, is_saved_index: bool
+) -> str:
     """Why a column of whole numbers is not a feature, "" if it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or

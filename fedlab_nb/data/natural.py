@@ -70,7 +70,7 @@ from fedlab_nb.data.dataset import (
     hash_to_content_id,
     make_dataset_from_ready_arrays,
 )
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.declared import read_toml
 
 HEART = Path(__file__).with_name("heart.csv")
@@ -126,7 +126,7 @@ def load_heart(dataset_name: str, source_note: str) -> Dataset:
         assert owner is not None  # the hospitals are named
         class_of_hospital = len(HOSPITALS) * y + owner
         default_test = tables.draw_test_rows(class_of_hospital, owner)
-        return choose_test_samples(dataset_name, owner, default_test)
+        return mark_test_samples(dataset_name, owner, default_test)
 
     digest = hash_to_content_id(dataset_name, HEART_VERSION, HEART.read_bytes())
     dataset = tables.load_table(HEART, {}, digest, split, dataset_name=dataset_name)
@@ -140,7 +140,7 @@ def load_watch(dataset_name: str, source_note: str) -> Dataset:
         person = file["person"]
         recording = file["recording"]
         class_names = tuple(map(str, file["exercises"]))
-    test = choose_test_samples(dataset_name, person, mark_last_fifth_of_each_recording(recording))
+    test = mark_test_samples(dataset_name, person, mark_last_fifth_of_each_recording(recording))
     scaled, schema, scale_note = scale_samples({"x_train": x[~test], "x_test": x[test]})
     bytes_up, bytes_down = tables.count_bytes_to_standardise_columns(x.shape[1])
     note = (
@@ -158,12 +158,12 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
         y = file["spam"].astype(np.int64)
         mailing_list = file["source"].astype(np.int64)
     logarithms = compute_rounded_log1p(counts)
-    length = np.sqrt(sum_in_fixed_order((logarithms * logarithms).T))[:, None]
+    length = np.sqrt(sum_rows_in_fixed_order((logarithms * logarithms).T))[:, None]
     length[length == 0] = 1  # a mail without words stays 0
     x = (logarithms * np.sqrt(counts.shape[1]) / length).astype(np.float32)
     class_of_list = len(LISTS) * y + mailing_list
     default_test = tables.draw_test_rows(class_of_list, mailing_list)
-    test = choose_test_samples(dataset_name, mailing_list, default_test)
+    test = mark_test_samples(dataset_name, mailing_list, default_test)
     parts = {"x_train": x[~test], "x_test": x[test]}
     return make_split_dataset(
         dataset_name, MAILS, parts, y, mailing_list, test, ("ham", "spam"), source_note
@@ -180,7 +180,7 @@ def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
 
 # --------------------------------------------------------------------------------------- test
 # samples
-def choose_test_samples(
+def mark_test_samples(
     dataset_name: str, client_of_sample: ClientOfSample, is_default_test_sample: BooleanPerSample
 ) -> BooleanPerSample:
     """bool [N], the test samples: all of the client that `dataset_name` leaves out, else the

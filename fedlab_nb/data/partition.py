@@ -542,8 +542,8 @@ def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     if len(counts) == 0:
         return Skew(0.0, 0.0)
     sizes = counts.sum(axis=1)
-    entropies = compute_entropy(counts / sizes[:, None])
-    pooled = float(compute_entropy(counts.sum(axis=0) / sizes.sum()))
+    entropies = compute_entropy_in_nats_along_last_axis(counts / sizes[:, None])
+    pooled = float(compute_entropy_in_nats_along_last_axis(counts.sum(axis=0) / sizes.sum()))
     within = float(sizes @ entropies / sizes.sum())
     explained = 0.0
     if pooled > 0:
@@ -551,6 +551,6 @@ def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     return Skew(explained, float(np.exp(entropies).mean()))
 
 
-def compute_entropy(shares: Shares) -> np.ndarray:
+def compute_entropy_in_nats_along_last_axis(shares: Shares) -> np.ndarray:
     """Entropy in nats along the last axis, with 0 log 0 = 0."""
     return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=-1)

@@ -37,7 +37,7 @@ PublicChoice = str | float
 
 
 # ------------------------------------------------------------------------------------------ choice
-def check_public_choice(
+def convert_and_check_public_choice(
     public_choice: str | float | PathLike, description: Description
 ) -> PublicChoice:
     """`public_choice` for the data set `description`, a share as a number; UsageError if it cannot
@@ -142,7 +142,7 @@ def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
     if size == 0:
         samples = len(dataset.y_train)
         note = f"All {samples:,} training samples are the clients'; there is no public data."
-        return set_public_samples(dataset, None, None, digest, note)
+        return copy_dataset_with_public_samples(dataset, None, None, digest, note)
     return hold_back_public_share(dataset, choice, size, digest)
 
 
@@ -176,7 +176,7 @@ def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
     x_public = torch.cat(parts)
     note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
     digest = hash_to_content_id(dataset.digest, "public", other.digest)
-    return set_public_samples(dataset, x_public, None, digest, note)
+    return copy_dataset_with_public_samples(dataset, x_public, None, digest, note)
 
 
 def hold_back_public_share(
@@ -203,7 +203,7 @@ def hold_back_public_share(
         f"{public_sample_count:,} of {samples:,} training samples are held back as unlabelled "
         "public data."
     )
-    return set_public_samples(
+    return copy_dataset_with_public_samples(
         replace(dataset, **changes),
         dataset.x_train[public],
         dataset.y_train[public],
@@ -225,7 +225,7 @@ def check_every_client_keeps_samples(
             )
 
 
-def set_public_samples(
+def copy_dataset_with_public_samples(
     dataset: Dataset,
     x_public: Samples | None,
     y_public: Labels | None,

@@ -109,11 +109,11 @@ def load(source: DatasetSource, **options: DatasetOptionValue) -> Dataset:
         if dataset is None:
             dataset = module.load(name, **options)
         with _lock:
-            put_dataset_in_cache(key, dataset)
+            put_dataset_in_cache_and_drop_oldest(key, dataset)
     return dataset
 
 
-def put_dataset_in_cache(key: CacheKey, dataset: Dataset) -> None:
+def put_dataset_in_cache_and_drop_oldest(key: CacheKey, dataset: Dataset) -> None:
     """Put a dataset at the end of the cache, and drop the least recently used ones."""
     _cache.pop(key, None)
     _cache[key] = dataset
@@ -153,7 +153,7 @@ def make_cache_key(name: str | Path, options: DatasetOptions) -> CacheKey:
     if isinstance(name, Path):
         return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
-        return (name, *sorted(glyphs.check_glyphs_options(options, name).items()))
+        return (name, *sorted(glyphs.check_glyphs_options_and_add_defaults(options, name).items()))
     return (name, vision.find_data_folder())
 
 

@@ -105,7 +105,9 @@ class InputSchema:
 
             name, options_of_path = files.split_path_and_options(rows)
             options = {} if self.has_header else {"header": "no"}
-            options |= files.check_file_options(options_of_path, FILE_OPTIONS, "new rows")
+            options |= files.convert_file_options_to_texts(
+                options_of_path, FILE_OPTIONS, "new rows"
+            )
             table = files.read_table(Path(name), options).cells
         else:
             table = cells.convert_columns_to_numbers_or_texts(
@@ -282,7 +284,7 @@ def read_number_file(path: str | PathLike) -> DataFrame:
     from fedlab_nb.data import files
 
     name, options_of_path = files.split_path_and_options(path)
-    options = files.check_file_options(options_of_path, FILE_OPTIONS, "new rows")
+    options = files.convert_file_options_to_texts(options_of_path, FILE_OPTIONS, "new rows")
     table = files.read_table(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)

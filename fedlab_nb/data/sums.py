@@ -17,14 +17,14 @@ class Moments(NamedTuple):
     deviation: np.ndarray
 
 
-def sum_in_fixed_order(rows_to_add: np.ndarray) -> np.ndarray:
+def sum_rows_in_fixed_order(rows_to_add: np.ndarray) -> np.ndarray:
     """Sum `rows_to_add` [N, ...] over the first axis, float64 [...].
 
     The second half of the rows is added to the first half, again and again, until one row is left.
     If the number of rows is odd, the last one is carried over to the next step. The error grows with
     log N, like that of NumPy's own sum.
 
-    >>> sum_in_fixed_order(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    >>> sum_rows_in_fixed_order(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     array([ 9., 12.])
     """
     rows_to_add = np.asarray(rows_to_add, dtype=np.float64)

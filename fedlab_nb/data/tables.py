@@ -73,7 +73,7 @@ from fedlab_nb.data.kinds import (
     is_person_id_name,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, normalise_column_name
-from fedlab_nb.data.sums import Moments, sum_in_fixed_order
+from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import make_numpy_generator
 
@@ -726,7 +726,9 @@ def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
         is_missing = np.isnan(rows_of_client)
         count = (~is_missing).sum(axis=0).astype(np.float64)
         values = np.where(is_missing, 0.0, rows_of_client)
-        return np.stack([count, sum_in_fixed_order(values), sum_in_fixed_order(values * values)])
+        return np.stack(
+            [count, sum_rows_in_fixed_order(values), sum_rows_in_fixed_order(values * values)]
+        )
 
 
 def compute_pooled_moments(
@@ -743,7 +745,7 @@ def compute_pooled_moments(
     sums_of_clients = np.stack(
         [compute_column_sums(client_rows) for client_rows in rows_of_clients]
     )
-    count, total, squares = sum_in_fixed_order(sums_of_clients)
+    count, total, squares = sum_rows_in_fixed_order(sums_of_clients)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.errors import SAMPLES, UsageError
 from fedlab_nb.value_types import SampleShape
 
@@ -122,9 +122,9 @@ def compute_normalisation(scale: InputScale, x_train: Images) -> Normalisation |
     deviations = []
     for channel in x_train.cpu().numpy().swapaxes(0, 1):  # [N, H, W]
         values = channel.astype(np.float64)
-        mean = sum_in_fixed_order(sum_in_fixed_order(values).ravel()) / pixels
+        mean = sum_rows_in_fixed_order(sum_rows_in_fixed_order(values).ravel()) / pixels
         difference = values - mean
-        squares = sum_in_fixed_order(sum_in_fixed_order(difference * difference).ravel())
+        squares = sum_rows_in_fixed_order(sum_rows_in_fixed_order(difference * difference).ravel())
         means.append(float(mean))
         deviations.append(float(np.sqrt(squares / pixels)))
     mean_of_channels = torch.tensor(means, dtype=torch.float64)

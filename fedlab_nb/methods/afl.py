@@ -120,7 +120,7 @@ class AflReport(Report):
     align: float | None = None
     own_fits: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         if self.own_fits is None:
             return {}
         return {OWN_FITS: self.own_fits}
@@ -269,11 +269,11 @@ class AFL(FrozenMethod):
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
-        if self.has_noise and self.features == "client":
+        if self.adds_privacy_noise and self.features == "client":
             raise UsageError(
                 "features=client sends a network without noise; set features to pixels, relu, conv or lite0."
             )
-        hides_sums = self.has_noise or self.secure
+        hides_sums = self.adds_privacy_noise or self.secure
         if self.align and hides_sums:
             raise UsageError(
                 "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0."
@@ -289,7 +289,7 @@ class AFL(FrozenMethod):
             )
 
     @property
-    def has_noise(self) -> bool:
+    def adds_privacy_noise(self) -> bool:
         return 0 < self.epsilon < math.inf
 
     @property
@@ -297,7 +297,7 @@ class AFL(FrozenMethod):
         if not self.secure:
             return super().leaks
         text = "the sum over all clients"
-        if self.has_noise:
+        if self.adds_privacy_noise:
             text += f", with noise (ε = {self.epsilon:g})"
         if self.features == "client":
             text += ", and the largest client's network"
@@ -314,18 +314,18 @@ class AFL(FrozenMethod):
         # The features of each client and of test samples; the noise that the promise needs.
         client_features, features = yield from self.make_features(ctx)
         sigma = 0.0
-        if self.has_noise:
+        if self.adds_privacy_noise:
             sigma = find_smallest_noise_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
         # Clients: one pass over the samples; two sums.
         client_sums = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
             sums = RidgeSums.measure(client_features[k](x), y, ctx.classes, has_unit_rows=sigma > 0)
-            client_sums.append(sums.add_ridge(self.gamma))
+            client_sums.append(sums.copy_with_ridge(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or as they are.
         if self.secure:
-            received = [self._sum_securely_with_noise(ctx, client_sums, sigma)]
+            received = [self._send_and_sum_masked_client_sums(ctx, client_sums, sigma)]
         else:
             received = []
             for k, sums in enumerate(client_sums):
@@ -334,13 +334,13 @@ class AFL(FrozenMethod):
         rho = self.rho
         choice: dict[str, Any] = {}
         if self.choose != "given":
-            without_ridge = [sums.add_ridge(-self.gamma) for sums in received]
+            without_ridge = [sums.copy_with_ridge(-self.gamma) for sums in received]
             rho, choice = choose_ridge(ctx, self.choose, client_features, without_ridge)
         # Server: add up, solve, take the local ridges off.
         with ctx.server():
             total = sum(received[1:], received[0])
             if sigma and not self.secure:
-                total = total.add_noise(sigma, ctx.generator("afl", "noise"))
+                total = total.copy_with_noise(sigma, ctx.generator("afl", "noise"))
             weights = solve_classifier_weights(
                 total, ctx.clients_count, self.gamma, rho, sigma=sigma
             )
@@ -354,10 +354,10 @@ class AFL(FrozenMethod):
                 **choice,
             )
             if not self.secure:
-                report = self._add_client_sums_to_report(report, received)
+                report = self._copy_report_with_client_sums_if_small(report, received)
             return AflModel(features, weights, report)
 
-    def _add_client_sums_to_report(
+    def _copy_report_with_client_sums_if_small(
         self, report: AflReport, received: Sequence[RidgeSums]
     ) -> AflReport:
         """The report with each client's sums, unless they are too large."""
@@ -369,14 +369,14 @@ class AFL(FrozenMethod):
         classes = torch.stack([sums.classes for sums in received]).cpu().numpy()
         return replace(report, moments=moments, classes=classes)
 
-    def _sum_securely_with_noise(
+    def _send_and_sum_masked_client_sums(
         self, ctx: Context, client_sums: Sequence[RidgeSums], noise_sigma: float
     ) -> RidgeSums:
         """The total of masked sums. With privacy each client adds its part of the noise first."""
         if noise_sigma:
             share = noise_sigma / len(client_sums) ** 0.5
             client_sums = [
-                sums.add_noise(share, ctx.generator("afl", "noise", k))
+                sums.copy_with_noise(share, ctx.generator("afl", "noise", k))
                 for k, sums in enumerate(client_sums)
             ]
         vectors = []

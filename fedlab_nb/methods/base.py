@@ -70,7 +70,7 @@ class Knob:
     model: bool = False
     endless: bool = False
 
-    def check(self, method_name: str, value: KnobValue) -> KnobValue:
+    def convert_and_check(self, method_name: str, value: KnobValue) -> KnobValue:
         """`value` converted to the knob's own type.
 
         UsageError if it is not allowed; the message names the knob and the allowed values.
@@ -294,7 +294,7 @@ class Method:
         checked = {}
         for name, value in given.items():
             choose(f"setting of {cls.info.name}", name, knobs)
-            checked[name] = knobs[name].check(cls.info.name, value)
+            checked[name] = knobs[name].convert_and_check(cls.info.name, value)
             if knobs[name].model and checked[name] != "auto":
                 model = str(checked[name]).partition(":")[0]
                 convolutions = convolutions or MODELS[model].required_sample_kind != ""

@@ -22,7 +22,7 @@ from ..models import (
     load_state,
     model_state,
     parse_architecture,
-    prepend_input_normalisation,
+    prepend_input_normalisation_in_place,
 )
 from ..models.build import choose_default_width
 from ..models.network import Architecture
@@ -233,7 +233,7 @@ class Context:
             dtype=self.dtype,
         )
         if self._scale:
-            model = prepend_input_normalisation(model, *self._scale)
+            model = prepend_input_normalisation_in_place(model, *self._scale)
         return model
 
     def server_architecture(self, model_text: str = "auto") -> Architecture:
@@ -247,7 +247,7 @@ class Context:
             return self.architectures[0]
         return parse_architecture(model_text, self.input_shape, self.classes)
 
-    def has_clients_architecture(self, server_model_text: str) -> bool:
+    def is_architecture_of_all_clients(self, server_model_text: str) -> bool:
         """True if the server's own network has the architecture of all clients."""
         names_and_widths = set()
         for name, _, _, width in (self.server_architecture(server_model_text), *self.architectures):

@@ -46,8 +46,8 @@ from .parts import averages
 from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
 from .parts.frozen_ensemble import (
     combine_client_logits,
-    make_class_count_weights,
     make_client_weights,
+    send_class_counts_and_compute_class_shares,
 )
 from .run_outputs import AccuracyByRule, EnsembleRule, average_client_logits
 from .traffic import FederationSizes, TrafficBytes
@@ -291,7 +291,7 @@ class EnsembleReport(Report):
     members: list[int] | None = None
     certified: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         accuracies = self.accuracy_by_rule or {}
         return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 
@@ -464,7 +464,7 @@ class Ensemble(Method):
         uploaded = ctx.upload(clients, members)
         weights = None
         if self.rule == "class_counts":
-            weights = make_class_count_weights(ctx, members)
+            weights = send_class_counts_and_compute_class_shares(ctx, members)
         report_fields: dict[str, Any] = {}
         if len(members) < ctx.clients_count:
             report_fields["members"] = members

@@ -27,11 +27,13 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        moments = averages.make_zero_optimizer_moments(rounds.select_parameters(rounds.first_state))
+        moments = averages.make_zero_optimizer_moments(
+            rounds.select_trained_parameters(rounds.first_state)
+        )
 
         def server(state: State, ends: list[State]) -> State:
             nonlocal moments
-            parameters = rounds.select_parameters(state)
+            parameters = rounds.select_trained_parameters(state)
             delta = averages.compute_mean_parameter_change(
                 rounds.participant_shares, ends, parameters
             )

@@ -20,7 +20,7 @@ from typing import TypedDict
 
 from torch import Tensor
 
-from ..comm.codec import SparseMessage, Sparsifier, unpack_largest_entries
+from ..comm.codec import SparseMessage, SparsifierWithResidual, unpack_largest_entries
 from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import (
@@ -71,8 +71,8 @@ class FedAvgMulti(Iterative):
         ternary = self.compression == "ternary"
         client_sparsifiers = []
         for _ in range(ctx.clients_count):
-            client_sparsifiers.append(Sparsifier(self.keep, ternary=ternary))
-        server_sparsifier = Sparsifier(self.keep, ternary=ternary)
+            client_sparsifiers.append(SparsifierWithResidual(self.keep, ternary=ternary))
+        server_sparsifier = SparsifierWithResidual(self.keep, ternary=ternary)
         state = ctx.link.broadcast(rounds.first_state, phase=PHASE)  # θ_0
         client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
@@ -80,7 +80,7 @@ class FedAvgMulti(Iterative):
             rounds.load_participant_states(client_state)
             yield from rounds.train_participants(t)
             messages = []
-            for k, end in enumerate(rounds.copy_participant_states()):
+            for k, end in enumerate(rounds.copy_participant_states_with_poison()):
                 change = subtract_states(end, client_state)
                 messages.append(pack_model_change(change, rounds.names, client_sparsifiers[k]))
             received = rounds.upload_from_participants(messages)
@@ -107,7 +107,9 @@ class ChangeMessage(TypedDict):
     rest: dict[str, Tensor]
 
 
-def pack_model_change(change: State, names: list[str], sparsifier: Sparsifier) -> ChangeMessage:
+def pack_model_change(
+    change: State, names: list[str], sparsifier: SparsifierWithResidual
+) -> ChangeMessage:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
     other_tensors = {name: tensor for name, tensor in change.items() if name not in names}
     return ChangeMessage(

@@ -107,7 +107,7 @@ def generate_samples(
     return samples.unflatten(1, input_shape)
 
 
-def train_cvaes(
+def train_cvaes_in_place(
     cvaes: list[Cvae],
     shards: Sequence[Shard],
     streams: list[torch.Generator],
@@ -159,8 +159,8 @@ def train_cvaes(
         losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
-    encoders.copy_to_models()
-    decoders.copy_to_models()
+    encoders.copy_weights_to_models()
+    decoders.copy_weights_to_models()
 
 
 def compute_negative_elbos(
@@ -238,7 +238,7 @@ class FedCVAE(Method):
         shards = [ctx.private.train(k) for k in all_clients]
         cvaes = [self._make_cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in all_clients]
         streams = [ctx.generator("fedcvae", "training", k) for k in all_clients]
-        steps = train_cvaes(
+        steps = train_cvaes_in_place(
             cvaes, shards, streams, steps=self.steps, batch_size=self.batch, lr=self.vae_lr
         )
         for done, _ in enumerate(steps, 1):

@@ -28,7 +28,7 @@ from ..models import Network, count_parameters, load_state, model_state
 from ..models.network import Architecture
 from ..tensor_types import Logits
 from ..training import ClientModels, Recipe
-from ..training.distill import choose_distillation_loss, distil
+from ..training.distill import choose_distillation_loss, distil_student_in_place
 from .base import (
     NEEDS,
     ClientWeighting,
@@ -99,7 +99,7 @@ class FedDF(Method):
                     " clients' own networks; set server_model=auto or rounds=1."
                 )
             return
-        if self.start == "average" and not ctx.has_clients_architecture(self.server_model):
+        if self.start == "average" and not ctx.is_architecture_of_all_clients(self.server_model):
             needs = NEEDS["one architecture"]
             raise UsageError(
                 f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh."
@@ -119,7 +119,9 @@ class FedDF(Method):
             recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
             loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
-            ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
+            ticks = distil_student_in_place(
+                student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+            )
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: copy_student_as_model(student)
@@ -144,7 +146,7 @@ class FedDF(Method):
         for t in range(self.rounds):
             # Clients: E epochs from the server's model of their architecture; the result goes up.
             chosen = draw_participants_of_round(ctx, self.per_round, t)
-            clients = yield from self._train_chosen_clients(ctx, t, chosen, table)
+            clients = yield from self._train_and_upload_chosen_clients(ctx, t, chosen, table)
             # Server: average each architecture, and distil the ensemble of all into every average.
             with ctx.server():
                 sizes = [ctx.sizes[k] for k in chosen]
@@ -158,7 +160,9 @@ class FedDF(Method):
                     stream = ctx.generator("feddf", "batches", t, number)
                     recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
                     loss = choose_distillation_loss("kl", self.temperature)
-                    for _ in distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP):
+                    for _ in distil_student_in_place(
+                        student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                    ):
                         yield Progress(PHASE, t, self.rounds)
                     rate = f"server_lr={self.server_lr:g}"
                     check_finite(student.parameters(), f"Round {t + 1}", rate)
@@ -170,7 +174,7 @@ class FedDF(Method):
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=point)
         return copy_student_as_model(largest)
 
-    def _train_chosen_clients(
+    def _train_and_upload_chosen_clients(
         self,
         ctx: Context,
         round_index: int,

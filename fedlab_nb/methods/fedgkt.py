@@ -101,7 +101,7 @@ class FedGKT(Iterative):
         labels: dict[int, Tensor] = {}
         uploads: dict[int, Upload] = {}  # each client's last one
         for t in range(self.rounds):
-            participants = rounds.draw_participants(t)
+            participants = rounds.draw_and_set_participants(t)
             with ctx.server():
                 answers = {}
                 for k in participants:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
-from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil
+from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil_student_in_place
 from .base import (
     NEEDS,
     Context,
@@ -35,7 +35,11 @@ from .base import (
     report_progress,
 )
 from .fedavg_multi import FedAvgMulti
-from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, make_class_count_weights
+from .parts.frozen_ensemble import (
+    FrozenEnsemble,
+    combine_client_logits,
+    send_class_counts_and_compute_class_shares,
+)
 from .parts.images import copy_student_as_model, make_student
 from .parts.rounds import PHASE, Rounds
 from .traffic import FederationSizes, TrafficBytes
@@ -76,7 +80,7 @@ class FedKD(Method):
         )
 
     def refuse(self, ctx: Context) -> None:
-        if ctx.has_clients_architecture(self.server_model):
+        if ctx.is_architecture_of_all_clients(self.server_model):
             return
         for name in ("rounds_before", "rounds_after"):
             if getattr(self, name):
@@ -98,7 +102,7 @@ class FedKD(Method):
         else:
             clients = yield from ctx.local_training()
         uploaded = ctx.upload(clients)
-        shares = make_class_count_weights(ctx)
+        shares = send_class_counts_and_compute_class_shares(ctx)
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
@@ -109,7 +113,7 @@ class FedKD(Method):
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = choose_distillation_loss(self.loss, self.temperature)
             stream = ctx.generator("fedkd", "batches")
-            ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
+            ticks = distil_student_in_place(student, ctx.public, teacher, recipe, loss, stream)
             yield from report_progress(
                 "distillation", ticks, lambda: copy_student_as_model(student)
             )

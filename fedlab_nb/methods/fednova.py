@@ -38,7 +38,7 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        parameters = rounds.select_parameters(rounds.first_state)
+        parameters = rounds.select_trained_parameters(rounds.first_state)
         momentum = {name: torch.zeros_like(value) for name, value in parameters.items()}  # m
 
         def server(state: State, ends: list[State]) -> State:

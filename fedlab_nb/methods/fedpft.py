@@ -27,10 +27,10 @@ from torch.distributions import Distribution, Independent, MultivariateNormal, N
 from ..comm import pack_upper_triangle, unpack_upper_triangle
 from ..errors import UsageError
 from ..models import count_parameters
-from ..models.state import allocate_parameters_on_cpu
+from ..models.state import allocate_uninitialised_parameters_on_cpu
 from ..tensor_types import Features, TensorsByName
 from ..training import Recipe
-from ..training.distill import choose_distillation_loss, distil
+from ..training.distill import choose_distillation_loss, distil_student_in_place
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import split_rows_by_class
 from .memory import SquareMatricesInMemory
@@ -238,13 +238,13 @@ class FedPFT(FrozenMethod):
         with ctx.server():
             features, labels = self.draw_features_from_mixtures(ctx, received)
             head = nn.Linear(features.shape[1], ctx.classes, device="meta")
-            allocate_parameters_on_cpu(head, ctx.dtype)
+            allocate_uninitialised_parameters_on_cpu(head, ctx.dtype)
             for parameter in head.to(ctx.device).parameters():
                 nn.init.zeros_(parameter)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
             loss = choose_distillation_loss("ce")
             stream = ctx.generator("fedpft", "head")
-            ticks = distil(head, features, labels, recipe, loss, stream)
+            ticks = distil_student_in_place(head, features, labels, recipe, loss, stream)
             model = HeadModel(frozen, head, count_parameters(head))
             return (yield from report_progress("head training", ticks, lambda: model))
 

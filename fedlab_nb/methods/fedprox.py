@@ -26,7 +26,11 @@ class FedProx(Iterative):
         rounds = Rounds(ctx, self)
 
         def pull_back(anchor: State) -> dict:
-            return {"adjust": make_proximal_adjustment(self.mu, rounds.select_parameters(anchor))}
+            return {
+                "adjust": make_proximal_adjustment(
+                    self.mu, rounds.select_trained_parameters(anchor)
+                )
+            }
 
         # Clients: E epochs from θ_t, pulled back to θ_t. Server: the weighted average.
         yield from rounds.run_all_rounds(rounds.first_state, pull_back)

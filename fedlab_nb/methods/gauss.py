@@ -90,7 +90,7 @@ class ClassSums:
     @property
     def means(self) -> ClassMeans:
         """μ_c `[C, d]`; zeros for a class without samples."""
-        return self.sums / self._positive_counts
+        return self.sums / self._counts_of_at_least_one
 
     @property
     def log_priors(self) -> Vector:
@@ -99,11 +99,11 @@ class ClassSums:
 
     def compute_class_variances(self) -> ClassVariances:
         """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
-        return (self.second / self._positive_counts - self.means.square()).clamp(min=0)
+        return (self.second / self._counts_of_at_least_one - self.means.square()).clamp(min=0)
 
     def compute_class_covariances(self) -> ClassCovariances:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
-        squares = self.second / self._positive_counts[..., None]
+        squares = self.second / self._counts_of_at_least_one[..., None]
         return squares - self.means[:, :, None] * self.means[:, None, :]
 
     def compute_within_covariance(self) -> Covariance:
@@ -119,7 +119,7 @@ class ClassSums:
         return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
 
     @property
-    def _positive_counts(self) -> Vector:
+    def _counts_of_at_least_one(self) -> Vector:
         """`[C, 1]`, 1 for a class without samples."""
         return self.counts.clamp(min=1)[:, None]
 

@@ -54,7 +54,7 @@ def check_matrices_fit_in_memory(
     )
 
 
-def make_out_of_memory_error(
+def make_run_error_if_out_of_memory(
     method_title: str, error: BaseException, device: torch.device
 ) -> RunError | None:
     """The error for a run whose memory has not sufficed; None for an error of another kind."""

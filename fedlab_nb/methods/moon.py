@@ -38,7 +38,7 @@ class Moon(Iterative):
         trained: set[int] = set()  # clients that have trained in an earlier round
         for t in range(self.rounds):
             # Clients: E epochs from θ_t, towards the global features and away from their own previous ones.
-            participants = rounds.draw_participants(t)
+            participants = rounds.draw_and_set_participants(t)
             has_previous = any(k in trained for k in participants)
             z_prev = rounds.compute_features_of_participants() if has_previous else []
             rounds.load_participant_states(rounds.broadcast_to_participants(state))
@@ -56,7 +56,7 @@ class Moon(Iterative):
             else:
                 yield from rounds.train_participants(t)
             trained.update(participants)
-            received = rounds.upload_from_participants(rounds.copy_participant_states())
+            received = rounds.upload_from_participants(rounds.copy_participant_states_with_poison())
             # Server: the weighted average.
             with ctx.server():
                 state = weighted_mean(received, rounds.participant_sample_counts)

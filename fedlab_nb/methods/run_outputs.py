@@ -41,27 +41,27 @@ class Report:
     field has a default, so that a snapshot of a running method can leave out what it does not know yet.
     """
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         """{rule: test accuracy, 0–1} of the same run under other rules; comparisons show them, too."""
         return {}
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def get_array_fields(self) -> dict[str, np.ndarray]:
         """The fields that hold an array."""
-        values = self.known_fields().items()
+        values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def numbers(self) -> JsonObject:
+    def get_plain_fields(self) -> JsonObject:
         """The fields that hold plain values: what `run --json` prints."""
-        values = self.known_fields().items()
+        values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
 
-    def known_fields(self) -> dict[str, np.ndarray | JsonValue]:
+    def get_fields_that_are_not_none(self) -> dict[str, np.ndarray | JsonValue]:
         """The fields that are not None."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
-def check_report_type(report: Report, declared: type[Report]) -> Report:
+def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) -> Report:
     """`report`, which must be of the type that its method has `declared`; a model that made none gets an empty one.
 
     Its arrays are copied: a slice of a larger array would keep all of it in memory.
@@ -72,7 +72,7 @@ def check_report_type(report: Report, declared: type[Report]) -> Report:
         raise TypeError(
             f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
         )
-    copies = {name: array.copy() for name, array in report.arrays().items()}
+    copies = {name: array.copy() for name, array in report.get_array_fields().items()}
     return replace(report, **copies)
 
 

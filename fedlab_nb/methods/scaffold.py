@@ -79,17 +79,18 @@ class Scaffold(Iterative):
         weights = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         state = rounds.first_state
         c = {
-            name: torch.zeros_like(value) for name, value in rounds.select_parameters(state).items()
+            name: torch.zeros_like(value)
+            for name, value in rounds.select_trained_parameters(state).items()
         }
         client_c = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
-            participants = rounds.draw_participants(t)
+            participants = rounds.draw_and_set_participants(t)
             start, common_c = rounds.broadcast_to_participants((state, c))
             rounds.load_participant_states(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
             yield from rounds.train_participants(t, adjust=make_gradient_correction(corrections))
-            ends = rounds.copy_participant_states()
+            ends = rounds.copy_participant_states_with_poison()
             changes = []
             for k, end in zip(participants, ends, strict=True):
                 reach = (

@@ -42,7 +42,7 @@ def are_divisible_by_four(sides: Iterable[int]) -> bool:
     return all(side % 4 == 0 for side in sides)
 
 
-def run_layers(layers: Iterable[nn.Module], noise: Noise) -> Images:
+def run_image_generator_layers(layers: Iterable[nn.Module], noise: Noise) -> Images:
     """Run the `layers` of an image generator on noise `[N, nz]`: images `[N, C, H, W]`."""
     x = noise
     for layer in layers:
@@ -158,18 +158,18 @@ def make_kernel_tap_to_pixel_matrix(dtype: torch.dtype) -> Tensor:
 
 
 def gather_pixel_neighbourhoods(
-    feature_maps: Tensor, neighbourhood_side: int, small_images: Tensor, stride: int
+    feature_maps: Tensor, neighbourhood_side: int, small_images_for_shape: Tensor, stride: int
 ) -> Tensor:
     """Gather the square of places around each small pixel: `feature_maps [1, O, H, W, N]` -> `[side² O, h w N]`.
 
     The squares have `neighbourhood_side` pixels a side and start at every `stride`-th pixel of the maps, which are
-    padded with one pixel of zeros. There is one square for each pixel of `small_images [1, C, h, w, N]`.
+    padded with one pixel of zeros. There is one square for each pixel of `small_images_for_shape [1, C, h, w, N]`.
     """
     padded = F.pad(feature_maps[0], (0, 0, 1, 1, 1, 1))
     map_stride, row_stride, column_stride, sample_stride = padded.stride()
     place_strides = (row_stride, column_stride, map_stride)
     pixel_strides = (stride * row_stride, stride * column_stride, sample_stride)
-    sizes = (neighbourhood_side, neighbourhood_side, len(padded), *small_images.shape[2:])
+    sizes = (neighbourhood_side, neighbourhood_side, len(padded), *small_images_for_shape.shape[2:])
     places = padded.as_strided(
         sizes, place_strides + pixel_strides
     )  # a view; nothing is copied yet

@@ -20,9 +20,9 @@ from .network import (
     LayoutFunction,
     Network,
     NormReplacement,
-    replace_batch_norm,
+    make_layout_with_replaced_batch_norm,
 )
-from .state import allocate_parameters_on_cpu
+from .state import allocate_uninitialised_parameters_on_cpu
 
 SMALLEST_SIDE = 8
 CNN_FROM = (
@@ -67,7 +67,7 @@ class Models(dict[str, ModelInfo]):
             raise KeyError(name)
         info = self[base]
         title = f"{info.title}, {KINDS[kind]}"
-        layout = replace_batch_norm(info.layout, cast(NormReplacement, kind))
+        layout = make_layout_with_replaced_batch_norm(info.layout, cast(NormReplacement, kind))
         return replace(info, title=title, layout=layout, batch_norm=False)
 
     def check_name(self, name: str) -> str:
@@ -189,7 +189,7 @@ def parse_architecture(text: str, input_shape: SampleShape, classes: int) -> Arc
     return name, check_input_shape(name, input_shape), classes, width
 
 
-def build_network_from_text(text: str, input_shape: SampleShape, classes: int) -> Network:
+def build_first_network_from_text(text: str, input_shape: SampleShape, classes: int) -> Network:
     """The first model that `text` specifies, untrained."""
     name, width = parse_models(text, input_shape)[0]
     return build(name, input_shape, classes, width=width)
@@ -212,7 +212,7 @@ def build(
 ) -> Network:
     """A freshly initialised model of architecture `name` for inputs of shape (C, H, W), (C, T) or (D,).
 
-    Weights follow PyTorch's default formula (see `initialise_parameters`), drawn from `generator`,
+    Weights follow PyTorch's default formula (see `initialise_parameters_in_place`), drawn from `generator`,
     a CPU generator (None: one fixed stream); the same generator state gives the same weights on
     every device and, to rounding, for every dtype. UsageError: unknown name; feature rows or
     images below 8x8 or with channels other than 1 or 3 for an image architecture; a width outside
@@ -240,8 +240,8 @@ def build(
         with torch.device("meta"):  # no memory yet, and no draw from the global random state
             blocks, features = info.layout(input_shape, width)
             model = Network(blocks, features, architecture)
-        allocate_parameters_on_cpu(model, dtype)
-    initialise_parameters(model, generator)
+        allocate_uninitialised_parameters_on_cpu(model, dtype)
+    initialise_parameters_in_place(model, generator)
     return model.to(device)
 
 
@@ -261,7 +261,7 @@ def build_added_model(
 
 
 @torch.no_grad()
-def initialise_parameters(model: nn.Module, generator: torch.Generator | None) -> None:
+def initialise_parameters_in_place(model: nn.Module, generator: torch.Generator | None) -> None:
     """Draw initial weights by PyTorch's default formula.
 
     Weights and biases of Linear and Conv2d are uniform in ±1/sqrt(fan-in); normalisation layers get scale 1 and shift
@@ -288,8 +288,8 @@ def make_initialised_layer(
     the dtype of `dtype_device_template`."""
     with torch.device("meta"):  # no draw from the global random state
         layer = layer_class(*sizes)
-    allocate_parameters_on_cpu(layer)
-    initialise_parameters(layer, generator)
+    allocate_uninitialised_parameters_on_cpu(layer)
+    initialise_parameters_in_place(layer, generator)
     if dtype_device_template is None:
         return layer
     return layer.to(dtype_device_template.device, dtype_device_template.dtype)

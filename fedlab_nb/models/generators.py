@@ -1,8 +1,8 @@
 """Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], recordings [N, C, T], or rows [N, D].
 
 In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` gives an nn.Module with `.latent` and
-`.forward(z)`; `initialise_generator(module, stream)` draws all its weights anew. Images may have any size and any
-number of channels.
+`.forward(z)`; `initialise_generator_in_place(module, stream)` draws all its weights anew. Images may have any size
+and any number of channels.
 
 The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter of the image's side, then twice an
 up-sampling to double the side and a convolution. Batch norm is used throughout, always with the statistics of the
@@ -21,7 +21,7 @@ from ..tensor_types import Images, Noise
 from ..value_types import SampleShape
 from . import batch_last
 from .batch_last import UpConv2d
-from .state import allocate_parameters_on_cpu
+from .state import allocate_uninitialised_parameters_on_cpu
 
 # On a CPU, images of more pixels than this run faster in channels_last, if `batch_last.py` cannot be used.
 CHANNELS_LAST_PIXELS = 16 * 16
@@ -43,11 +43,11 @@ class Generator(nn.Module):
 
     def forward(self, noise: Noise) -> Images:
         if self.batch_last and noise.device.type == "cpu":
-            return batch_last.run_layers(self.net, noise)
+            return batch_last.run_image_generator_layers(self.net, noise)
         return self.net(noise)
 
 
-def make_batch_norm(
+def make_batch_norm_without_running_statistics(
     channels: int, layer_class: type = nn.BatchNorm2d, **options: bool
 ) -> nn.Module:
     """Batch normalisation that always uses the statistics of the current batch and keeps no running ones."""
@@ -69,12 +69,12 @@ def build_image_generator(input_shape: SampleShape, width: int, latent_size: int
         latent_size,
         nn.Linear(latent_size, 2 * width * prod(quarter)),
         nn.Unflatten(1, (2 * width, *quarter)),
-        make_batch_norm(2 * width),
+        make_batch_norm_without_running_statistics(2 * width),
         UpConv2d(2 * width, 2 * width, half),
-        make_batch_norm(2 * width),
+        make_batch_norm_without_running_statistics(2 * width),
         nn.LeakyReLU(SLOPE),
         UpConv2d(2 * width, width, tuple(sides)),
-        make_batch_norm(width),
+        make_batch_norm_without_running_statistics(width),
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
@@ -96,13 +96,13 @@ def build_row_generator(input_shape: SampleShape, width: int, latent_size: int) 
     return Generator(
         latent_size,
         nn.Linear(latent_size, hidden),
-        make_batch_norm(hidden, nn.BatchNorm1d),
+        make_batch_norm_without_running_statistics(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, hidden, bias=False),
-        make_batch_norm(hidden, nn.BatchNorm1d),
+        make_batch_norm_without_running_statistics(hidden, nn.BatchNorm1d),
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, features),
-        make_batch_norm(features, nn.BatchNorm1d, affine=False),
+        make_batch_norm_without_running_statistics(features, nn.BatchNorm1d, affine=False),
         reshape,
     )
 
@@ -130,8 +130,8 @@ def build_generator(
             network = build_image_generator(input_shape, width, latent)
         else:
             network = build_row_generator(input_shape, width, latent)
-    allocate_parameters_on_cpu(network)
-    initialise_generator(network, generator)
+    allocate_uninitialised_parameters_on_cpu(network)
+    initialise_generator_in_place(network, generator)
     network = network.to(device, dtype)
     is_large = makes_images and prod(input_shape[1:]) > CHANNELS_LAST_PIXELS
     if is_large and not network.batch_last and torch.device(device).type == "cpu":
@@ -140,7 +140,7 @@ def build_generator(
 
 
 @torch.no_grad()
-def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
+def initialise_generator_in_place(module: nn.Module, generator: torch.Generator) -> None:
     """Draw all weights anew: linear and convolution weights N(0, 0.02²), batch-norm scales N(1, 0.02²), all shifts 0.
 
     Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.

@@ -38,7 +38,7 @@ MOST = 2**17  # most images whose features are cached; they take 60 MB
 _cache: dict[tuple, Tensor] = {}  # {shape and hash of an image: features}, oldest first
 
 
-def make_convolution_layers(
+def make_tensorflow_padded_convolution_layers(
     input_channels: int,
     output_channels: int,
     kernel_side: int = 1,
@@ -73,9 +73,12 @@ class Block(nn.Sequential):
         channels = inputs * widening
         layers: list[nn.Module] = []
         if widening > 1:
-            layers += [*make_convolution_layers(inputs, channels), nn.ReLU6()]
-        layers += [*make_convolution_layers(channels, channels, side, stride, channels), nn.ReLU6()]
-        layers += make_convolution_layers(channels, outputs)
+            layers += [*make_tensorflow_padded_convolution_layers(inputs, channels), nn.ReLU6()]
+        layers += [
+            *make_tensorflow_padded_convolution_layers(channels, channels, side, stride, channels),
+            nn.ReLU6(),
+        ]
+        layers += make_tensorflow_padded_convolution_layers(channels, outputs)
         super().__init__(*layers)
 
     @property
@@ -99,7 +102,7 @@ class Lite0(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        stem = [*make_convolution_layers(3, 32, 3, 2), nn.ReLU6()]
+        stem = [*make_tensorflow_padded_convolution_layers(3, 32, 3, 2), nn.ReLU6()]
         channels = 32
         blocks: list[nn.Module] = []
         for count, side, stride, widening, outputs in STAGES:

@@ -6,10 +6,10 @@ such as the residual `+`. No `forward` outside a leaf looks at a shape or calls 
 `forward` still works after each leaf has been replaced by its stacked counterpart, which maps [M, N, ...] to
 [M, N, ...]. Everything that depends on the image size is decided when the model is built.
 
-`replace_batch_norm` gives the same architecture without any normalisation (`NAME-nobn`), or with group normalisation
-(`NAME-gn`; Wu & He, ECCV 2018), which uses the statistics of one sample. Batch norm's running statistics are averages
-over a client's own data: averaging them over skewed clients is another source of error, and they tell the server
-something about the data.
+`make_layout_with_replaced_batch_norm` gives the same architecture without any normalisation (`NAME-nobn`), or with
+group normalisation (`NAME-gn`; Wu & He, ECCV 2018), which uses the statistics of one sample. Batch norm's running
+statistics are averages over a client's own data: averaging them over skewed clients is another source of error, and
+they tell the server something about the data.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class Normalise(nn.Module):
         return (samples - self.mean) / self.std
 
 
-def prepend_input_normalisation(
+def prepend_input_normalisation_in_place(
     network: Network, channel_means: torch.Tensor, channel_deviations: torch.Tensor
 ) -> Network:
     """Change `network` in place: its first block now begins with `Normalise`, in the network's device and dtype."""
@@ -79,7 +79,7 @@ def prepend_input_normalisation(
     return network
 
 
-def compute_map_size(
+def compute_map_side(
     input_size: int, kernel_size: int, *, padding: int = 0, stride: int = 1
 ) -> int:
     """The side of a convolution's or a pooling's output, for an input of side `input_size`."""
@@ -101,7 +101,9 @@ def choose_group_count(channel_count: int) -> int:
     return max(count for count in range(1, largest_count + 1) if channel_count % count == 0)
 
 
-def replace_batch_norm(layout: LayoutFunction, replacement: NormReplacement) -> LayoutFunction:
+def make_layout_with_replaced_batch_norm(
+    layout: LayoutFunction, replacement: NormReplacement
+) -> LayoutFunction:
     """`layout` with every batch norm replaced; `replacement` is a key of KINDS.
 
     With "nobn" each convolution gets a bias, which was superfluous in front of batch norm.

@@ -20,7 +20,7 @@ from torch import nn
 
 from ..tensor_types import FeatureMaps
 from ..value_types import ImageShape
-from .network import NetworkLayout, compute_map_size
+from .network import NetworkLayout, compute_map_side
 
 
 class Residual(nn.Module):
@@ -168,13 +168,13 @@ def _make_stages(
     input_sides = list(input_sides)
     for stage, width in enumerate(widths):
         stride = 1 if stage == 0 else 2
-        if min(compute_map_size(side, 3, padding=1, stride=stride) for side in input_sides) < 2:
+        if min(compute_map_side(side, 3, padding=1, stride=stride) for side in input_sides) < 2:
             stride = 1
         blocks.append(block_class(input_channels, width, stride))
         for _ in range(blocks_per_stage - 1):
             blocks.append(block_class(width, width, 1))
         input_channels = width
-        input_sides = [compute_map_size(side, 3, padding=1, stride=stride) for side in input_sides]
+        input_sides = [compute_map_side(side, 3, padding=1, stride=stride) for side in input_sides]
     return Stages(blocks, input_sides, input_channels)
 
 
@@ -217,7 +217,7 @@ def mobilenet(input_shape: ImageShape, width: int) -> NetworkLayout:
     settings, features = _mobilenet_v3_conf("mobilenet_v3_small", width_mult=width / 16)
     net = MobileNetV3(settings, features, num_classes=2)
     halvings = [[layer] for layer in net.features.modules() if _halves_map_size(layer)]
-    _replace_first_convolution(net.features[0], input_shape, halvings)
+    _adapt_stem_to_small_images_in_place(net.features[0], input_shape, halvings)
     for layer in net.modules():
         if isinstance(layer, nn.BatchNorm2d):
             layer.momentum = 0.1
@@ -243,7 +243,7 @@ def shufflenet(input_shape: ImageShape, width: int) -> NetworkLayout:
         units += stage
         # The first unit has two branches, and a convolution of stride 2 in each.
         halvings.append([layer for layer in stage[0].modules() if _halves_map_size(layer)])
-    _replace_first_convolution(net.conv1, input_shape, halvings)
+    _adapt_stem_to_small_images_in_place(net.conv1, input_shape, halvings)
     end = nn.Sequential(net.conv5, nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
     return [nn.Sequential(net.conv1, net.maxpool), *units, end], 1024
 
@@ -252,7 +252,7 @@ def _halves_map_size(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)
 
 
-def _replace_first_convolution(
+def _adapt_stem_to_small_images_in_place(
     stem: nn.Sequential, input_shape: ImageShape, halvings: Sequence[Sequence[nn.Module]]
 ) -> None:
     """Adapt a network to small images, in place.

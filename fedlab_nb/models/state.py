@@ -47,7 +47,9 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
         tensor.copy_(state[name])
 
 
-def allocate_parameters_on_cpu(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+def allocate_uninitialised_parameters_on_cpu(
+    model: nn.Module, dtype: torch.dtype = torch.float32
+) -> None:
     """Allocate memory on the CPU for a model from `torch.device("meta")`; its floating-point tensors get `dtype`.
 
     The weights are not initialised yet. PyTorch's `to_empty` does the same, but costs half a second of imports.

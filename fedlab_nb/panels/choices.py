@@ -81,7 +81,7 @@ class KnobControls:
         knob_name = choose(
             f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
         )
-        self.controls[knob_name].value = self.knobs[knob_name].check(self.method, value)
+        self.controls[knob_name].value = self.knobs[knob_name].convert_and_check(self.method, value)
 
     def has_knob(self, knob_name: str) -> bool:
         """Whether the method has a knob of this name, plain or qualified."""

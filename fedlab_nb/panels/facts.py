@@ -8,11 +8,11 @@ from functools import lru_cache
 from threading import Lock, RLock, Thread
 from typing import Any, NamedTuple, TypeVar
 
-from ..comm.formulas import count_state_bytes
+from ..comm.formulas import count_model_bytes_one_way
 from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_stage_words
-from ..models import build_network_from_text, model_state
+from ..models import build_first_network_from_text, model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
 from ..value_types import SettingsByName
@@ -190,5 +190,5 @@ def describe_model_upload_bytes(federation: Federation, settings: SettingsByName
 @lru_cache(maxsize=64)
 def count_model_bytes(model_name: str, input_shape: tuple[int, ...], class_count: int) -> int:
     """Bytes of the state of a `model_name`, such as "mlp" or "mlp:32", in float32."""
-    state = model_state(build_network_from_text(model_name, input_shape, class_count))
-    return count_state_bytes(sum(tensor.numel() for tensor in state.values()))
+    state = model_state(build_first_network_from_text(model_name, input_shape, class_count))
+    return count_model_bytes_one_way(sum(tensor.numel() for tensor in state.values()))

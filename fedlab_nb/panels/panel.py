@@ -600,7 +600,7 @@ def list_client_names(
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     everybody = federation.whole or federation
-    dealt = everybody.clients - len(Edits.parse(edits_in_letters).doubles)
+    dealt = everybody.clients - len(Edits.parse(edits_in_letters).doubled_clients)
     setting = make_setting_caption(
         {**partition_options, "clients": dealt, "moves": edits_in_letters}
     )

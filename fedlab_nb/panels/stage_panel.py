@@ -307,7 +307,7 @@ class StagePanel(Panel):
         return ", ".join(filter(None, [self._base_moves, str(Edits(tuple(edits)))]))
 
     def _count_doubled_clients(self) -> int:
-        return len(Edits.parse(self._base_moves).doubles)
+        return len(Edits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
     def _handle_state_change(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..declared import read_toml
 from ..studies.statistics import LEVEL
-from ..studies.text_tables import Grid, Printable, format_html_table
+from ..studies.text_tables import Grid, Paragraph, Printable, format_html_table
 from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimOutcome, count_each_result_once
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, describe_orderings, reproduce
@@ -119,8 +119,8 @@ class PaperTables(Printable):
 
         return plot_claims(self)
 
-    def parts(self) -> list[str | Grid]:
-        parts: list[str | Grid] = [self.sentence]
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+        parts: list[Paragraph | Grid] = [self.sentence]
         for paper, grid in self.grid_by_paper.items():
             parts += [PAPERS[paper], grid]
         parts.append(describe_orderings(self.orderings))

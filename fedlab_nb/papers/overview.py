@@ -20,8 +20,8 @@ from ..studies.cost import estimate_seconds_of_runs
 from ..studies.grid import Study
 from ..studies.settings import RECIPE_FIELDS, Plan, Settings, make_plans, make_shared_recipe
 from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_setting_value
-from ..studies.store import Store, list_entries
-from ..studies.text_tables import Grid, Printable
+from ..studies.store import Store, list_entries_oldest_first
+from ..studies.text_tables import Grid, Paragraph, Printable
 from ..training.recipe import OFF
 from .published import list_table_items_not_run
 
@@ -67,10 +67,10 @@ class Overview(Printable):
             for name, line in lines.items()
         ]
 
-    def parts(self) -> list[str | Grid]:
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         grid = [["setting", "value", "source"]]
         grid += [list(row) for row in self.list_rows()]
-        parts: list[str | Grid] = [f"{self.preset}: {self.title}", grid]
+        parts: list[Paragraph | Grid] = [f"{self.preset}: {self.title}", grid]
         if self.notes:
             parts.append(f"Missing or different here: {'; '.join(self.notes)}.")
         return parts
@@ -92,7 +92,7 @@ def plan(
         names = list(methods or setup.methods or METHODS)
     chosen = Settings.make(preset=preset, **settings)
     plans = make_plans(chosen, names)
-    data_info = chosen.describe()
+    data_info = chosen.describe_dataset()
     given = dict(settings)
     if given.get("model") == "auto":
         del given["model"]
@@ -285,7 +285,7 @@ def estimate_study(study: Study) -> Estimate:
     store = Store("runs")
     plans = [cell.plan for cell in study.cells()]
     missing = [plan for plan in plans if not store.has(plan.hash_settings_of_run())]
-    sizes = [entry.bytes for entry in list_entries() if entry.kind == "runs"]
+    sizes = [entry.bytes for entry in list_entries_oldest_first() if entry.kind == "runs"]
     size = fmean(sizes or [TYPICAL_BYTES])
     remembered = len(plans) - len(missing)
     return Estimate(len(plans), remembered, estimate_seconds_of_runs(missing), size * len(missing))

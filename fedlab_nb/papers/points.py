@@ -91,7 +91,7 @@ class Point:
     @cached_property
     def data_digest(self) -> str:
         """Digests of the data sets that the runs read, joined by "+"; without those whose files are not here."""
-        digests = [self.settings.describe().digest]
+        digests = [self.settings.describe_dataset().digest]
         for _, value in self.settings.overrides:
             if value in DATASETS:  # such as Fed-ET's public images
                 digests.append(describe(value).digest)

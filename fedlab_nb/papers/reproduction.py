@@ -21,7 +21,7 @@ from ..studies.results import Results
 from ..studies.statistics import LEVEL, Band, compute_band
 from ..studies.stored_results import load as load_stored
 from ..studies.stored_rows import FOLDER, StoredRow, make_unique_row_key, read_stored_rows
-from ..studies.text_tables import Grid, Printable, format_text_table
+from ..studies.text_tables import Grid, Paragraph, Printable, format_text_table
 from .cells import (
     SEEDS,
     SMALLER,
@@ -259,7 +259,7 @@ class Reproduction(Printable):
 
         return plot_orderings(self)
 
-    def parts(self) -> list[str | Grid]:
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         return [
             describe_reproduction(self),
             *make_grids(self),

@@ -139,7 +139,7 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
     """
     partition = settings.get("partition", "dirichlet")
     edits = Edits.parse(settings.get("moves") or "")
-    clients = format_count_and_noun(settings["clients"] + len(edits.doubles), "client")
+    clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
         whose = f"its own {clients}{describe_missing_clients(settings)}"
     else:
@@ -356,13 +356,13 @@ def find_given_client_names(caption: SettingCaption | str) -> dict[int, str]:
         names |= enumerate(
             find_client_names_in_memory(format_dataset_name(values["dataset"]), values["clients"])
         )
-    for number, client in enumerate(edits.doubles):
+    for number, client in enumerate(edits.doubled_clients):
         names[values["clients"] + number] = f"double of {format_client_letters(client)}"
     names |= edits.names
     if not names:
         return {}
     names_by_index = {}
-    for index in range(values["clients"] + len(edits.doubles)):
+    for index in range(values["clients"] + len(edits.doubled_clients)):
         client = find_client_at_position(index, caption)
         if client in names:
             names_by_index[index] = shorten_labels([names[client]], MAX_NAME_LETTERS)[0]
@@ -382,7 +382,7 @@ def find_client_at_position(position: int, setting: SettingCaption | str) -> int
         names = find_client_names_in_memory(
             format_dataset_name(values["dataset"]), values["clients"]
         )
-    count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubles)
+    count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubled_clients)
     absent = parse_client_indices("absent", values.get("absent") or "", count, names)
     unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
     return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]

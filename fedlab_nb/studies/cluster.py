@@ -58,7 +58,7 @@ def run_cells_on_workers(
     """
     with ExitStack() as stack:
         if client is None:
-            client = connect_to_dask_cluster(
+            client = connect_to_or_start_dask_cluster(
                 stack, workers, scheduler, core_count=os.cpu_count() or 1
             )
         device = cells[0].plan.settings.device
@@ -69,7 +69,7 @@ def run_cells_on_workers(
         yield from run_cells_on_cluster(client, cells, resources, use_store)
 
 
-def connect_to_dask_cluster(
+def connect_to_or_start_dask_cluster(
     exit_stack: ExitStack, worker_count: int, scheduler_address: str | None, core_count: int
 ) -> Client:
     """Connect to the scheduler at that address, or start `worker_count` processes on this machine that share its

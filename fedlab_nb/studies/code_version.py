@@ -106,7 +106,7 @@ def hash_source_files(root: Path, relative_paths: Iterable[str]) -> str:
     return total.hexdigest()[:16]
 
 
-def hash_user_functions(functions: Mapping[str, object]) -> HashByName:
+def hash_user_functions_if_any(functions: Mapping[str, object]) -> HashByName:
     """{"foreign": digest} of the functions that are not the package's own; {} if there are none.
 
     functions: by name; values that are not functions are ignored

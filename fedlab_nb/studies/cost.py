@@ -34,7 +34,7 @@ from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    choose_minimum_stack_size,
+    choose_minimum_clients_for_stack,
     configure_torch,
     count_cores,
     find_fastest_backend,
@@ -148,7 +148,7 @@ def estimate_traffic(plan: Plan) -> TrafficBytes:
 def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
     """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
-    about = settings.describe()
+    about = settings.describe_dataset()
     clients = len(settings.members)
     networks = [
         compute_network_sizes(architecture) for architecture in plan.architectures[:clients]
@@ -243,7 +243,9 @@ def estimate_server_seconds(plan: Plan) -> float | None:
         seconds *= estimate_local_training_seconds(
             plan, passes_over_local_data=1
         ) / estimate_local_training_seconds(usual, passes_over_local_data=1)
-        seconds *= compute_participation(plan) / compute_participation(usual)
+        seconds *= compute_share_of_clients_per_round(plan) / compute_share_of_clients_per_round(
+            usual
+        )
     else:  # it makes nothing of the clients' networks
         seconds *= count_training_samples(plan) / count_training_samples(usual)
     if not plan.method.trains_locally:
@@ -266,7 +268,7 @@ def count_passes_over_local_data(plan: Plan, epochs: int) -> float:
     return plan.method.local_passes(recipe, sizes) or 1.0
 
 
-def compute_participation(plan: Plan) -> float:
+def compute_share_of_clients_per_round(plan: Plan) -> float:
     """The share of the clients that train in a round, 0-1."""
     members = len(plan.settings.members)
     per_round = getattr(plan.method, "per_round", 0) or members
@@ -324,7 +326,7 @@ def compute_mean_step_seconds(plan: Plan) -> float:
 def count_training_samples(plan: Plan) -> float:
     """How many samples all clients train on."""
     settings = plan.settings
-    return settings.share * settings.describe().n_train * (1 - plan.held_out_share)
+    return settings.share * settings.describe_dataset().n_train * (1 - plan.held_out_share)
 
 
 def estimate_local_training_seconds(
@@ -333,7 +335,7 @@ def estimate_local_training_seconds(
     """Seconds that all clients take for `passes_over_local_data` over their own samples, by
     default the recipe's."""
     settings = plan.settings
-    about = settings.describe()
+    about = settings.describe_dataset()
     samples = count_training_samples(plan)
     members = len(settings.members)
     steps = [
@@ -403,7 +405,7 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
                 stack.parameters.values(), Recipe(), stacked_model_count=STACK
             )
             stacked = measure_fastest_seconds_per_call(train_together, device)
-    least_stack = choose_minimum_stack_size(model) if device == "cpu" else STACK**9
+    least_stack = choose_minimum_clients_for_stack(model) if device == "cpu" else STACK**9
     return StepSeconds(seconds, stacked, least_stack)
 
 

@@ -18,8 +18,8 @@ from ..data.array_types import IndexArray
 from ..errors import RunError, UsageError, check_name_list, check_whole_number, parse_if_number
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
-from ..methods.memory import check_matrices_fit_in_memory, make_out_of_memory_error
-from ..methods.run_outputs import ClientsAlone, Report, check_report_type
+from ..methods.memory import check_matrices_fit_in_memory, make_run_error_if_out_of_memory
+from ..methods.run_outputs import ClientsAlone, Report, check_report_type_and_copy_arrays
 from ..models import Network, count_parameters
 from ..models.state import ModelState, are_all_finite
 from ..rng import make_numpy_generator
@@ -54,7 +54,7 @@ from .store import (
     StoredEntry,
     TrainedClients,
     TrainedEntry,
-    delete_oldest_entries_beyond_limit,
+    delete_oldest_entries_beyond_limit_every_100_calls,
 )
 
 SamplesByClientName = dict[str, LabelledSamples]
@@ -155,7 +155,7 @@ class Run:
             self.federation,
             recall=self._load_client_states,
             remember=self._keep_client_states_for_store,
-            train=self._train,
+            train=self._train_together_with_later_runs,
             seed=self.settings.seed,
             device=self.settings.device,
             backend=self.settings.backend,
@@ -181,7 +181,9 @@ class Run:
         self.seconds[LOCAL] = entry["seconds"]
         return entry["states"]
 
-    def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[EpochProgress]:
+    def _train_together_with_later_runs(
+        self, models: list[Network], shards: list[Shard]
+    ) -> Iterator[EpochProgress]:
         """Train this federation's clients and, in the same stack, those of later runs' federations.
 
         This takes as many steps as one federation does, and each step only a little longer. Up to rounding, every
@@ -292,9 +294,11 @@ class Run:
         check_matrices_fit_in_memory(self.plan.method_label, matrices, self.ctx.device)
         try:
             model = yield from self.iterate_and_time_phases(self.plan.method.run(self.ctx))
-            return self.evaluate(model)
+            return self.evaluate_and_make_outcome(model)
         except (MemoryError, RuntimeError) as error:
-            memory_error = make_out_of_memory_error(self.plan.method_label, error, self.ctx.device)
+            memory_error = make_run_error_if_out_of_memory(
+                self.plan.method_label, error, self.ctx.device
+            )
             if memory_error is None:
                 raise
             raise memory_error from None
@@ -324,7 +328,7 @@ class Run:
             point = None
             report = None
             if step.model is not None:
-                if step.model.report.known_fields():
+                if step.model.report.get_fields_that_are_not_none():
                     report = step.model.report
                 point = self._make_curve_point(step, step.model)
                 self.history.append(point)
@@ -347,7 +351,7 @@ class Run:
 
     @torch.no_grad()
     @cache_forward_passes()
-    def evaluate(self, model: GlobalModel) -> Outcome:
+    def evaluate_and_make_outcome(self, model: GlobalModel) -> Outcome:
         """Evaluate the run's `model` on test and validation images, and make the outcome."""
         start = time.perf_counter()
         federation = self.federation
@@ -360,7 +364,7 @@ class Run:
             predictions, tested.client_predictions
         )
         points = choose_test_indices_for_pictures(len(y))
-        report = check_report_type(model.measured(x, y), self.plan.method.report)
+        report = check_report_type_and_copy_arrays(model.measured(x, y), self.plan.method.report)
         validation_accuracy = None
         validation_on = ""
         validation = get_validation_samples_if_any(self.ctx, federation, self.plan.method.holds_out)
@@ -509,7 +513,7 @@ def iterate_events_of_plan(
         outcome = yield from run.run_steps()
     if use_store:
         Store("runs").store_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
-        delete_oldest_entries_beyond_limit()
+        delete_oldest_entries_beyond_limit_every_100_calls()
     yield Event(plan.method_name, seed, "done", 1, 1, outcome=outcome)
 
 

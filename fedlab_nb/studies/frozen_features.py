@@ -26,13 +26,13 @@ from ..models import count_parameters, lite0
 from ..value_types import SettingValue
 from .store import Store
 
-FeaturesByPart = dict[str, FeatureArray]  # {x_train, x_test, x_public: features}
+FeaturesOfXTrainXTestAndXPublic = dict[str, FeatureArray]  # x_public only if the data set has one
 
 PARTS = ("x_train", "x_test", "x_public")
 
 
-def load_or_compute_features_by_part(dataset: Dataset) -> FeaturesByPart:
-    """What the body makes of the images, float32 `[N, 112]`, by part; computed once, then from the store."""
+def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAndXPublic:
+    """What the body makes of the images, float32 `[N, 112]`, without labels; computed once, then from the store."""
     store = Store("features")
     key = hash_to_content_id(dataset.digest, "lite0")
     stored = store.get(key)
@@ -51,7 +51,7 @@ def load_or_compute_features_by_part(dataset: Dataset) -> FeaturesByPart:
 
 def make_schema_of_frozen_features(dataset: Dataset) -> InputSchema:
     """How the body's numbers of a new image are standardised: by those of the training images of `dataset`."""
-    _, schema, _ = scale_samples(load_or_compute_features_by_part(dataset))
+    _, schema, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     return schema
 
 
@@ -59,7 +59,7 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
     """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised. Its schema stays
     that of the images."""
     key = hash_to_content_id(dataset.digest, "lite0")
-    standardised, _, _ = scale_samples(load_or_compute_features_by_part(dataset))
+    standardised, _, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
     weights = count_parameters(lite0.load_lite0())
     up, down = tables.count_bytes_to_standardise_columns(lite0.FEATURES)

@@ -112,7 +112,7 @@ def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
     """
     settings = plan.settings
     if dataset is None:
-        if plan.digest not in (None, settings.describe().digest):
+        if plan.digest not in (None, settings.describe_dataset().digest):
             raise UsageError(
                 f"The name {settings.dataset!r} now belongs to other data than in this run, so that nobody knows how "
                 "its rows were read; give the name to the earlier data again."

@@ -152,7 +152,7 @@ class Outcome(saved.Predictor):
 
     def federation(self) -> Federation:
         """Make this run's federation again. UsageError if the name of its data set now belongs to other data."""
-        if self.plan.digest not in (None, self.settings.describe().digest):
+        if self.plan.digest not in (None, self.settings.describe_dataset().digest):
             raise UsageError(
                 f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
                 "cannot be made again; give the name to the earlier data again."
@@ -313,7 +313,7 @@ class Outcome(saved.Predictor):
         if self.unseen:
             record["accuracy_unseen"] = self.accuracy_unseen
             record["unseen"] = self.unseen
-        record["extras"] = self.report.numbers()
+        record["extras"] = self.report.get_plain_fields()
         return record
 
     def to_entry(self) -> StoredEntry:
@@ -327,9 +327,9 @@ class Outcome(saved.Predictor):
         values["calibration"] = dataclasses.asdict(self.calibration)
         values["about"] = self.about()
         values["ledger"] = self.ledger.to_json()
-        values["report"] = self.report.numbers()
+        values["report"] = self.report.get_plain_fields()
         arrays = {name: getattr(self, name) for name in STORED_ARRAYS}
-        for name, array in self.report.arrays().items():
+        for name, array in self.report.get_array_fields().items():
             arrays[f"report.{name}"] = array
         return StoredEntry(values, arrays)
 

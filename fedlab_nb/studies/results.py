@@ -33,7 +33,7 @@ from .statistics import (
     difference,
     list_verdicts_with_holm_correction,
 )
-from .text_tables import FORMATS, Grid, Printable, TextsAndGrids, format_data_size
+from .text_tables import FORMATS, Grid, Paragraph, Printable, format_data_size
 
 if TYPE_CHECKING:
     from ..plots.style import Picture
@@ -295,14 +295,14 @@ class Results(Printable):
             row = [name]
             for methods in points.values():
                 if name in methods:
-                    row.append(format_accuracy_band(compute_band(methods[name])))
+                    row.append(format_accuracy_band_in_percent(compute_band(methods[name])))
                 else:
                     row.append("")
             cells.append(row)
         return cells
 
-    def parts(self) -> TextsAndGrids:
-        parts: list[str | Grid] = [self._make_table_cells() if len(self) else "No cells."]
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+        parts: list[Paragraph | Grid] = [self._make_table_cells() if len(self) else "No cells."]
         if self.failed:
             parts.append(f"{len(self.failed)} of {len(self)} cells failed; see .failed.")
         return parts
@@ -364,7 +364,7 @@ class Results(Printable):
             raise UsageError(f"{path} has no results of a study: {error}.") from None
 
 
-def format_accuracy_band(accuracy: Band) -> str:
+def format_accuracy_band_in_percent(accuracy: Band) -> str:
     """0.8342 ± 0.021 -> '83.4 ± 2.1'."""
     mean = f"{100 * accuracy.mean:.1f}"
     if math.isnan(accuracy.half_width):
@@ -414,7 +414,7 @@ class Table(Printable, list):
         rows.is_unequal = self.is_unequal
         return rows
 
-    def parts(self) -> TextsAndGrids:
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         """The values that all rows share, as text; then the table's header and rows."""
         if not self:
             return ["No outcomes."]
@@ -451,8 +451,8 @@ class Outcomes(Printable, list):
         rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
         return rows
 
-    def parts(self) -> TextsAndGrids:
-        return self.table().parts()
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+        return self.table().make_paragraphs_and_grids()
 
     def mean(self, method: str) -> float:
         """Mean test accuracy of `method` over the seeds."""

@@ -231,21 +231,21 @@ class SavedModel(Predictor):
 
 
 # ---------------------------------------------------------------------------------------------------- what a file names
-def walk_subclasses(base: type) -> Iterator[type]:
+def walk_class_and_all_subclasses(base: type) -> Iterator[type]:
     """Yield `base` and all its subclasses in this process."""
     yield base
     subclass: type
     for subclass in base.__subclasses__():
-        yield from walk_subclasses(subclass)
+        yield from walk_class_and_all_subclasses(subclass)
 
 
 def find_loadable_classes_by_name() -> dict[str, type]:
     """All classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
     classes: list[type] = []
-    for cls in walk_subclasses(nn.Module):
+    for cls in walk_class_and_all_subclasses(nn.Module):
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
             classes.append(cls)
-    classes += walk_subclasses(GlobalModel)
+    classes += walk_class_and_all_subclasses(GlobalModel)
     classes += [ClientModels, Experts, FrozenFeatures, Scores]
     classes_by_name = {cls.__name__: cls for cls in classes}
     for former, name in FORMER_NAMES.items():
@@ -451,7 +451,7 @@ def describe_origin_of_model(outcome: Outcome) -> JsonObject:
     """Describe the origin of a model: the settings, data, result and package versions of its run."""
     result = outcome.to_json()
     del result["extras"]
-    dataset = outcome.settings.describe()
+    dataset = outcome.settings.describe_dataset()
     data = {
         "digest": outcome.plan.digest,
         "input_shape": list(dataset.input_shape),
@@ -460,7 +460,7 @@ def describe_origin_of_model(outcome: Outcome) -> JsonObject:
     return {**outcome.about(), "data": data, "result": result, "made": read_package_versions()}
 
 
-def check_path_for_saving(path: str | PathLike, *, force: bool = False) -> Path:
+def expand_and_check_path_for_saving(path: str | PathLike, *, force: bool = False) -> Path:
     """Check that a model can be saved at `path`; returns the path with `~` replaced.
 
     UsageError for another ending, or if a file that the package did not write is there (unless `force`).
@@ -484,7 +484,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
     """
     from safetensors.torch import save_file
 
-    path = check_path_for_saving(path, force=force)
+    path = expand_and_check_path_for_saving(path, force=force)
     tensors: dict[str, Tensor] = {}
     try:
         inputs = outcome.inputs.to_json()
@@ -503,9 +503,9 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
     if path.suffix == ".onnx":
         model_as_json = json.loads(json.dumps(content["model"]))
         copy = restore_value_from_json_and_tensors(model_as_json, tensors, own_layers)
-        shape = outcome.settings.describe().input_shape
+        shape = outcome.settings.describe_dataset().input_shape
         about = {**content["about"], "inputs": inputs}
-        return save_onnx(copy, shape, about, path, force=force)
+        return save_onnx_and_spoil_model(copy, shape, about, path, force=force)
     text = json.dumps(content)
     header = {NAME: f"{FORMAT} {text}", DIGEST: compute_model_digest(text, tensors)}
     try:
@@ -573,7 +573,7 @@ def hide_warnings_of_logger(logger_name: str) -> WithBlock:
         logger.setLevel(level)
 
 
-def save_onnx(
+def save_onnx_and_spoil_model(
     model: GlobalModel,
     input_shape: SampleShape,
     description: JsonObject,

@@ -29,7 +29,12 @@ from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
 from ..value_types import JsonObject, SettingsByName, SettingValue
-from .code_version import hash_core_code, hash_method_code, hash_user_functions, read_torch_version
+from .code_version import (
+    hash_core_code,
+    hash_method_code,
+    hash_user_functions_if_any,
+    read_torch_version,
+)
 from .frozen_features import (
     describe_dataset_as_features,
     make_federation_with_public_data,
@@ -64,20 +69,20 @@ FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
-def make_recipe_for_classroom(sample_count: int, is_convolutional: bool = False) -> Recipe:
+def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
     part of the digits' training images (`papers/tuning`), never on test images. Convolutions take a smaller step, at
     which the 5-layer CNN learns, too."""
-    epochs = round(100_000 / max(sample_count, 1))
+    epochs = round(100_000 / max(training_sample_count, 1))
     return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if is_convolutional else 0.05)
 
 
-def choose_classroom_epochs(dataset: str, sample_count: int) -> int:
+def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     shape = data.describe(dataset).input_shape
     setup = SETUPS[CLASSROOM].apply_rows_for_dataset_and_alpha(dataset, Settings.alpha, shape)
     declared = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
-    return dataclasses.replace(make_recipe_for_classroom(sample_count), **declared).epochs
+    return dataclasses.replace(make_recipe_for_classroom(training_sample_count), **declared).epochs
 
 
 class LeftOutClients(NamedTuple):
@@ -173,9 +178,9 @@ class Settings:
             partition = preset.get("partition", partition)
         chosen["partition"] = partition
         fields = {**preset, **chosen}
-        return cls(**fields, overrides=tuple(sorted(overrides.items()))).check()
+        return cls(**fields, overrides=tuple(sorted(overrides.items()))).normalise_and_check()
 
-    def check(self) -> Settings:
+    def normalise_and_check(self) -> Settings:
         """These settings, every value checked and in its one form. UsageError for a wrong one."""
         alpha = check_number(
             "alpha",
@@ -193,7 +198,7 @@ class Settings:
             hint="it is the share kept from local training",
         )
         about = data.describe(self.dataset)
-        public = data.check_public_choice(self.public, about)
+        public = data.convert_and_check_public_choice(self.public, about)
         about = data.describe_dataset_with_public_part(about, public)
         is_natural = self.partition == "natural"
         if self.partition == "fonts":
@@ -327,7 +332,7 @@ class Settings:
     @property
     def client_count(self) -> int:
         """How many clients there are: those that are dealt to, and doubles."""
-        return self.clients + len(self.edits.doubles) if self.moves else self.clients
+        return self.clients + len(self.edits.doubled_clients) if self.moves else self.clients
 
     @property
     def absent_clients(self) -> ClientIndices:
@@ -370,8 +375,8 @@ class Settings:
         """Whether networks read what a frozen body makes of the images."""
         return self.transform == data.SEEN
 
-    def describe(self) -> Description:
-        """What can be said of it before it is loaded."""
+    def describe_dataset(self) -> Description:
+        """What can be said of the data set before it is loaded."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
         return describe_dataset_as_features(about) if self.reads_features else about
 
@@ -500,7 +505,7 @@ class Plan:
         if settings.poison != "none" and not self.has_lying_clients:
             content["poison"] = settings.poison
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
-        return hash_json_content(content | hash_user_functions(layouts))
+        return hash_json_content(content | hash_user_functions_if_any(layouts))
 
     def hash_settings_of_run(self) -> str:
         """Key of the whole run."""
@@ -511,7 +516,7 @@ class Plan:
             "method": {
                 "name": self.method_name,
                 **dataclasses.asdict(self.method),
-                **hash_user_functions(functions),
+                **hash_user_functions_if_any(functions),
             },
             "preset": self.settings.preset,
             "code": hash_method_code(cls),  # type: ignore[arg-type]
@@ -557,12 +562,12 @@ def make_plan(
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = set_features_of_networks(settings, method_class, overrides)
-    about: Description = settings.describe()
+        settings = copy_settings_with_features_of_networks(settings, method_class, overrides)
+    about: Description = settings.describe_dataset()
     setup = SETUPS[settings.preset].apply_rows_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
     )
-    model = choose_model(settings, setup, method_class, about)
+    model = choose_client_model(settings, setup, method_class, about)
     of_all = assign_architectures_to_clients(model, settings.client_count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
@@ -579,7 +584,7 @@ def make_plan(
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
 
-def set_features_of_networks(
+def copy_settings_with_features_of_networks(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
 ) -> Settings:
     """The settings with what `features` means for a method without such a knob: what its networks read. UsageError for
@@ -594,7 +599,7 @@ def set_features_of_networks(
             "or deepafl."
         )
     transform = settings.transform if features == "pixels" else features
-    return dataclasses.replace(settings, transform=transform).check()
+    return dataclasses.replace(settings, transform=transform).normalise_and_check()
 
 
 def select_overrides_of_knobs(
@@ -633,7 +638,7 @@ def make_shared_recipe(
     return dataclasses.replace(recipe, **changes)
 
 
-def choose_model(
+def choose_client_model(
     settings: Settings, setup: Setup, method_class: type[Method], data_description: Description
 ) -> str:
     """The clients' model: the one that was chosen, else the set-up's. Where that is a mixture, `one_model` is for

@@ -31,10 +31,10 @@ LEAST_SEEDS_OF_A_BAND = 5
 
 
 @functools.cache
-def compute_t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
+def compute_two_sided_t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
     """The half width of a two-sided band of `level` in standard errors; 4.30 for three seeds, 2.26 for ten.
 
-    >>> round(compute_t_quantile(2), 2), round(compute_t_quantile(9), 2)
+    >>> round(compute_two_sided_t_quantile(2), 2), round(compute_two_sided_t_quantile(9), 2)
     (4.3, 2.26)
     """
     from scipy.special import stdtrit
@@ -104,7 +104,7 @@ def _compute_band_of_tuple(values: tuple[float, ...], level: float) -> Band:
     if n < 2:
         return Band(fmean(values), math.nan, n)
     standard_error = stdev(values) / math.sqrt(n)
-    return Band(fmean(values), compute_t_quantile(n - 1, level) * standard_error, n)
+    return Band(fmean(values), compute_two_sided_t_quantile(n - 1, level) * standard_error, n)
 
 
 def difference(
@@ -156,7 +156,7 @@ def compute_welch_half_width(
     if squared_error == 0:
         return 0.0
     degrees = compute_welch_degrees_of_freedom(variances, sample_counts)
-    return compute_t_quantile(degrees, level) * math.sqrt(squared_error)
+    return compute_two_sided_t_quantile(degrees, level) * math.sqrt(squared_error)
 
 
 def compute_welch_degrees_of_freedom(
@@ -204,7 +204,7 @@ def compute_band_over_images(values: ValuesBySeedAndImage, level: float = LEVEL)
         + rest_squares**2 / rest_degrees
     )
     degrees = spread**2 / denominator if denominator else seed_degrees
-    half_width = compute_t_quantile(degrees, level) * math.sqrt(spread / values.size)
+    half_width = compute_two_sided_t_quantile(degrees, level) * math.sqrt(spread / values.size)
     return Band(float(mean), half_width, seeds, degrees)
 
 
@@ -220,7 +220,7 @@ def list_verdicts_with_holm_correction(
     p_values = {}
     for i, difference in enumerate(differences):
         if difference.verdict != "one seed":
-            p_values[i] = compute_p_value(difference)
+            p_values[i] = compute_p_value_of_95_percent_band(difference)
     ascending = sorted(p_values, key=lambda i: p_values[i])
     is_clear = True
     for rank, i in enumerate(ascending):
@@ -229,7 +229,7 @@ def list_verdicts_with_holm_correction(
     return verdicts
 
 
-def compute_p_value(difference: Band) -> float:
+def compute_p_value_of_95_percent_band(difference: Band) -> float:
     """The two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
     from scipy.special import stdtr
 
@@ -238,7 +238,9 @@ def compute_p_value(difference: Band) -> float:
     degrees = difference.n - 1 if difference.degrees is None else difference.degrees
     standard_errors = math.inf
     if difference.half_width:
-        standard_errors = abs(difference.mean) * compute_t_quantile(degrees) / difference.half_width
+        standard_errors = (
+            abs(difference.mean) * compute_two_sided_t_quantile(degrees) / difference.half_width
+        )
     return 2 * float(stdtr(degrees, -standard_errors))
 
 

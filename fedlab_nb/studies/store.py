@@ -40,9 +40,7 @@ KINDS = ("runs", "clients", "features")
 DEFAULT_LIMIT = 5_000_000_000  # bytes
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 DAY = 86_400  # seconds
-LIMIT_CHECK_INTERVAL = (
-    100  # calls of `delete_oldest_entries_beyond_limit` between two looks at the store
-)
+LIMIT_CHECK_INTERVAL = 100  # calls between two looks at the size of the store
 _limit_calls = itertools.count()
 
 
@@ -240,7 +238,7 @@ class EntryFolder:
         return False
 
 
-def list_entries() -> list[EntryFolder]:
+def list_entries_oldest_first() -> list[EntryFolder]:
     """All entries, the one that was used longest ago first; what else lies in the folder is none."""
     entries = []
     for kind in KINDS:
@@ -256,7 +254,7 @@ def list_entries() -> list[EntryFolder]:
     return sorted(entries, key=lambda entry: entry.used)
 
 
-def delete_entries(entries: Sequence[EntryFolder]) -> int:
+def delete_entries_and_count_freed_bytes(entries: Sequence[EntryFolder]) -> int:
     """Remove entries; returns the bytes that became free."""
     for entry in entries:
         shutil.rmtree(entry.path, ignore_errors=True)
@@ -284,7 +282,7 @@ def prune_entries(
     """
     unwanted = []
     remaining = []
-    for entry in list_entries():
+    for entry in list_entries_oldest_first():
         is_old = unused_days is not None and entry.used < time.time() - unused_days * DAY
         is_foreign = (
             should_delete_other_versions
@@ -297,7 +295,7 @@ def prune_entries(
             remaining.append(entry)
     if size_limit is not None:
         unwanted += find_oldest_entries_beyond_limit(remaining, parse_size_in_bytes(size_limit))
-    return PruneResult(len(unwanted), delete_entries(unwanted))
+    return PruneResult(len(unwanted), delete_entries_and_count_freed_bytes(unwanted))
 
 
 def find_oldest_entries_beyond_limit(
@@ -317,10 +315,10 @@ def find_oldest_entries_beyond_limit(
 
 def find_damaged_entries() -> list[EntryFolder]:
     """The entries that cannot be trusted: half-written, damaged or foreign."""
-    return [entry for entry in list_entries() if not entry.is_readable_and_valid()]
+    return [entry for entry in list_entries_oldest_first() if not entry.is_readable_and_valid()]
 
 
-def delete_oldest_entries_beyond_limit() -> None:
+def delete_oldest_entries_beyond_limit_every_100_calls() -> None:
     """Delete the oldest entries if the store is larger than its limit, down to nine tenths of it.
 
     It looks at the first call of a process and at every hundredth.
@@ -328,9 +326,9 @@ def delete_oldest_entries_beyond_limit() -> None:
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
     limit = read_store_limit_in_bytes()
-    entries = list_entries()
+    entries = list_entries_oldest_first()
     if limit and sum(entry.bytes for entry in entries) > limit:
-        delete_entries(find_oldest_entries_beyond_limit(entries, 0.9 * limit))
+        delete_entries_and_count_freed_bytes(find_oldest_entries_beyond_limit(entries, 0.9 * limit))
 
 
 def read_store_limit_in_bytes() -> float:

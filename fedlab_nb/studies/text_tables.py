@@ -9,25 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 Grid = list[list[str]]  # a table's cells, the head first
-TextsAndGrids = list[str | Grid]  # paragraphs and tables, from top to bottom
+Paragraph = str  # one of the texts above and below a table
 NUMERIC_CELL = re.compile(r"[+−-]?\d|-?$")
 
 
 class Printable:
-    """What a terminal and a notebook show: `parts()` gives sentences and tables."""
+    """What a terminal and a notebook show: `make_paragraphs_and_grids()` gives sentences and tables."""
 
-    def parts(self) -> TextsAndGrids:
+    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         raise NotImplementedError
 
     def __repr__(self) -> str:
         texts = []
-        for part in self.parts():
+        for part in self.make_paragraphs_and_grids():
             texts.append(part if isinstance(part, str) else f"{format_text_table(part)}\n")
         return "\n".join(texts).strip()
 
     def _repr_html_(self) -> str:
         texts = []
-        for part in self.parts():
+        for part in self.make_paragraphs_and_grids():
             texts.append(
                 f"<p>{escape(part)}</p>" if isinstance(part, str) else format_html_table(part)
             )

@@ -45,7 +45,7 @@ CPU_LINEAR_NUMBERS = 40_000
 CARD_MULTIPLY_ADDS = 5_000_000
 SMALL_INPUT = 1 * 16 * 16  # most numbers in a sample for which a run gets a single thread
 YIELD_INTERVAL = (
-    0.02  # seconds between two yields of `run_in_parallel`, at which a caller can stop it
+    0.02  # seconds between two yields of parallel trainings, at which a caller can stop them
 )
 # Clients in the smallest stack that pays off; larger stacks take hardly less time for each client.
 SMALLEST_CONV_STACK = 5
@@ -62,7 +62,7 @@ def find_fastest_backend(
     if client_count == 1 or not can_stack_model(model):
         return "loop"
     if device != "cpu":
-        is_small = count_multiply_adds(model, input_shape) <= CARD_MULTIPLY_ADDS
+        is_small = count_multiply_adds_per_sample(model, input_shape) <= CARD_MULTIPLY_ADDS
     elif is_convolutional(model):
         has_few_pixels = prod(input_shape[1:]) <= CPU_CONV_PIXELS
         is_small = has_few_pixels and count_parameters(model) <= CPU_CONV_NUMBERS
@@ -90,21 +90,21 @@ def is_convolutional(model: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def choose_minimum_stack_size(model: nn.Module) -> int:
+def choose_minimum_clients_for_stack(model: nn.Module) -> int:
     """The fewest clients for which a stack of networks like `model` pays off on a CPU."""
     return SMALLEST_CONV_STACK if is_convolutional(model) else SMALLEST_LINEAR_STACK
 
 
-def count_multiply_adds(model: nn.Module, input_shape: SampleShape) -> int:
+def count_multiply_adds_per_sample(model: nn.Module, input_shape: SampleShape) -> int:
     """Multiplications in `model`'s convolutions and linear layers for one sample; cached by architecture."""
     key = (getattr(model, "architecture", id(model)), input_shape)
     if key not in _known_multiply_adds:
-        _known_multiply_adds[key] = measure_multiply_adds(model, input_shape)
+        _known_multiply_adds[key] = count_multiply_adds_by_running_one_sample(model, input_shape)
     return _known_multiply_adds[key]
 
 
 @torch.no_grad()
-def measure_multiply_adds(model: nn.Module, input_shape: SampleShape) -> int:
+def count_multiply_adds_by_running_one_sample(model: nn.Module, input_shape: SampleShape) -> int:
     """Count the multiplications by running one sample through `model` and reading the shapes of its outputs."""
     total = 0
 
@@ -153,7 +153,7 @@ def choose_parallel_part_count(
     if device != "cpu":
         return 1
     if find_fastest_backend(device, model, input_shape, client_count) == "stacked":
-        return max(1, client_count // choose_minimum_stack_size(model))
+        return max(1, client_count // choose_minimum_clients_for_stack(model))
     if prod(input_shape) > SMALL_INPUT and count_cores() > 1:
         return client_count
     return 1
@@ -194,7 +194,7 @@ def count_cores() -> int:
     return getattr(_threads, "cores", 0) or torch.get_num_threads()
 
 
-def run_in_parallel(
+def run_trainings_in_parallel_threads(
     trainings: Sequence[Iterator[int]], synchronisation_epochs: Sequence[int], thread_count: int
 ) -> Generator[int, None, None]:
     """Run `trainings`, generators of finished epochs, on `thread_count` threads; yields the epochs finished by all.

@@ -4,8 +4,8 @@ In short:
 - `choose_distillation_loss("kl" | "l1" | "ce", temperature)` gives a function `loss(target, student_logits) -> [N]`,
   one value for each sample. Any function of that form will do; `target` is what the teacher returns, with N as its
   first axis.
-- `distil(student, x, teacher, recipe, loss, stream)` makes `recipe.epochs` passes over fixed samples; it is a generator
-  of `EpochProgress`.
+- `distil_student_in_place(student, x, teacher, recipe, loss, stream)` makes `recipe.epochs` passes over fixed samples;
+  it is a generator of `EpochProgress`.
 - `StudentTrainer(student, recipe, loss)` keeps one optimizer through many passes, for pools of samples that grow:
   `for value in learner.train_one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by
   `learner.step(x, target)`.
@@ -152,7 +152,7 @@ class StudentTrainer:
             self.student.eval()
 
 
-def distil(
+def distil_student_in_place(
     student: nn.Module,
     samples: Samples,
     teacher: Teacher,

@@ -15,7 +15,7 @@ from .backend import (
     choose_backend,
     choose_parallel_part_count,
     count_cores,
-    run_in_parallel,
+    run_trainings_in_parallel_threads,
     should_use_channels_last,
 )
 from .clients import group_clients_by_architecture
@@ -88,7 +88,7 @@ def train_clients(
     curve_epochs = choose_curve_epochs(recipe.epochs) if len(groups) == 1 else []
     epochs_before = 0  # of the groups that have ended
     for group in groups.values():
-        trainings = make_group_trainings(
+        trainings = make_trainings_of_client_group(
             models,
             shards,
             recipe,
@@ -103,7 +103,9 @@ def train_clients(
         if len(trainings) == 1:
             epochs = trainings[0]
         else:
-            epochs = run_in_parallel(trainings, curve_epochs or [recipe.epochs], count_cores())
+            epochs = run_trainings_in_parallel_threads(
+                trainings, curve_epochs or [recipe.epochs], count_cores()
+            )
         last_shown = 0
         # Since Python 3.12 a generator that is closed does not close those that it reads.
         with closing(epochs):
@@ -114,7 +116,7 @@ def train_clients(
         epochs_before += recipe.epochs
 
 
-def make_group_trainings(
+def make_trainings_of_client_group(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,

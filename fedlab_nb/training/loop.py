@@ -114,7 +114,7 @@ class LocalTraining:
             gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm)
         self.optimizer.step(gradients)
 
-    def finish(self) -> None:
+    def switch_model_to_eval_mode(self) -> None:
         """Set the model to eval mode, in its usual memory layout."""
         self.model.eval().to(memory_format=torch.contiguous_format)
 
@@ -172,4 +172,4 @@ def train_clients_one_by_one(
                 yield epoch
         yield epoch + 1
     for training in trainings:
-        training.finish()
+        training.switch_model_to_eval_mode()

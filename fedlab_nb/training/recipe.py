@@ -122,7 +122,7 @@ class Augmentation:
     rows [n])` returns these rows' images with their changes.
 
     kind: one of AUGMENTATIONS
-    like: the images `[N, C, H, W]`, only for their shape and device
+    images_for_shape_and_device: the images `[N, C, H, W]`, only for their shape and device
     sizes: the number of each client's images; they sum to N
     streams: a random generator for each client
 
@@ -132,22 +132,24 @@ class Augmentation:
     def __init__(
         self,
         kind: AugmentationKind,
-        like: Tensor,
+        images_for_shape_and_device: Tensor,
         sizes: Sequence[int],
         streams: Sequence[torch.Generator],
     ) -> None:
-        if like.dim() != 4:
-            shape = tuple(like.shape[1:])
+        if images_for_shape_and_device.dim() != 4:
+            shape = tuple(images_for_shape_and_device.shape[1:])
             raise UsageError(
                 f"{kind} needs images [N, C, H, W], not samples of shape {shape}; "
                 "set transform=none."
             )
         self.crops = "crop" in kind
         self.flips = "flip" in kind
-        self.padding = [max(1, side // 8) if self.crops else 0 for side in like.shape[2:]]
+        self.padding = [
+            max(1, side // 8) if self.crops else 0 for side in images_for_shape_and_device.shape[2:]
+        ]
         self.sizes = sizes
         self.streams = streams
-        self.device = like.device
+        self.device = images_for_shape_and_device.device
         self.changes = torch.empty(0)  # [N, 3]: top, left, whether mirrored
 
     def draw_crops_and_flips_of_next_epoch(self) -> None:

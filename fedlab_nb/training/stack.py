@@ -32,7 +32,7 @@ class Stack:
 
     `activate_first_models(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a,
     N, C]`, `get_parameter_tensors(a)` are the parameters to differentiate (views of the same
-    storage), `copy_to_models()` copies everything into the plain models.
+    storage), `copy_weights_to_models()` copies everything into the plain models.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -109,7 +109,7 @@ class Stack:
         return self.net(client_samples)
 
     @torch.no_grad()
-    def copy_to_models(self) -> None:
+    def copy_weights_to_models(self) -> None:
         """Copy parameters and batch-norm statistics into the plain models."""
         if self._model_tensors is None:
             self._model_tensors = self._list_model_tensors()

@@ -55,7 +55,7 @@ class BatchSchedule:
 
     sizes: the number of each client's samples; clients with more batches come first
     streams: a random generator for each client
-    like: a tensor of the pooled data, only for its dtype and device
+    dtype_device_template: a tensor of the pooled data, only for its dtype and device
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class BatchSchedule:
         sizes: Sequence[int],
         streams: Sequence[torch.Generator],
         batch_size: int,
-        like: Tensor,
+        dtype_device_template: Tensor,
     ) -> None:
         self.streams = streams
-        self.device = like.device
+        self.device = dtype_device_template.device
         counts = torch.tensor(sizes)
         starts = counts.cumsum(0) - counts  # the first row of each client's samples in the pool
         slots = []  # for each batch, [active * width]: its rows in the pool before any shuffling
@@ -74,9 +74,11 @@ class BatchSchedule:
         for first in range(0, max(sizes), batch_size):
             samples, batch_weights = make_batch_layout(counts, first, batch_size)
             slots.append((samples + starts[: len(samples), None]).flatten())
-            weights.append(batch_weights.to(like.dtype))
+            weights.append(batch_weights.to(dtype_device_template.dtype))
         self.shapes: list[BatchShape] = []
-        for batch_weights, copy in zip(weights, copy_to_device(weights, like.device), strict=True):
+        for batch_weights, copy in zip(
+            weights, copy_to_device(weights, dtype_device_template.device), strict=True
+        ):
             has_padding = bool((batch_weights == 0).any())
             self.shapes.append(BatchShape(len(copy), copy, has_padding))
         self._slots = torch.cat(slots) if slots else starts[:0]
@@ -154,7 +156,7 @@ class StackedTraining:
     """The training of all clients of one architecture, a step at a time.
 
     `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
-    on the j-th batch, and `copy_to_models()` copies them into the plain models. The arguments are those of
+    on the j-th batch, and `copy_weights_to_models()` copies them into the plain models. The arguments are those of
     `train_clients_one_by_one`; the clients may be in any order.
     """
 
@@ -170,7 +172,9 @@ class StackedTraining:
         adjust: GradientAdjustment | None,
         augmentation_streams: Sequence[torch.Generator],
     ) -> None:
-        order = order_clients_by_batch_count([len(shard[0]) for shard in shards], recipe.batch_size)
+        order = order_clients_by_descending_batch_count(
+            [len(shard[0]) for shard in shards], recipe.batch_size
+        )
         self.models = [models[k] for k in order]
         self.positions = [positions[k] for k in order]
         self.recipe = recipe
@@ -282,16 +286,18 @@ class StackedTraining:
         losses = self.loss(features.flatten(0, 1), logits, *columns)
         return torch.autograd.grad(losses @ row_weights, self.parameters)
 
-    def copy_to_models(self) -> None:
+    def copy_weights_to_models(self) -> None:
         """Copy the trained weights into the plain models."""
-        self.stack.copy_to_models()
+        self.stack.copy_weights_to_models()
 
     def close(self) -> None:
         """Free the recordings; they and this training refer to each other."""
         self.recordings.clear()
 
 
-def order_clients_by_batch_count(client_sample_counts: Sequence[int], batch_size: int) -> list[int]:
+def order_clients_by_descending_batch_count(
+    client_sample_counts: Sequence[int], batch_size: int
+) -> list[int]:
     """The clients' indices, those with the most batches first."""
     batches = [math.ceil(size / batch_size) for size in client_sample_counts]
     return sorted(range(len(client_sample_counts)), key=lambda k: batches[k], reverse=True)
@@ -332,9 +338,9 @@ def train_clients_stacked(
                 if j + 1 < len(batches):
                     yield epoch
             if epoch + 1 in snapshots:
-                training.copy_to_models()
+                training.copy_weights_to_models()
             yield epoch + 1
-        training.copy_to_models()
+        training.copy_weights_to_models()
     finally:
         training.close()
     for model in models:

@@ -31,7 +31,7 @@ class Lane:
         self.pool = torch.cuda.graph_pool_handle()
         self.waiting: deque[torch.cuda.Event] = deque()
 
-    def record_step_and_wait(self) -> None:
+    def record_step_and_wait_for_older_ones(self) -> None:
         """Record that a step has been launched, and wait until at most STEPS_AHEAD steps are unfinished."""
         event = torch.cuda.Event()
         event.record(self.stream)
@@ -92,7 +92,7 @@ def train_clients_on_cuda_streams(
                     if step < len(rows):
                         with torch.cuda.stream(lane.stream):
                             training.take_step(rows[step])
-                        lane.record_step_and_wait()
+                        lane.record_step_and_wait_for_older_ones()
                 if step + 1 < step_count:
                     yield epoch
             for lane in lanes:
@@ -106,4 +106,4 @@ def train_clients_on_cuda_streams(
             if isinstance(training.gradients, GradientGraphs):
                 training.gradients.close()
     for training, _ in work:
-        training.finish()
+        training.switch_model_to_eval_mode()

@@ -22,7 +22,7 @@ import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, stacked, train_clients, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch, count_multiply_adds
+from fedlab_nb.training.backend import configure_torch, count_multiply_adds_per_sample
 
 SHAPE = (3, 32, 32)
 STEPS = 20  # of each client in the epoch that is timed
@@ -104,7 +104,7 @@ def print_rates() -> None:
     print("\n| network (million multiplications a sample) | clients, batch | " + " | ".join(WAYS))
     for name, width, clients, batch in NETWORKS:
         model = build(name, SHAPE, 10, width=width).cuda()
-        million = count_multiply_adds(model, SHAPE) / 1e6
+        million = count_multiply_adds_per_sample(model, SHAPE) / 1e6
         operations = clients * operations_of_a_step(model, batch)
         cells = []
         for way, precision in WAYS.values():

@@ -283,20 +283,20 @@ MIB = 2**20
 
 
 def test_fens_ratios_as_printed():
-    assert formulas.compute_fens_bytes_ratio(4_932_344, 20, 8450, 500) == pytest.approx(
-        4.3566, abs=5e-5
-    )
-    assert formulas.compute_fens_bytes_ratio(5_311_064, 20, 2000, 1000) == pytest.approx(
-        3.8766, abs=5e-5
-    )
+    assert formulas.compute_fens_bytes_relative_to_one_shot(
+        4_932_344, 20, 8450, 500
+    ) == pytest.approx(4.3566, abs=5e-5)
+    assert formulas.compute_fens_bytes_relative_to_one_shot(
+        5_311_064, 20, 2000, 1000
+    ) == pytest.approx(3.8766, abs=5e-5)
     for rounds, ratio in [(0, 3.50), (175, 3.80), (467, 4.30), (500, 4.36)]:
-        assert formulas.compute_fens_bytes_ratio(4_932_344, 20, 8450, rounds) == pytest.approx(
-            ratio, abs=0.005
-        )
-    assert formulas.count_fens_bytes(4_932_344, 20, 8450, 500) / MIB == pytest.approx(
+        assert formulas.compute_fens_bytes_relative_to_one_shot(
+            4_932_344, 20, 8450, rounds
+        ) == pytest.approx(ratio, abs=0.005)
+    assert formulas.count_fens_bytes_per_client(4_932_344, 20, 8450, 500) / MIB == pytest.approx(
         163.9, abs=0.05
     )
-    assert formulas.compute_fens_bytes_ratio(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
+    assert formulas.compute_fens_bytes_relative_to_one_shot(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
 
 
 def test_ccvr_statistics():

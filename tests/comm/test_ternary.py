@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.comm import Link, count_payload_bytes, formulas, serialise_payload
 from fedlab_nb.comm.codec import (
-    Sparsifier,
+    SparsifierWithResidual,
     choose_golomb_remainder_bits,
     count_kept_entries,
     pack_largest_entries,
@@ -103,16 +103,18 @@ def test_bytes_follow_the_formula(d, keep, ternary):
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
     """FENS counts 4x less; with the positions it is 32/9 = 3.56x."""
     d = 4_932_344
-    assert 4 * (2 * d // 2) == formulas.count_state_bytes(d)
+    assert 4 * (2 * d // 2) == formulas.count_model_bytes_one_way(d)
     assert math.isclose(
-        formulas.count_state_bytes(d) / byte_formulas.sparse_bytes(d, d // 2), 32 / 9, rel_tol=1e-6
+        formulas.count_model_bytes_one_way(d) / byte_formulas.sparse_bytes(d, d // 2),
+        32 / 9,
+        rel_tol=1e-6,
     )
 
 
 @pytest.mark.parametrize("ternary", [False, True])
 def test_what_is_left_out_comes_later(ternary):
     """Error feedback: everything sent so far plus the residual is everything put in."""
-    send = Sparsifier(0.1, ternary=ternary)
+    send = SparsifierWithResidual(0.1, ternary=ternary)
     total = torch.zeros(50, dtype=torch.float64)
     arrived = torch.zeros(50, dtype=torch.float64)
     for i in range(20):

@@ -7,11 +7,11 @@ from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.coboosting import lesson
-from fedlab_nb.methods.coboosting.boosting import step_along_gradient_sign
+from fedlab_nb.methods.coboosting.boosting import step_down_gradient_sign_within_unit_interval
 
 
 def test_exercise_1_is_what_the_method_does():
-    w = step_along_gradient_sign(
+    w = step_down_gradient_sign_within_unit_interval(
         torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1
     )
     assert lesson.q1.problem.check(float(w[1] / w.sum())).state == "right"

@@ -57,7 +57,7 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
         teachers_page("3_fens"),
         2 * 4 * 6570,
     )
-    for_20 = formulas.compute_fens_bytes_ratio(
+    for_20 = formulas.compute_fens_bytes_relative_to_one_shot(
         6570, 20, 10 * 20, 20
     )  # without the scales of quantised tensors, some per cent
     assert for_20 < lesson.compute_multiple_of_one_shot_bytes(panel, 20) < for_20 + 0.2
@@ -78,7 +78,7 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
     whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 50  # the page has the lesson's 50 rounds
     assert f"= {whole:,} bytes, {whole / one_shot:.2f} times" in page
     papers = (
-        formulas.count_fens_bytes(6570, 10, 4450, 500) / one_shot
+        formulas.count_fens_bytes_per_client(6570, 10, 4450, 500) / one_shot
     )  # its aggregator and rounds, with our network
     assert f"= {PAPER_RATIO:.4f}." in text and f"= {papers:.0f} times" in text
 

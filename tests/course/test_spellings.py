@@ -18,7 +18,10 @@ from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
 from fedlab_nb.data.tables import compute_pooled_moments
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.coboosting.boosting import compute_weight_gradient, step_along_gradient_sign
+from fedlab_nb.methods.coboosting.boosting import (
+    compute_weight_gradient,
+    step_down_gradient_sign_within_unit_interval,
+)
 from fedlab_nb.methods.fedet.consensus import compute_consensus
 from fedlab_nb.methods.fens.aggregators import make_per_class_aggregator
 from fedlab_nb.methods.fusefl.blocks import join_client_outputs
@@ -116,7 +119,9 @@ def by_autograd(logits, labels, w, eta):
 
 def by_sign_step(logits, labels, w, eta):
     logits, labels, w = map(torch.as_tensor, (logits, labels, w))
-    return step_along_gradient_sign(w, compute_weight_gradient(logits, labels, w), eta)
+    return step_down_gradient_sign_within_unit_interval(
+        w, compute_weight_gradient(logits, labels, w), eta
+    )
 
 
 def by_inverse(sent, labels, images, classes, ridge):

@@ -21,7 +21,7 @@ from fedlab_nb.data.cues import (
     draw_shape_mask,
     make_point_in_polygon_test,
 )
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.data.tables import compute_pooled_moments
 
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def test_digests_are_equal_under_other_arithmetic(setting):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=70))
 def test_a_sum_in_fixed_order_is_the_sum(values):
-    total = float(sum_in_fixed_order(np.array(values)))
+    total = float(sum_rows_in_fixed_order(np.array(values)))
     # seven levels of additions, each within half a unit in the last place of at most the sum of magnitudes
     bound = 8 * np.finfo(float).eps * math.fsum(map(abs, values))
     assert abs(total - math.fsum(values)) <= bound
@@ -64,7 +64,9 @@ def test_the_order_of_a_sum_is_written_down():
     c = -1e16
     d = 1.0
     e = 3.0
-    assert float(sum_in_fixed_order(np.array([a, b, c, d, e]))) == ((a + c) + (b + d)) + e == 5.0
+    assert (
+        float(sum_rows_in_fixed_order(np.array([a, b, c, d, e]))) == ((a + c) + (b + d)) + e == 5.0
+    )
     assert a + b + c + d + e == 4.0
 
 

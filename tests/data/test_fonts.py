@@ -43,7 +43,7 @@ def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
     monkeypatch.setattr(glyphs, "load_signed_distances_of_letters", lambda: fields)
     monkeypatch.setattr(glyphs, "draw_letter_coverage", draw_letter)
     for block in range(2):
-        glyphs.draw_image_block(
+        glyphs.draw_block_of_256_images(
             256 * block, glyphs.make_random_stream_of_block("train", 3, block), 8
         )
     drawn = np.concatenate(seen[1::2])  # clutter first, then the letter

@@ -29,7 +29,7 @@ def sort_samples(*parts):
 
 def test_own_is_the_data_set_itself():
     assert Settings.make().data() is load("digits")
-    assert Settings.make().describe().digest == load("digits").digest
+    assert Settings.make().describe_dataset().digest == load("digits").digest
 
 
 def test_a_share_cuts_the_whole_set_in_two():
@@ -51,7 +51,7 @@ def test_a_share_cuts_the_whole_set_in_two():
 def test_without_public_data_the_clients_share_the_whole_set():
     settings = Settings.make(public=0)
     assert settings.data().x_public is None
-    assert int(settings.federation().sizes.sum()) == settings.describe().n_train == 1437
+    assert int(settings.federation().sizes.sum()) == settings.describe_dataset().n_train == 1437
 
 
 def test_another_set_comes_whole_and_without_labels(mine):
@@ -68,7 +68,7 @@ def test_another_set_comes_whole_and_without_labels(mine):
 def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
     settings = Settings.make(public=mine if choice == "file" else choice)
     data = settings.data()
-    about = settings.describe()
+    about = settings.describe_dataset()
     public = 0 if data.x_public is None else len(data.x_public)
     assert (about.n_train, about.n_public, about.digest) == (len(data.x_train), public, data.digest)
 

@@ -9,7 +9,7 @@ import torch
 
 from fedlab_nb.data import compute_normalisation, load, normalise_transform
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation
+from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -45,7 +45,9 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
         build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
         for k in range(2)
     ]
-    scaled = [prepend_input_normalisation(copy.deepcopy(model), mean, std) for model in plain]
+    scaled = [
+        prepend_input_normalisation_in_place(copy.deepcopy(model), mean, std) for model in plain
+    ]
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
     there = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]

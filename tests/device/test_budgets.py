@@ -156,7 +156,9 @@ def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
     proxies = {i: ProxySamples(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
     rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
-    rounds = fens.train_aggregator(rule, proxies, lambda i: torch.Generator().manual_seed(i))
+    rounds = fens.train_aggregator_in_place(
+        rule, proxies, lambda i: torch.Generator().manual_seed(i)
+    )
     at = [(next(rounds), device.transfers)[1] for _ in range(4)]
     assert at == at[:1] * 4 and device.to_host == 0
 

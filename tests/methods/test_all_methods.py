@@ -17,7 +17,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.run_outputs import check_report_type
+from fedlab_nb.methods.run_outputs import check_report_type_and_copy_arrays
 from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -207,16 +207,18 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
         and model.features(x).dim() == 2
     )
     assert isinstance(model.parameters, int) and model.parameters > 0
-    report = check_report_type(model.measured(x, y), METHODS[name].report)
-    values = report.numbers()
+    report = check_report_type_and_copy_arrays(model.measured(x, y), METHODS[name].report)
+    values = report.get_plain_fields()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(
-        array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
+        array.dtype.kind in "biuf" and array.flags.owndata
+        for array in report.get_array_fields().values()
     )
-    again = METHODS[name].report(**values, **report.arrays())
+    again = METHODS[name].report(**values, **report.get_array_fields())
     assert (
         type(again) is METHODS[name].report
-        and again.known_fields().keys() == report.known_fields().keys()
+        and again.get_fields_that_are_not_none().keys()
+        == report.get_fields_that_are_not_none().keys()
     )
     for k, before in enumerate(remembered.get("states", [])):
         after = remembered["clients"].state(k)
@@ -281,7 +283,7 @@ def test_knobs_and_words(name):
     } == cls.convolutional.keys()
     for knob in cls.fields():
         assert knob.label and knob.help
-        assert knob.check(name, knob.default) == knob.default
+        assert knob.convert_and_check(name, knob.default) == knob.default
     for name, value in cls.convolutional.items():  # what is given wins
         assert getattr(cls.configure(convolutions=True, **{name: 2 * value}), name) == 2 * value
     with pytest.raises(UsageError):

@@ -280,7 +280,7 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     model, steps = finish(DATA_FREE[name](**SHORT), ctx)
     d = sum(t.numel() for t in model_state(model.module).values())
     for up, down in ctx.link.ledger.by_client().values():
-        assert up + down == formulas.count_one_shot_bytes(d) and up == 4 * d
+        assert up + down == formulas.count_one_shot_bytes_per_client(d) and up == 4 * d
     assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
     report = model.report
     assert report.synthetic_images.shape == (2, 16, 1, 8, 8) and report.synthetic_labels.shape == (
@@ -432,13 +432,13 @@ def test_fedkds_bytes_with_and_without_rounds_after():
     model, _ = finish(FedKD(epochs=1), ctx)
     d = model.parameters
     for up, down in ctx.link.ledger.by_client().values():
-        assert up + down == formulas.count_one_shot_bytes(d) + 4 * C
+        assert up + down == formulas.count_one_shot_bytes_per_client(d) + 4 * C
     ctx = context()
     tuned, steps = finish(FedKD(epochs=1, rounds_after=2, local_epochs=1), ctx)
     for up, down in ctx.link.ledger.by_client().values():
-        assert up + down == formulas.count_one_shot_bytes(
+        assert up + down == formulas.count_one_shot_bytes_per_client(
             d
-        ) + 4 * C + formulas.count_iterative_bytes(d, 2)
+        ) + 4 * C + formulas.count_iterative_bytes_per_client(d, 2)
     assert steps[-1].phase == "rounds" and not torch.equal(
         tuned.logits(ctx.public), model.logits(ctx.public)
     )
@@ -452,7 +452,12 @@ def test_fedkd_from_an_averaged_model():
     for up, down in ctx.link.ledger.by_client().values():
         assert (
             up + down
-            == 2 * (formulas.count_one_shot_bytes(d) + formulas.count_iterative_bytes(d, 2)) + 4 * C
+            == 2
+            * (
+                formulas.count_one_shot_bytes_per_client(d)
+                + formulas.count_iterative_bytes_per_client(d, 2)
+            )
+            + 4 * C
         )
     average, _ = finish(FedAvgMulti(rounds=2, local_epochs=1), context(dtype=torch.float64))
     still = context(dtype=torch.float64)

@@ -17,7 +17,7 @@ from fedlab_nb.methods.fedcvae import (
     FedCVAE,
     compute_negative_elbos,
     generate_samples,
-    train_cvaes,
+    train_cvaes_in_place,
 )
 
 EXACT = torch.float64
@@ -69,7 +69,7 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
         streams = [seeded(10 + k) for k in which]
         return [
             loss
-            for loss in train_cvaes(
+            for loss in train_cvaes_in_place(
                 cvaes, [shards[k] for k in which], streams, steps=6, batch_size=4, lr=0.01
             )
         ]

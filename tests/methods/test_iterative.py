@@ -205,9 +205,9 @@ def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method
         sum(t.numel() for t in end.values()),
         sum(p.numel() for p in module.parameters()),
     )
-    each = formulas.count_iterative_bytes(d, 2)
+    each = formulas.count_iterative_bytes_per_client(d, 2)
     if method is Scaffold:  # control variates belong to parameters only
-        each += formulas.count_iterative_bytes(parameters, 2)
+        each += formulas.count_iterative_bytes_per_client(parameters, 2)
     assert all(up + down == each for up, down in ctx.link.ledger.by_client().values())
 
 

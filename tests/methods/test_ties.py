@@ -118,7 +118,7 @@ def test_bytes_of_a_trimmed_upload(keep):
         d = len(change)
         positions = change.abs().topk(max(1, round(keep * d))).indices.sort().values.tolist()
         assert up == byte_formulas.trimmed_change_bytes(positions, d, keep)
-        assert down == byte_formulas.count_state_bytes(d)
+        assert down == byte_formulas.count_model_bytes_one_way(d)
 
 
 # -------------------------------------------------------------------------------------------- what is reported, refused
@@ -135,4 +135,6 @@ def test_the_report_counts_conflicts():
     assert model.report.conflicts_left < model.report.conflicts
     assert model.report.kept == pytest.approx(0.3, abs=1e-3)
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
-    assert model.measured(x, y).others() == {"plain average": model.average.accuracy(x, y)}
+    assert model.measured(x, y).get_accuracies_under_other_rules() == {
+        "plain average": model.average.accuracy(x, y)
+    }

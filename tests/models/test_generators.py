@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models.generators import build_generator, initialise_generator
+from fedlab_nb.models.generators import build_generator, initialise_generator_in_place
 
 
 def make_seeded_generator(shape, seed=0, **options):
@@ -47,10 +47,10 @@ def test_weights_come_from_the_stream_alone(shape):
     stream = torch.Generator().manual_seed(0)
     again = make_seeded_generator(shape, seed=7)
     again(torch.randn(8, 256))  # moves running statistics
-    initialise_generator(again, stream)
+    initialise_generator_in_place(again, stream)
     for (name, a), (_, b) in zip(one.state_dict().items(), again.state_dict().items(), strict=True):
         assert torch.equal(a, b), name
-    initialise_generator(again, stream)  # the stream goes on: another generator
+    initialise_generator_in_place(again, stream)  # the stream goes on: another generator
     assert not torch.equal(next(one.parameters()), next(again.parameters()))
 
 

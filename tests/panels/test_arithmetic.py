@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import fedlab_nb as fl
-from fedlab_nb.methods.fedet.consensus import compute_client_weights_from_variances
+from fedlab_nb.methods.fedet.consensus import compute_client_weights_from_output_variance
 from fedlab_nb.panels.arithmetic import (
     explain_answer_as_sum,
     explain_mean_of_client_logits,
@@ -74,7 +74,7 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
         np.testing.assert_allclose(one.total, model.ensemble.logits(x)[0].numpy(), rtol=1e-6)
     if name == "fedet":
         logits = model.last.clients.logits(x)
-        weights = compute_client_weights_from_variances((logits / 3.0).softmax(-1))[:, 0]
+        weights = compute_client_weights_from_output_variance((logits / 3.0).softmax(-1))[:, 0]
         np.testing.assert_allclose(one.weights[:, 0], weights.numpy(), rtol=1e-5)
         shares = logits.softmax(-1)[:, 0].double()
         expected = (weights.double()[:, None] * shares).sum(0)

@@ -55,7 +55,7 @@ class Live(LabView):
     running = []  # what was shown of a running method
 
     def draw(self, state):
-        shown = sorted(state.report.known_fields())
+        shown = sorted(state.report.get_fields_that_are_not_none())
         if state.outcome is None:
             self.running.append((shown, len(state.metrics)))
         return picture(f"live {shown}, outcome {state.outcome is not None}")

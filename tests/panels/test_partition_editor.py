@@ -62,7 +62,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     )  # one goes on looking at it
     editor.name.value = "north, x"
     editor.double.click()
-    assert editor.edits.doubles == [1] and "B (north x)" in str(panel.views.client.options)
+    assert editor.edits.doubled_clients == [1] and "B (north x)" in str(panel.views.client.options)
     assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
     assert same(shards(panel)[1:2], shards(panel)[10:])
     editor.empty.click()

@@ -325,7 +325,11 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
         f"*.{knob}" if f"*.{knob}" in table.differs else f"{row}.{knob}" for row, knob in rules
     }
     assert named == set(table.differs)
-    (line,) = [part for part in reproduce(name, stored=True).parts() if part[:4] == "Rows"] or [""]
+    (line,) = [
+        part
+        for part in reproduce(name, stored=True).make_paragraphs_and_grids()
+        if part[:4] == "Rows"
+    ] or [""]
     assert all(words in line for of in there.values() for words in of.values())
 
 

@@ -163,7 +163,7 @@ def test_afl_takes_a_late_clients_sums_to_its_total():
     rows = WHOLE.split(0.1)[3][0]
     own = RidgeSums.measure(x[rows].flatten(1), y[rows], 10)
     again = solve_classifier_weights(
-        total + own.add_ridge(everyone.gamma), 4, everyone.gamma, everyone.rho
+        total + own.copy_with_ridge(everyone.gamma), 4, everyone.gamma, everyone.rho
     ).numpy()
     np.testing.assert_allclose(
         again, everyone.weights, rtol=1e-3, atol=1e-4

@@ -11,7 +11,7 @@ from fedlab_nb.studies.code_version import (
     HERE,
     hash_core_code,
     hash_method_code,
-    hash_user_functions,
+    hash_user_functions_if_any,
 )
 
 SOURCES = Path(fedlab_nb.__file__).parent
@@ -127,8 +127,12 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
     hash_method_code.cache_clear()
     assert hash_method_code(Mine, tree) != before
     path.write_text(text, encoding="utf-8")
-    assert hash_user_functions({"run": Mine.run}) != hash_user_functions({"run": Other.run}) != {}
-    assert hash_user_functions({"run": METHODS["fens"].run}) == {}
+    assert (
+        hash_user_functions_if_any({"run": Mine.run})
+        != hash_user_functions_if_any({"run": Other.run})
+        != {}
+    )
+    assert hash_user_functions_if_any({"run": METHODS["fens"].run}) == {}
 
 
 def test_a_function_of_no_module_is_foreign():
@@ -136,4 +140,4 @@ def test_a_function_of_no_module_is_foreign():
     names = {}
     exec("def layout(shape, width): return [], width", names)
     assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"
-    assert hash_user_functions({"layout": names["layout"]})
+    assert hash_user_functions_if_any({"layout": names["layout"]})

@@ -159,14 +159,14 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_the_store_in_order(capsys, monkeypatch):
     study(["fedavg", "ensemble"], seeds=2, **QUICK)
-    assert {entry.kind for entry in store.list_entries()} == {"runs", "clients"}
+    assert {entry.kind for entry in store.list_entries_oldest_first()} == {"runs", "clients"}
     assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
     assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
     assert (
         main(["store", "verify"]) == 0
         and "6 of 6 entries are not damaged" in capsys.readouterr().out
     )
-    body = store.list_entries()[0].path / "arrays.npz"
+    body = store.list_entries_oldest_first()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
     assert (
         main(["store", "verify"]) == 1
@@ -185,23 +185,23 @@ def test_the_store_in_order(capsys, monkeypatch):
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
-    head = store.list_entries()[0].path / "entry.json"
+    head = store.list_entries_oldest_first()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
     assert main(["store", "prune", "--version"]) == 0 and "1 entries" in capsys.readouterr().out
-    assert main(["store", "prune", "--size", "0"]) == 0 and store.list_entries() == []
+    assert main(["store", "prune", "--size", "0"]) == 0 and store.list_entries_oldest_first() == []
 
 
 def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
     study(["fedavg"], seeds=3, **QUICK)
-    here = store.list_entries()
+    here = store.list_entries_oldest_first()
     for age, entry in enumerate(reversed(here)):  # the last one is the newest
         os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
         os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
     total = sum(entry.bytes for entry in here)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
     monkeypatch.setattr(store, "_limit_calls", iter([0]))
-    store.delete_oldest_entries_beyond_limit()
-    left = store.list_entries()
+    store.delete_oldest_entries_beyond_limit_every_100_calls()
+    left = store.list_entries_oldest_first()
     assert sum(entry.bytes for entry in left) <= 0.9 * total
     assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
 

@@ -24,7 +24,7 @@ def test_the_graph_predicts_as_the_model(name, change, tmp_path):
     out = run(name, **in_study(name) | SMALL | {"model": "auto"} | change)
     path = out.save(tmp_path / "model.onnx")
     graph = reference.ReferenceEvaluator(str(path))
-    shape = out.settings.describe().input_shape
+    shape = out.settings.describe_dataset().input_shape
     for count in (1, 7, 80):
         x = torch.rand(count, *shape, generator=torch.Generator().manual_seed(count))
         (scores,) = graph.run(None, {"x": x.numpy()})
@@ -53,4 +53,4 @@ def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
 def test_a_model_that_is_no_graph_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     with pytest.raises(RunError, match="save it as .safetensors"):
-        saved.save_onnx(Odd(), (4,), {}, tmp_path / "model.onnx")
+        saved.save_onnx_and_spoil_model(Odd(), (4,), {}, tmp_path / "model.onnx")

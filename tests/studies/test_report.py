@@ -26,13 +26,21 @@ def test_a_report_comes_back_from_the_store_as_it_was():
         settings = QUICK | own
         fresh, stored = run(name, **settings), run(name, **settings)
         assert stored.cached and type(fresh.report) is type(stored.report) is kind
-        assert fresh.report.numbers() == stored.report.numbers() == stored.to_json()["extras"]
-        arrays = fresh.report.arrays()
-        assert arrays.keys() == stored.report.arrays().keys()
-        assert all(
-            np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items()
+        assert (
+            fresh.report.get_plain_fields()
+            == stored.report.get_plain_fields()
+            == stored.to_json()["extras"]
         )
-    assert type(run("fedavg", **QUICK).report) is Report and not Report().known_fields()
+        arrays = fresh.report.get_array_fields()
+        assert arrays.keys() == stored.report.get_array_fields().keys()
+        assert all(
+            np.array_equal(array, stored.report.get_array_fields()[key])
+            for key, array in arrays.items()
+        )
+    assert (
+        type(run("fedavg", **QUICK).report) is Report
+        and not Report().get_fields_that_are_not_none()
+    )
     with pytest.raises(TypeError):
         Shown(paht=np.zeros(2))
 

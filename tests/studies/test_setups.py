@@ -184,7 +184,10 @@ def test_public_data_are_those_of_the_papers():
     }
     assert Settings.make(preset="fens", dataset="svhn", device="cpu").public == "cifar10"
     fedet = Settings.make(preset="fedet", device="cpu")  # 7:1 of the 60,000 images
-    assert (round(fedet.share * fedet.describe().n_train), fedet.describe().n_public) == (
+    assert (
+        round(fedet.share * fedet.describe_dataset().n_train),
+        fedet.describe_dataset().n_public,
+    ) == (
         42_000,
         6_000,
     )

@@ -14,7 +14,7 @@ from fedlab_nb.studies.statistics import (
     compute_band,
     compute_band_over_images,
     compute_mean_ranks,
-    compute_p_value,
+    compute_p_value_of_95_percent_band,
     compute_welch_band,
     difference,
     list_verdicts_with_holm_correction,
@@ -193,4 +193,4 @@ def test_p_values_are_scipys(paired):
             expected = stats.ttest_rel(a, b).pvalue
         else:
             expected = stats.ttest_ind(a, b, equal_var=False).pvalue
-        assert compute_p_value(gap) == pytest.approx(expected, rel=1e-9)
+        assert compute_p_value_of_95_percent_band(gap) == pytest.approx(expected, rel=1e-9)

@@ -183,25 +183,25 @@ def test_zero_epochs_leave_the_models_as_they_were():
 
 def test_multiplications_of_a_sample_by_hand():
     """Two layers of an mlp; LeNet-5 on 1x8x8: weights times the places where they are used."""
-    from fedlab_nb.training.backend import count_multiply_adds
+    from fedlab_nb.training.backend import count_multiply_adds_per_sample
 
     mlp = build("mlp", (1, 8, 8), 10, width=32)
     matrices = [p.numel() for name, p in mlp.named_parameters() if name.endswith("weight")]
-    assert count_multiply_adds(mlp, (1, 8, 8)) == sum(matrices)
+    assert count_multiply_adds_per_sample(mlp, (1, 8, 8)) == sum(matrices)
     # ResNet-18 at 3x32x32: the 0.56 billion multiplications that its readers know.
     resnet = build("resnet18", (3, 32, 32), 10)
     stem = 3 * 64 * 9 * 32 * 32
     first = 4 * (64 * 64 * 9 * 32 * 32)
     later = 3 * (64 * 128 * 9 * 256 + 3 * (128 * 128 * 9 * 256) + 64 * 128 * 256)
-    assert count_multiply_adds(resnet, (3, 32, 32)) == stem + first + later + 512 * 10
+    assert count_multiply_adds_per_sample(resnet, (3, 32, 32)) == stem + first + later + 512 * 10
     assert resnet.training == build("resnet18", (3, 32, 32), 10).training
 
 
 def test_a_hook_is_gone_after_counting():
-    from fedlab_nb.training.backend import measure_multiply_adds
+    from fedlab_nb.training.backend import count_multiply_adds_by_running_one_sample
 
     model = build("cnn", (1, 8, 8), 10)
-    measure_multiply_adds(model, (1, 8, 8))
+    count_multiply_adds_by_running_one_sample(model, (1, 8, 8))
     assert not any(module._forward_hooks for module in model.modules())
 
 

@@ -17,7 +17,7 @@ from fedlab_nb.training.distill import (
     compute_cross_entropy_losses,
     compute_distillation_losses,
     compute_logit_distance_losses,
-    distil,
+    distil_student_in_place,
 )
 
 N, C = 12, 4
@@ -88,7 +88,9 @@ def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
     recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
     mine = copy.deepcopy(student)
     loss = choose_distillation_loss(name, 2.0)
-    ticks = list(distil(mine, x, targets, recipe, loss, make_generator(5), clip=0.5))
+    ticks = list(
+        distil_student_in_place(mine, x, targets, recipe, loss, make_generator(5), clip=0.5)
+    )
     assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[
         -1
     ].has_current_models
@@ -130,8 +132,8 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     def teach(batch):
         return batch @ weights
 
-    list(distil(student, x, teach(x), recipe, loss, make_generator()))
-    list(distil(twin, x, teach, recipe, loss, make_generator()))
+    list(distil_student_in_place(student, x, teach(x), recipe, loss, make_generator()))
+    list(distil_student_in_place(twin, x, teach, recipe, loss, make_generator()))
     for parameter, twin_parameter in zip(student.parameters(), twin.parameters(), strict=True):
         assert torch.equal(parameter, twin_parameter)
 
@@ -167,7 +169,7 @@ def test_no_global_random_state_and_no_epochs(student):
     state = torch.get_rng_state()
     before = model_state(student)
     loss = choose_distillation_loss("kl")
-    ticks = distil(
+    ticks = distil_student_in_place(
         student, draw_numbers(N, 5), draw_numbers(N, C), Recipe(0, 4), loss, torch.Generator()
     )
     assert list(ticks) == []

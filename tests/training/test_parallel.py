@@ -12,7 +12,7 @@ from fedlab_nb.training.backend import (
     choose_parallel_part_count,
     configure_torch,
     count_cores,
-    run_in_parallel,
+    run_trainings_in_parallel_threads,
 )
 from fedlab_nb.training.local import split_clients_by_size
 from tests.training.test_backends import largest_difference, make_clients
@@ -94,7 +94,7 @@ def test_an_error_in_one_ends_all(two_cores):
             yield 0
 
     with pytest.raises(ValueError, match="a client failed"):
-        list(run_in_parallel([endless(), fails()], [5], 2))
+        list(run_trainings_in_parallel_threads([endless(), fails()], [5], 2))
     assert not at_work()
 
 

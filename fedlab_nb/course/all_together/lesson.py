@@ -12,7 +12,7 @@ import numpy as np
 
 from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs
-from ...studies.statistics import compute_t_quantile
+from ...studies.statistics import compute_two_sided_t_quantile
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import (
     BELOW,
@@ -104,14 +104,14 @@ def compute_band_with_part_changed_by_mistake(
     """
     n = len(gaps)
     if t_quantile is None:
-        t_quantile = compute_t_quantile(n - 1)
+        t_quantile = compute_two_sided_t_quantile(n - 1)
     half_width = t_quantile * gaps.std(ddof=ddof) / n**exponent_of_seed_count
     return MeanAndHalfWidth(gaps.mean(), half_width)
 
 
 def compute_unpaired_band_by_mistake(a: np.ndarray, b: np.ndarray) -> MeanAndHalfWidth:
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
-    half_width = compute_t_quantile(2 * len(a) - 2) * error
+    half_width = compute_two_sided_t_quantile(2 * len(a) - 2) * error
     return MeanAndHalfWidth(np.mean(a) - np.mean(b), half_width)
 
 
@@ -121,7 +121,7 @@ SLIPS = {
         a - b, t_quantile=1.959963984540054
     ),
     "n_degrees": lambda a, b: compute_band_with_part_changed_by_mistake(
-        a - b, t_quantile=compute_t_quantile(len(a))
+        a - b, t_quantile=compute_two_sided_t_quantile(len(a))
     ),
     "no_root": lambda a, b: compute_band_with_part_changed_by_mistake(
         a - b, exponent_of_seed_count=0

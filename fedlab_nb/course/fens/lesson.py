@@ -97,11 +97,11 @@ def show_client_bytes(panel: Panel) -> Card:
             f"{own + models + rounds:,}, which is {compute_multiple_of_one_shot_bytes(panel, many)} times one-shot "
             "learning."
         )
-    d = counted[OWN] // formulas.count_one_shot_bytes(1)
+    d = counted[OWN] // formulas.count_one_shot_bytes_per_client(1)
     arguments = Fens(aggregator="nn").get_byte_formula_arguments(clients, classes, ())
     q = arguments["aggregator_parameters"]
     paper_rounds = PAPER["rounds"]
-    multiple = formulas.compute_fens_bytes_ratio(d, clients, q, paper_rounds)
+    multiple = formulas.compute_fens_bytes_relative_to_one_shot(d, clients, q, paper_rounds)
     return make_worked_card(
         *lines,
         (

@@ -154,7 +154,7 @@ def fit_without_client(outcome: Outcome, client: int) -> np.ndarray:
         torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
     )
     return report.solve_server_classifier_weights(
-        total.add_ridge(len(shards) * report.gamma), len(shards)
+        total.copy_with_ridge(len(shards) * report.gamma), len(shards)
     )
 
 

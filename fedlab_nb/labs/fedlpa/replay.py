@@ -40,7 +40,7 @@ def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerRep
         dataset = load(outcome.settings.dataset)
         samples = (dataset.x_test, dataset.y_test)
     x, y = samples
-    if posterior.parameter_count > LARGE_POSTERIOR:
+    if posterior.byte_count > LARGE_POSTERIOR:
         x = x[:FEW_IMAGES]
         y = y[:FEW_IMAGES]
     weight = next(iter(posterior.state.values()))

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_client_bytes
-from ...models import build_network_from_text, model_state
+from ...models import build_first_network_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
 from ...plots import (
     Picture,
@@ -48,7 +48,7 @@ COLOURS = {
     OTHER: "#E69F00",
     FEDAVG: get_method_look("fedavg_multi").colour,
 }
-PAPER_RATIO = formulas.compute_fens_bytes_ratio(
+PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
     PAPER_D, PAPER["client_count"], PAPER["aggregator_parameters"], PAPER["rounds"]
 )
 # {what costs it: {part: bytes of one client}}; the first entry is one-shot learning
@@ -71,7 +71,7 @@ def measure_network_size(
 ) -> NetworkSize:
     """The size of the clients' network; of several kinds of network, the first."""
     return NetworkSize.measure(
-        model_state(build_network_from_text(model_name, input_shape, class_count))
+        model_state(build_first_network_from_text(model_name, input_shape, class_count))
     )
 
 
@@ -83,8 +83,8 @@ def compute_client_bars(
     fens_formula_arguments: see `Fens.get_byte_formula_arguments`
     fedavg_rounds: how many rounds FedAvg has
     """
-    one_shot = formulas.count_one_shot_bytes(network_size.d)
-    aggregator_bytes = formulas.count_state_bytes(fens_formula_arguments["aggregator_parameters"])
+    one_shot = formulas.count_one_shot_bytes_per_client(network_size.d)
+    aggregator_bytes = formulas.count_model_bytes_one_way(fens_formula_arguments["aggregator_parameters"])
     aggregator = 2 * aggregator_bytes * fens_formula_arguments["rounds"]
     ensemble = (
         count_fens_client_bytes(network_size, **fens_formula_arguments) - one_shot - aggregator
@@ -93,7 +93,7 @@ def compute_client_bars(
         "one-shot": {OWN: one_shot},
         "FENS": {OWN: one_shot, ENSEMBLE: ensemble, ROUNDS: aggregator},
         f"{format_count_and_noun(fedavg_rounds, 'round')} of FedAvg": {
-            FEDAVG: formulas.count_iterative_bytes(network_size.d, fedavg_rounds)
+            FEDAVG: formulas.count_iterative_bytes_per_client(network_size.d, fedavg_rounds)
         },
     }
 

@@ -169,11 +169,11 @@ def make_test_sets_by_cue(
     y = dataset.y_test[:MAX_SAMPLES]
     if x.ndim != 4:
         return {"clean": x}
-    add_cue = CUES[cue_name]
+    copy_dataset_with_cue = CUES[cue_name]
 
     def add_cue_to_images(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return add_cue(
+        return copy_dataset_with_cue(
             x, y, cue_strength, classes=dataset.classes, agreement=agreement, generator=stream
         )
 

@@ -14,7 +14,12 @@ from torch import Tensor
 from ...data import load
 from ...errors import RunError
 from ...methods.base import weighted_mean
-from ...methods.matching import MatchingRule, copy_states_to_cpu, record_activations, rules
+from ...methods.matching import (
+    MatchingRule,
+    copy_states_to_cpu_in_float64,
+    record_activations,
+    rules,
+)
 from ...methods.matching.wiring import (
     State,
     UnitWiring,
@@ -157,7 +162,7 @@ def match_networks(
     wiring = find_unit_wiring(first)
     start = model_state(first)
     end = model_state(second)
-    start_on_cpu, end_on_cpu = copy_states_to_cpu([start, end])
+    start_on_cpu, end_on_cpu = copy_states_to_cpu_in_float64([start, end])
     if rule == "greedy":
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
@@ -200,7 +205,7 @@ def match_activations(
     end_activations = record_activations(network, end, wiring, noise)
     orders = []
     for first, second in zip(start_activations, end_activations, strict=True):
-        orders.append(rules.find_best_permutation(rules.compute_correlation(first, second)))
+        orders.append(rules.find_best_permutation(rules.compute_unit_correlations(first, second)))
     return orders
 
 

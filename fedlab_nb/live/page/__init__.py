@@ -40,7 +40,7 @@ from ...plots.identity import get_method_look, shorten_title
 from ...plots.style import list_class_colours
 from ...plots.vector import make_marker_path
 from ...plots.words import join_with_and
-from ...studies.statistics import compute_band, compute_t_quantile
+from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
 
 JsonObject = dict[str, Any]
@@ -154,7 +154,7 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
         "about": {"date": table.about["date"], "settings": axes},
         "title": find_dataset_title(table.dataset),
         "images": describe_image_dataset(table.dataset),
-        "t": round(compute_t_quantile(len(table.seeds) - 1), DIGITS),
+        "t": round(compute_two_sided_t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(list(dataset.class_names), list_class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods_by_kind(table.methods),

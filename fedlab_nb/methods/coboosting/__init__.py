@@ -96,8 +96,8 @@ class CoBoostingReport(SynthesisReport):
 class WeightedEnsemble(EnsembleModel):
     """f̄_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
 
-    The weights are EE's, set by hand, or learnt by `boosting.iterate_client_weights` on real images. Features are the
-    concatenated logits `[N, M*C]`, client after client.
+    The weights are EE's, set by hand, or learnt by `boosting.iterate_sign_steps_of_client_weights` on real images.
+    Features are the concatenated logits `[N, M*C]`, client after client.
     """
 
     report: CoBoostingReport
@@ -300,7 +300,7 @@ class CoBoosting(GeneratorKnobs):
             batch, steps = self.batch, self.passes or None
         else:
             batch, steps = len(labels), 1
-        for new_w in boosting.iterate_client_weights(
+        for new_w in boosting.iterate_sign_steps_of_client_weights(
             client_weights,
             client_logits,
             labels,

@@ -6,8 +6,8 @@ In short:
   generator's loss.
 - DHS, diversity on the fly: `perturb_images`, one step along the gradient of the outputs in a random
   direction `u` (Eq. 10).
-- EE, ensemble enhancement: `compute_weight_gradient`, `step_along_gradient_sign`,
-`iterate_client_weights` (Eqs. 11, 12): w moves
+- EE, ensemble enhancement: `compute_weight_gradient`, `step_down_gradient_sign_within_unit_interval`,
+`iterate_sign_steps_of_client_weights` (Eqs. 11, 12): w moves
   by the sign of the gradient of a cross-entropy. It reads cached logits `[M, N, C]` and labels, never a network
   or an image: the clients are frozen, so that is exact and costs a weighted sum.
 
@@ -132,7 +132,7 @@ def compute_weight_gradient(
     return (g - (client_weights @ g) / client_weights.sum()) / client_weights.sum()
 
 
-def step_along_gradient_sign(
+def step_down_gradient_sign_within_unit_interval(
     client_weights: ClientWeights, gradient: ClientWeights, step_size: float
 ) -> ClientWeights:
     """w - η_w sign(∂L_w/∂w), clipped to [0, 1] (Eq. 12, "Normalize"); a step that leaves no client is not taken."""
@@ -140,7 +140,7 @@ def step_along_gradient_sign(
     return torch.where(new_w.sum() > 0, new_w, client_weights)
 
 
-def iterate_client_weights(
+def iterate_sign_steps_of_client_weights(
     client_weights: ClientWeights,
     client_logits: ClientLogits,
     labels: Labels,
@@ -160,5 +160,7 @@ def iterate_client_weights(
         gradient = compute_weight_gradient(
             client_logits[:, rows], labels[rows], client_weights, normalise=normalise
         )
-        client_weights = step_along_gradient_sign(client_weights, gradient, step_size)
+        client_weights = step_down_gradient_sign_within_unit_interval(
+            client_weights, gradient, step_size
+        )
         yield client_weights

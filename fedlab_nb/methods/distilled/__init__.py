@@ -208,9 +208,9 @@ class Distilled(Method):
         ctx: Context,
         client: int,
         networks: ClientModels | None,
-        losses_to_append: list[ScalarLoss],
+        losses_list_to_fill: list[ScalarLoss],
     ) -> Steps[LabelledSamples]:
-        """Client k's images `[S, ...]` and their labels `[S]`; `losses_to_append` gets one value
+        """Client k's images `[S, ...]` and their labels `[S]`; `losses_list_to_fill` gets one value
         for each step."""
         x, y = ctx.private.train(client)
         class_rows = making.group_sample_indices_by_class(y, ctx.classes)
@@ -257,13 +257,13 @@ class Distilled(Method):
             )
         for new_images, loss in steps:
             images = new_images
-            losses_to_append.append(loss)
+            losses_list_to_fill.append(loss)
             yield Progress(
                 "images",
-                client * self.steps + len(losses_to_append),
+                client * self.steps + len(losses_list_to_fill),
                 ctx.clients_count * self.steps,
             )
-        if not losses_to_append:
+        if not losses_list_to_fill:
             yield Progress("images", client + 1, ctx.clients_count)
         return LabelledSamples(images, y[rows])
 

@@ -82,26 +82,28 @@ def repeat_shuffled_samples(
     return LabelledSamples(samples[rows], labels[rows])
 
 
-def train_chosen_clients(
+def train_chosen_clients_in_place(
     ctx: Context,
     round_index: int,
     chosen_clients: Sequence[int],
     models: Sequence[Network],
-    steps: int,
+    steps_or_0_for_all_epochs: int,
 ) -> Iterator[EpochProgress]:
-    """Round t at the `chosen_clients` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
+    """Round t at the `chosen_clients` clients, in place: so many steps of SGD each, or all epochs of the recipe.
 
     RunError if the training of one diverges.
     """
     recipe = ctx.recipe
-    if steps:
+    if steps_or_0_for_all_epochs:
         recipe = replace(recipe, epochs=1)
     shards = []
     for k in chosen_clients:
         x, y = ctx.private.train(k)
-        if steps:
+        if steps_or_0_for_all_epochs:
             stream = ctx.generator("fedet", "local", round_index, k)
-            x, y = repeat_shuffled_samples(x, y, steps * recipe.batch_size, stream)
+            x, y = repeat_shuffled_samples(
+                x, y, steps_or_0_for_all_epochs * recipe.batch_size, stream
+            )
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
     yield from train_clients(
@@ -121,7 +123,7 @@ ModelPool = Literal["dealt", "drawn"]
 POOLS: tuple[ModelPool, ...] = get_args(ModelPool)
 
 
-def choose_client_architectures(ctx: Context, model_pool: ModelPool) -> list[Architecture]:
+def deal_or_draw_client_architectures(ctx: Context, model_pool: ModelPool) -> list[Architecture]:
     """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
     Shards are drawn at random, too, so dealing in turn is as random as drawing, except that the numbers are even.
@@ -260,7 +262,7 @@ class FedET(Method):
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)
         heads_up, heads_down = self.transfer_directions
-        kinds = choose_client_architectures(ctx, self.pool)
+        kinds = deal_or_draw_client_architectures(ctx, self.pool)
         large = choose_larger_architecture(ctx, kinds, self.server, self.server_width)
         server = self._make_network(ctx, large, "server")
         different_kinds = list(dict.fromkeys(kinds))
@@ -279,7 +281,7 @@ class FedET(Method):
             has_point = should_record_curve_point(t + 1, self.rounds)
             # Clients: train, send the small model.
             chosen = draw_clients_by_size(ctx.sizes, per_round, ctx.generator("fedet", "chosen", t))
-            clients = yield from self._train_chosen_clients(ctx, t, chosen, kinds, table)
+            clients = yield from self._train_and_upload_chosen_clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
@@ -305,7 +307,9 @@ class FedET(Method):
                 )
                 losses.append((yield from self._distil_server(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
-                means = consensus.average_by_architecture(table, states, [kinds[k] for k in chosen])
+                means = consensus.average_client_states_by_architecture(
+                    table, states, [kinds[k] for k in chosen]
+                )
                 head = consensus.extract_head(model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if has_point:
@@ -354,7 +358,7 @@ class FedET(Method):
             yield self._make_progress(round_index, self.local_steps)
         return torch.cat(logits, 1)
 
-    def _train_chosen_clients(
+    def _train_and_upload_chosen_clients(
         self,
         ctx: Context,
         round_index: int,
@@ -374,7 +378,7 @@ class FedET(Method):
                 ),
             )
         steps = self.local_steps if self.rounds > 1 else 0
-        for tick in train_chosen_clients(ctx, round_index, chosen_clients, models, steps):
+        for tick in train_chosen_clients_in_place(ctx, round_index, chosen_clients, models, steps):
             if self.rounds == 1:
                 snapshot = ClientsAlone(ClientModels(models)) if tick.has_current_models else None
                 yield Progress("local training", tick.done, tick.total, model=snapshot)

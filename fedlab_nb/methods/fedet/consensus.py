@@ -28,11 +28,12 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network
-from ...models.build import initialise_parameters
+from ...models.build import initialise_parameters_in_place
 from ...models.network import Architecture
-from ...models.state import allocate_parameters_on_cpu
+from ...models.state import allocate_uninitialised_parameters_on_cpu
 from ...tensor_types import (
     ClientLogits,
+    ClientProbabilities,
     Features,
     Labels,
     Logits,
@@ -104,9 +105,11 @@ def compute_consensus(
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     elif weighting == "softmax":
-        weights = compute_client_weights_from_variances((client_logits / temperature).softmax(-1))
+        weights = compute_client_weights_from_output_variance(
+            (client_logits / temperature).softmax(-1)
+        )
     else:
-        weights = compute_client_weights_from_variances(client_logits)
+        weights = compute_client_weights_from_output_variance(client_logits)
     weighted_outputs = weights[..., None] * outputs
     distribution = weighted_outputs.sum(0)
     if weighting == "logits":
@@ -125,16 +128,18 @@ def compute_consensus(
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
-def compute_client_weights_from_variances(client_variances: ClientLogits) -> ClientWeightsPerSample:
-    """ω `[m, B]`: each client's share of the variances over the last axis of `client_variances [m, B, C]`.
+def compute_client_weights_from_output_variance(
+    client_outputs: ClientLogits | ClientProbabilities,
+) -> ClientWeightsPerSample:
+    """ω `[m, B]`: each client's share of the variances over the classes of `client_outputs [m, B, C]`.
 
     The weights are equal for a sample on which all variances are 0 up to rounding.
     """
-    variance = client_variances.var(-1, correction=0)
+    variance = client_outputs.var(-1, correction=0)
     total = variance.sum(0)
-    is_flat = total <= torch.finfo(client_variances.dtype).eps ** 2
+    is_flat = total <= torch.finfo(client_outputs.dtype).eps ** 2
     shares = variance / total.where(~is_flat, 1)
-    return torch.where(is_flat, 1 / len(client_variances), shares)
+    return torch.where(is_flat, 1 / len(client_outputs), shares)
 
 
 def compute_diversity_regularised_losses(
@@ -195,8 +200,8 @@ class CommonHeadNetwork(Network):
         self.adapter = adapter
         self.hidden = hidden
         for module in (self.adapter, self.hidden, self.classifier):
-            allocate_parameters_on_cpu(module, like.dtype)
-            initialise_parameters(module.to(like.device), generator)
+            allocate_uninitialised_parameters_on_cpu(module, like.dtype)
+            initialise_parameters_in_place(module.to(like.device), generator)
 
     def features(self, samples: Samples) -> Features:
         return self.hidden(self.adapter(self.body(samples)))
@@ -213,19 +218,21 @@ def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
     return weighted_mean(heads, [1] * len(heads))
 
 
-def average_by_architecture(
-    state_by_architecture: Mapping[Architecture, State],
-    states: Sequence[Mapping[str, Tensor]],
+def average_client_states_by_architecture(
+    previous_state_by_architecture: Mapping[Architecture, State],
+    client_states: Sequence[Mapping[str, Tensor]],
     client_architectures: Sequence[Architecture],
 ) -> dict[Architecture, State]:
     """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i.
 
-    `states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
-    An architecture without a client keeps its state in `state_by_architecture`.
+    `client_states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
+    An architecture without a client keeps its state in `previous_state_by_architecture`.
     """
     means = {}
-    for kind, state_before in state_by_architecture.items():
-        members = [state for j, state in enumerate(states) if client_architectures[j] == kind]
+    for kind, state_before in previous_state_by_architecture.items():
+        members = [
+            state for j, state in enumerate(client_states) if client_architectures[j] == kind
+        ]
         if members:
             means[kind] = weighted_mean(members, [1] * len(members))
         else:

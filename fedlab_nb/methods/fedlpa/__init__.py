@@ -135,14 +135,18 @@ class FedLPA(Method):
         received = yield from ctx.collect("factor pass", measure_and_damp, phase="posteriors")
         # Server: the mean of the product of the Gaussians.
         with ctx.server():
-            state, systems, last_iterate = yield from self.aggregate(ctx, received)
+            state, systems, last_iterate = yield from self.solve_layers_and_average_rest(
+                ctx, received
+            )
         if self.rounds:
             state = yield from Rounds(ctx, self).run_all_rounds(state)
         report = self._make_report(ctx, systems, last_iterate)
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 
     # ------------------------------------------------------------------ server part
-    def aggregate(self, ctx: Context, received: list[Upload]) -> Steps[Aggregate]:
+    def solve_layers_and_average_rest(
+        self, ctx: Context, received: list[Upload]
+    ) -> Steps[Aggregate]:
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
         total = self._choose_iteration_limit()

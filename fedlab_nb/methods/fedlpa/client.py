@@ -97,8 +97,8 @@ class LocalPosterior:
             state[name] = add_laplace_noise(state[name], relative_noise, stream)
         triangles = {}
         for name, layer in self.factors.items():
-            a = add_noise_to_factor(layer.a, relative_noise, stream)
-            b = add_noise_to_factor(layer.b, relative_noise, stream)
+            a = add_noise_and_remove_negative_eigenvalues(layer.a, relative_noise, stream)
+            b = add_noise_and_remove_negative_eigenvalues(layer.b, relative_noise, stream)
             precision = add_damping(
                 KroneckerFactors(a, b), damping, compute_damping_ratio(layer, damping_split)
             )
@@ -112,7 +112,7 @@ class LocalPosterior:
         return [compute_damping_ratio(layer, damping_split) for layer in self.factors.values()]
 
     @property
-    def parameter_count(self) -> int:
+    def byte_count(self) -> int:
         """Bytes of the tensors."""
         tensors = list(self.state.values())
         for layer in self.factors.values():
@@ -134,7 +134,7 @@ def add_laplace_noise(
     return tensor + relative_scale * tensor.square().mean().sqrt() * draw.to(tensor)
 
 
-def add_noise_to_factor(
+def add_noise_and_remove_negative_eigenvalues(
     matrix: SquareMatrix, relative_scale: float, stream: torch.Generator | None
 ) -> SquareMatrix:
     """A positive semi-definite matrix with noise on its upper triangle, and no negative eigenvalue afterwards."""

@@ -122,7 +122,7 @@ class FedLPAModel(NetworkModel):
     ) -> None:
         super().__init__(module, report)
         self.posteriors: list[LocalPosterior] = []
-        if sum(posterior.parameter_count for posterior in posteriors) <= LIMIT:
+        if sum(posterior.byte_count for posterior in posteriors) <= LIMIT:
             self.posteriors = list(posteriors)
 
 

@@ -267,7 +267,7 @@ class Fens(Method):
         return aggregator
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        """Algorithm 1; its phase 2 is `train_aggregator`."""
+        """Algorithm 1; its phase 2 is `train_aggregator_in_place`."""
         self.validate(ctx)
         members = [k for k in range(ctx.clients_count) if k != self.without]
         # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
@@ -300,9 +300,9 @@ class Fens(Method):
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.is_federated else None
             stream = partial(ctx.generator, "fens", "batches")
-            rounds = self.train_aggregator(rule, proxies, stream, link, ctx.server)
+            rounds = self.train_aggregator_in_place(rule, proxies, stream, link, ctx.server)
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
-            fens = yield from training.train_with_snapshots(
+            fens = yield from training.train_aggregator_and_yield_snapshots(
                 experts, rule, proxies, rounds, self.rounds, rates
             )
         terms = self.get_byte_formula_arguments(ctx.clients_count, ctx.classes, ctx.input_shape)
@@ -320,7 +320,7 @@ class Fens(Method):
         with ctx.server():
             return (yield from distil_student_network(ctx, fens, self.distil_steps))
 
-    def train_aggregator(
+    def train_aggregator_in_place(
         self,
         aggregator: Aggregator,
         proxies: training.ProxySamplesByOwner,
@@ -338,7 +338,7 @@ class Fens(Method):
           takes part. With
             `per_round` the loss and the weights are those of S_t.
         """
-        weights = training.compute_client_weights(proxies, self.batch, self.client_weights)
+        weights = training.compute_weights_of_proxy_owners(proxies, self.batch, self.client_weights)
         lam = training.move_parameters_into_one_vector(aggregator)
         batches = {
             i: training.draw_batch_indices(

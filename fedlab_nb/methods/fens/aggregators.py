@@ -9,8 +9,8 @@ numbers in lambda.
     >>> make_averaging_aggregator(clients=2, classes=2)(z)
     tensor([[2., 1.]])
 
-Nothing is trained here: `Fens.train_aggregator` does that. No rule puts a constraint on its weights (they may turn
-negative, which class counts cannot express). Initial values come from the generator that is passed in, never from
+Nothing is trained here: `Fens.train_aggregator_in_place` does that. No rule puts a constraint on its weights (they may
+turn negative, which class counts cannot express). Initial values come from the generator that is passed in, never from
 torch's global state.
 """
 

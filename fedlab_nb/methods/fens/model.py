@@ -25,7 +25,7 @@ from ...tensor_types import (
     ScalarTensor,
 )
 from ...training import ClientModels, Recipe
-from ...training.distill import choose_distillation_loss, distil
+from ...training.distill import choose_distillation_loss, distil_student_in_place
 from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.byzantine import choose_lie_logit, replace_answers_of_liars
@@ -119,7 +119,7 @@ def quantise_within_range(
     return step * ((layer_inputs / step).round() + zero).clamp(0, top).sub(zero)
 
 
-def quantise_layer_inputs(
+def quantise_layer_inputs_in_place(
     module: Network, input_ranges: LowestAndHighestInputs, bits: int
 ) -> Network:
     """The same module, changed in place: every layer reads its input at `bits` bits within its row
@@ -184,7 +184,7 @@ class Experts:
         self.liars = list(liars)
         self.lie = lie
         for module, module_ranges in zip(clients.modules, self.ranges, strict=False):
-            quantise_layer_inputs(module, module_ranges, bits)
+            quantise_layer_inputs_in_place(module, module_ranges, bits)
         self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, samples: Samples) -> ClientLogitsBySample:
@@ -335,7 +335,7 @@ def distil_student_network(ctx: Context, fens: FensModel, steps: int) -> Steps[S
         choose_distillation_loss("kl", TEMPERATURE),
         ctx.generator("fens", "distillation"),
     )
-    ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
+    ticks = distil_student_in_place(student, x, fens.logits(x), recipe, loss, stream)
     yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
 
@@ -380,14 +380,14 @@ def count_fens_client_bytes(
     bits: int,
     range_numbers: int = 0,
 ) -> int:
-    """`formulas.count_fens_bytes`, with what is not quantised.
+    """`formulas.count_fens_bytes_per_client`, with what is not quantised.
 
     client_count: models that go down
     rounds: federated ones
     range_numbers: numbers of a model's activation ranges
     """
     if bits > 8:
-        return formulas.count_fens_bytes(
+        return formulas.count_fens_bytes_per_client(
             network_size.d,
             client_count,
             aggregator_parameters,
@@ -395,7 +395,7 @@ def count_fens_client_bytes(
             32,
             range_numbers=range_numbers,
         )
-    return formulas.count_fens_bytes(
+    return formulas.count_fens_bytes_per_client(
         network_size.d,
         client_count,
         aggregator_parameters,
@@ -441,7 +441,7 @@ def compare_client_bytes_with_formula(
     if len(set(ctx.architectures)) == 1:
         start = 0
         if ctx.init != "same":  # clients that draw their first weights themselves get none
-            start = formulas.count_state_bytes(size.d)
+            start = formulas.count_model_bytes_one_way(size.d)
         rounds = 0
         besides = 0
         for row in ledger.rows():
@@ -462,5 +462,5 @@ def compare_client_bytes_with_formula(
         )
         formula = expected - start + besides
     measured = traffic[busiest]
-    ratio = measured / formulas.count_one_shot_bytes(size.d)
+    ratio = measured / formulas.count_one_shot_bytes_per_client(size.d)
     return BytesReport(measured=measured, formula=formula, ratio=ratio)

@@ -33,7 +33,7 @@ from ...tensor_types import (
 from ...training.loop import LabelledSamples
 from ..base import ClientWeighting, Context, Progress, Steps
 from ..parts.byzantine import replace_answers_of_random_liars
-from ..parts.frozen_ensemble import make_class_count_weights
+from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..run_outputs import should_record_curve_point
 from .aggregators import (
     PHASE,
@@ -145,7 +145,7 @@ def draw_batch_indices(
     return torch.cat(passes).view(-1, batch_size)[:steps].to(device)
 
 
-def compute_client_weights(
+def compute_weights_of_proxy_owners(
     proxies: ProxySamplesByOwner, batch_size: int, weighting: ClientWeighting
 ) -> WeightByOwner:
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
@@ -277,7 +277,7 @@ def record_bytes_of_round(
 SAMPLES = 500  # at most so many are looked at
 
 
-def train_with_snapshots(
+def train_aggregator_and_yield_snapshots(
     experts: Experts,
     aggregator: Aggregator,
     proxies: ProxySamplesByOwner,
@@ -426,7 +426,9 @@ def make_untrained_aggregator(
     if name == "averaging":
         return make_averaging_aggregator(len(members), ctx.classes).to(ctx.device, ctx.dtype)
     if name == "weighted":
-        return make_weighted_averaging_aggregator(make_class_count_weights(ctx, members))
+        return make_weighted_averaging_aggregator(
+            send_class_counts_and_compute_class_shares(ctx, members)
+        )
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
     proxies = compute_proxy_samples(ctx, experts, source)
     received = []

@@ -142,7 +142,7 @@ class FuseFL(Method):
             is_last = k + 1 == self.blocks
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
-                self._add_adaptors_below_block(
+                self._add_adaptors_and_redraw_block_if_cold(
                     ctx, clients, k, [borders[k - 1] for borders in shapes]
                 )
             models = [
@@ -150,7 +150,7 @@ class FuseFL(Method):
                 for client in clients
             ]
             yield from self._train_block_and_above(ctx, models, inputs, k)
-            copies.add(models, inputs)
+            copies.copy_models_and_measure_accuracies_if_small(models, inputs)
             phase = f"block {k + 1}"
             received = []
             for m in all_clients:
@@ -189,7 +189,7 @@ class FuseFL(Method):
             shapes=[list(shape) for shape in shapes[0]],
             home=np.array(copies.home) if copies.home else None,
             block=self.blocks + 1,
-            sent=_get_total_bytes_sent(ctx),
+            sent=_count_total_bytes_sent(ctx),
         )
         fused = FusedModel(network, heads, copies.models, report)
         if self.head == "ccvr":
@@ -201,12 +201,12 @@ class FuseFL(Method):
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
 
-    def _add_adaptors_below_block(
+    def _add_adaptors_and_redraw_block_if_cold(
         self,
         ctx: Context,
         clients: list[ClientBlocks],
         block: int,
-        input_shapes: Sequence[SampleShape],
+        input_shape_per_client: Sequence[SampleShape],
     ) -> None:
         """Clients: a new adaptor in front of block k (counted from 0); without warm start also new weights above it."""
         for m, client in enumerate(clients):
@@ -216,7 +216,9 @@ class FuseFL(Method):
                 )
             stream = ctx.generator("fusefl", "adaptor", block, m)
             like = client.classifier.weight
-            client.adaptors[block] = make_adaptor(self.adaptor, input_shapes, m, stream, like)
+            client.adaptors[block] = make_adaptor(
+                self.adaptor, input_shape_per_client, m, stream, like
+            )
 
     def _train_block_and_above(
         self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, block: int
@@ -239,7 +241,7 @@ class FuseFL(Method):
             points += tick.has_current_models
             snapshot = None
             if tick.has_current_models and points % self.blocks == 0:
-                report = FuseFLReport(block=block + 1, sent=_get_total_bytes_sent(ctx))
+                report = FuseFLReport(block=block + 1, sent=_count_total_bytes_sent(ctx))
                 snapshot = ClientsAlone(RoundModels(models, inputs), report)
             yield Progress(
                 "blocks",
@@ -293,7 +295,7 @@ class FuseFL(Method):
             for epoch, head in steps:
                 snapshot = None
                 if head is not None:
-                    fused = fused.copy_with_calibrated_head(head, _get_total_bytes_sent(ctx))
+                    fused = fused.copy_with_calibrated_head(head, _count_total_bytes_sent(ctx))
                     if epoch & (epoch - 1) == 0:  # after 1, 2, 4, 8, ... passes
                         snapshot = fused
                 yield Progress(
@@ -302,6 +304,6 @@ class FuseFL(Method):
         return fused
 
 
-def _get_total_bytes_sent(ctx: Context) -> UpDown:
+def _count_total_bytes_sent(ctx: Context) -> UpDown:
     """Of all clients, up and down."""
     return UpDown(ctx.link.ledger.up, ctx.link.ledger.down)

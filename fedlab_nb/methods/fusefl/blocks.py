@@ -22,7 +22,11 @@ from torch import Tensor, nn
 from ...data.dataset import SampleShape
 from ...errors import UsageError, check_whole_number
 from ...models import MODELS, Network
-from ...models.build import choose_default_width, initialise_parameters, make_initialised_layer
+from ...models.build import (
+    choose_default_width,
+    initialise_parameters_in_place,
+    make_initialised_layer,
+)
 from ...models.network import Architecture
 from ...tensor_types import FeatureMaps
 
@@ -111,7 +115,7 @@ class ClientBlocks:
     def redraw_block_weights(self, block: int, generator: torch.Generator) -> None:
         """Draw new first weights for block k and everything above it."""
         upper_layers = nn.Sequential(*self._get_layers_from_block(block), self.classifier)
-        initialise_parameters(upper_layers, generator)
+        initialise_parameters_in_place(upper_layers, generator)
 
     def get_block_with_adaptor(self, block: int) -> nn.Sequential:
         """Block k with its adaptor: what is sent."""

@@ -308,7 +308,9 @@ class RoundCopies:
         self.models: list[RoundModels] = []
         self.home: list[list[float]] = []
 
-    def add(self, models: Sequence[Network], inputs: ClientInputs) -> None:
+    def copy_models_and_measure_accuracies_if_small(
+        self, models: Sequence[Network], inputs: ClientInputs
+    ) -> None:
         """Client part, at the end of a round: each measures its accuracy on its own training samples."""
         if not self.models:  # each model may carry a copy of the blocks of all clients below
             numbers = sum(count_parameters(model) for model in models)

@@ -48,7 +48,7 @@ from ..base import (
     register,
     weighted_mean,
 )
-from ..parts.frozen_ensemble import make_class_count_weights
+from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..parts.images import choose_public_samples
 from ..traffic import FederationSizes, TrafficBytes
 from . import fedma, rules
@@ -85,7 +85,7 @@ class Matcher:
         self.modules = uploaded.modules
         self.reference = ctx.largest_client
         self.wiring = find_unit_wiring(uploaded.module(0))
-        self.states = copy_states_to_cpu(uploaded.states())
+        self.states = copy_states_to_cpu_in_float64(uploaded.states())
         self.orders = [self.wiring.make_unchanged_orders() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
@@ -144,7 +144,7 @@ class Matcher:
         )
         orders = []
         for a, b in zip(reference_activations, client_activations, strict=True):
-            orders.append(rules.find_best_permutation(rules.compute_correlation(a, b)))
+            orders.append(rules.find_best_permutation(rules.compute_unit_correlations(a, b)))
         return orders
 
     def permute_states(self, states: Sequence[State]) -> list[ModelState]:
@@ -182,7 +182,7 @@ class Matcher:
         )
 
 
-def copy_states_to_cpu(states: Sequence[State]) -> list[ModelState]:
+def copy_states_to_cpu_in_float64(states: Sequence[State]) -> list[ModelState]:
     """The states in float64 on the CPU."""
     copies = []
     for state in states:
@@ -263,7 +263,7 @@ class Matching(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).
         uploaded = yield from ctx.one_upload()
-        shares = make_class_count_weights(ctx) if self.rule == "pfnm" else None
+        shares = send_class_counts_and_compute_class_shares(ctx) if self.rule == "pfnm" else None
         # Server: match, then average.
         with ctx.server():
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count

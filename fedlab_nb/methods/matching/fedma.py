@@ -37,7 +37,7 @@ from ...tensor_types import LayerMatrix
 from ...training import ClientModels, run_in_chunks
 from ...training.loop import LabelledSamples, Shard
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
-from ..parts.frozen_ensemble import make_class_count_weights
+from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..traffic import FederationSizes, TrafficBytes
 from .rules import has_plain_blocks, list_unit_layers, match_neurons_of_clients
 
@@ -137,7 +137,7 @@ class FedMA(Method):
             received.append(
                 ctx.link.up(k, get_unit_rows(models[k].classifier), phase="classifiers")
             )
-        shares = make_class_count_weights(ctx)
+        shares = send_class_counts_and_compute_class_shares(ctx)
         with ctx.server():
             mean = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
             fused.classifier = copy_block_with_unit_rows(fused.classifier, mean)

@@ -143,7 +143,7 @@ def compute_weight_agreement(
     return float(sum(products))
 
 
-def compute_correlation(
+def compute_unit_correlations(
     first_activations: Activations, second_activations: Activations
 ) -> SquareMatrix:
     """Correlations `[units, units]` of two networks' activations `[samples, units]`; 0 for a constant activation."""

@@ -40,7 +40,7 @@ from ...tensor_types import (
     Vector,
 )
 from ...training import Recipe
-from ...training.distill import distil
+from ...training.distill import distil_student_in_place
 from ..base import Context, Steps, report_progress
 
 TrainedHead = Literal["fishermix", "protohyper"]
@@ -186,7 +186,7 @@ def train_fisher_head(
         targets = ((teacher + one_hot) / 2).to(ctx.dtype)
         loss = compute_soft_label_losses
     recipe = Recipe(epochs, 128, "adam", lr, weight_decay=0)
-    ticks = distil(head, z.to(ctx.dtype), targets, recipe, loss, stream)
+    ticks = distil_student_in_place(head, z.to(ctx.dtype), targets, recipe, loss, stream)
     yield from report_progress("head training", ticks)
     return FisherHead(mean.to(ctx.dtype), p.to(ctx.dtype), classes, len(class_counts), head).eval()
 

@@ -199,7 +199,7 @@ def make_common_features(
     then down to each of the others; that of `lite0`, if `send_body`: down to all).
     """
     if feature_kind == "client":
-        return (yield from _train_largest_client(ctx))
+        return (yield from _train_largest_client_and_send_its_body(ctx))
     if feature_kind == "lite0":
         body = lite0.load_lite0(ctx.device)
         if send_body:
@@ -281,7 +281,7 @@ def make_feature_map(
         bias = torch.randn(feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        linear = _freeze_parameters_at(
+        linear = _set_and_freeze_parameters(
             nn.Linear(inputs, feature_count, device="meta"), weight, bias
         )
         layers = [nn.Flatten(), linear, nn.ReLU()]
@@ -293,12 +293,12 @@ def make_feature_map(
         convolution = nn.Conv2d(
             channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
         )
-        filtered = _freeze_parameters_at(convolution, weight)
+        filtered = _set_and_freeze_parameters(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
     return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), feature_count)
 
 
-def _freeze_parameters_at(
+def _set_and_freeze_parameters(
     layer: nn.Module, weight: Tensor, bias: Tensor | None = None
 ) -> nn.Module:
     """`layer` with these numbers, which are not trained."""
@@ -308,7 +308,7 @@ def _freeze_parameters_at(
     return layer
 
 
-def _train_largest_client(ctx: Context) -> Steps[FrozenFeatures]:
+def _train_largest_client_and_send_its_body(ctx: Context) -> Steps[FrozenFeatures]:
     """The features of the largest client's network: it trains as in every method, and its body goes to all."""
     k = ctx.largest_client
     model = ctx.initial_model(k)

@@ -7,8 +7,8 @@ In short:
   client and class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
 - `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
   batch-norm loss of one forward pass.
-- `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`; `make_class_count_weights(ctx)` -> `[M,
-  C]`, which uploads C counts a client.
+- `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`;
+  `send_class_counts_and_compute_class_shares(ctx)` -> `[M, C]`, which uploads C counts a client.
 
 The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
 architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
@@ -44,6 +44,10 @@ from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
 from ..context import Context
 
+JoinedChannels = (
+    Tensor  # [channels] or [M, channels]: several clients' channels side by side on the last axis
+)
+
 WEIGHTS: tuple[ClientWeighting, ...] = ("uniform", "samples")
 
 
@@ -66,7 +70,7 @@ def compute_class_shares(class_counts: ClientClassCounts) -> ClientClassShares:
     return torch.where(totals > 0, class_counts / totals.clamp_min(1), equal)
 
 
-def make_class_count_weights(
+def send_class_counts_and_compute_class_shares(
     ctx: Context, members: Sequence[int] | None = None
 ) -> ClientClassShares:
     """`compute_class_shares` of the members (None: of all). Call it outside `ctx.server()`.
@@ -126,25 +130,31 @@ class Group:
     def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
         for layer in norms:
-            layer.register_forward_pre_hook(self._record_batch_statistics)
+            layer.register_forward_pre_hook(self._append_batch_norm_distance_if_wanted)
 
     def run(self, samples: Samples) -> GroupOutputs:
         """Features and logits of `samples [N, ...]`."""
         raise NotImplementedError
 
-    def _record_batch_statistics(self, layer: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
+    def _append_batch_norm_distance_if_wanted(
+        self, layer: nn.BatchNorm2d, inputs: tuple[Tensor]
+    ) -> None:
         if self.distances is None:
             return
         # [channels] or [M, channels]
         assert layer.running_mean is not None and layer.running_var is not None
         variance, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)
-        mean_distances = self._compute_norm_of_each_client(mean - layer.running_mean)
-        variance_distances = self._compute_norm_of_each_client(variance - layer.running_var)
+        mean_distances = self._compute_norm_over_channels_of_each_client(mean - layer.running_mean)
+        variance_distances = self._compute_norm_over_channels_of_each_client(
+            variance - layer.running_var
+        )
         self.distances.append((mean_distances + variance_distances).sum())
 
-    def _compute_norm_of_each_client(self, differences: Tensor) -> ValuePerClient:
+    def _compute_norm_over_channels_of_each_client(
+        self, joined_channels: JoinedChannels
+    ) -> ValuePerClient:
         """One norm for each client's channels."""
-        return differences.unflatten(-1, self.channels).norm(dim=-1)
+        return joined_channels.unflatten(-1, self.channels).norm(dim=-1)
 
 
 class LoopGroup(Group):

@@ -214,21 +214,27 @@ def resize_images_to_shape(images: Images, shape: SampleShape) -> Images:
 
 
 def augment_images_randomly(
-    images: Images, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
+    images: Images,
+    stream: torch.Generator,
+    padding_in_pixels: int = 4,
+    jitter_share: float = 0.4,
+    grey_probability: float = 0.2,
 ) -> Images:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
-    contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
+    contrast and saturation each times 1 ± `jitter_share`, and some grey."""
 
     def draw(low: float, high: float) -> Tensor:
         u = torch.rand(len(images), 1, 1, 1, generator=stream)
         return (low + (high - low) * u).to(images.device, images.dtype)
 
-    images = crop_randomly(images, stream, padding=pad, flip=True)
-    images = images * draw(1 - jitter, 1 + jitter)
+    images = crop_randomly(images, stream, padding=padding_in_pixels, flip=True)
+    images = images * draw(1 - jitter_share, 1 + jitter_share)
     mean = images.mean((1, 2, 3), keepdim=True)
-    images = mean + (images - mean) * draw(1 - jitter, 1 + jitter)
+    images = mean + (images - mean) * draw(1 - jitter_share, 1 + jitter_share)
     grey_image = images.mean(1, keepdim=True)
-    saturation = torch.where(draw(0, 1) < grey, 0.0, draw(1 - jitter, 1 + jitter))
+    saturation = torch.where(
+        draw(0, 1) < grey_probability, 0.0, draw(1 - jitter_share, 1 + jitter_share)
+    )
     return (grey_image + (images - grey_image) * saturation).clamp(0, 1)
 
 

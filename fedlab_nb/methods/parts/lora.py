@@ -48,7 +48,7 @@ class LoraAdapters:
                 columns = torch.randn(size, generator=stream, dtype=torch.float64)
                 self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
-    def project_gradients(
+    def project_gradients_in_place(
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
         """Project the `gradients [a, ...]` in place to the numbers that are trained

@@ -67,11 +67,11 @@ class RidgeSums:
             rows = rows / rows.norm(dim=1, keepdim=True)
         return cls(rows.T @ rows, rows.T @ F.one_hot(labels, classes).to(rows))
 
-    def add_ridge(self, ridge: float) -> RidgeSums:
+    def copy_with_ridge(self, ridge: float) -> RidgeSums:
         """The sums with `ridge` added to the diagonal of the moments."""
         return RidgeSums(add_to_diagonal(self.moments, ridge), self.classes)
 
-    def add_noise(self, sigma: float, stream: torch.Generator) -> RidgeSums:
+    def copy_with_noise(self, sigma: float, stream: torch.Generator) -> RidgeSums:
         """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
         triangle = pack_upper_triangle(self.moments)
         moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))

@@ -5,10 +5,10 @@ A method's `run` stays its own algorithm; `Rounds` has the lines that are the sa
     rounds = Rounds(ctx, self)
     state = rounds.first_state                                           # θ_0
     for t in range(self.rounds):
-        rounds.draw_participants(t)                         # S_t, the clients of this round
+        rounds.draw_and_set_participants(t)                         # S_t, the clients of this round
         rounds.load_participant_states(rounds.broadcast_to_participants(state))    # θ_t down, to each of them
         yield from rounds.train_participants(t)          # clients: E local epochs
-        received = rounds.upload_from_participants(rounds.copy_participant_states())  # θ_k up
+        received = rounds.upload_from_participants(rounds.copy_participant_states_with_poison())  # θ_k up
         with ctx.server():
             state = weighted_mean(received, rounds.participant_sample_counts)  # θ_{t+1} = Σ_k (n_k/N) θ_k
         yield rounds.make_progress(t, state)
@@ -136,7 +136,7 @@ class Rounds:
         self.result: NetworkModel
 
     # ------------------------------------------------------------------ the clients of a round
-    def draw_participants(self, round_index: int) -> list[int]:
+    def draw_and_set_participants(self, round_index: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
         self.participants = draw_participants_of_round(self.ctx, self.per_round, round_index)
         return self.participants
@@ -161,7 +161,7 @@ class Rounds:
         for model in self.select_values_of_participants(self.models):
             load_state(model, state)
 
-    def copy_participant_states(self) -> list[State]:
+    def copy_participant_states_with_poison(self) -> list[State]:
         """The participants' states now, as they send them: a poisoned client changes its own."""
         states = []
         for k in self.participants:
@@ -205,7 +205,7 @@ class Rounds:
         return received
 
     # ------------------------------------------------------------------ server
-    def select_parameters(self, state: State) -> State:
+    def select_trained_parameters(self, state: State) -> State:
         """The part of a state that gradients move."""
         return {name: state[name] for name in self.names}
 
@@ -235,12 +235,12 @@ class Rounds:
         server = server or self.average_client_states
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
-            self.draw_participants(t)
+            self.draw_and_set_participants(t)
             received = self.broadcast_to_participants(state)
             self.load_participant_states(received)
             options = train_options(received) if train_options else {}
             yield from self.train_participants(t, **options)
-            ends = self.upload_from_participants(self.copy_participant_states())
+            ends = self.upload_from_participants(self.copy_participant_states_with_poison())
             # Server: the weighted average, or another step.
             with self.ctx.server():
                 state = server(state, ends)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network
-from ...models.generators import build_generator, initialise_generator
+from ...models.generators import build_generator, initialise_generator_in_place
 from ...tensor_types import (
     ClientLogits,
     ClientWeights,
@@ -320,7 +320,7 @@ class GeneratorServer(DistillationServer):
         """
         method = self.method
         if method.reset and epoch:
-            initialise_generator(self.generator, self.stream)
+            initialise_generator_in_place(self.generator, self.stream)
         z = self.draw_noise(1, method.images)[0].requires_grad_()
         y = self.draw_labels()
         self.student.requires_grad_(False)  # the images are optimised here, not the student

@@ -336,7 +336,7 @@ def test_the_tiny_rounds_are_those_of_fens():
     assert room.rounds.round == room.rounds.describe_progress()["of"]
     fens, rule = METHODS["fens"](), make_per_class_aggregator(4, CLASSES)
     proxies = {phone.seat: ProxySamples(phone.logits.transpose(0, 1), phone.y) for phone in phones}
-    for _ in fens.train_aggregator(rule, proxies, lambda k: generator(0, "x", k)):
+    for _ in fens.train_aggregator_in_place(rule, proxies, lambda k: generator(0, "x", k)):
         pass
     np.testing.assert_allclose(room.rounds.table, rule.get_client_weights(), atol=1e-5)
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1

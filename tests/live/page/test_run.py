@@ -57,7 +57,7 @@ def test_fens_has_the_classrooms_values():
 def test_afl_is_pythons(shards):
     code = FLOATS + "const sums = xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k], 10, 64)));"
     code += "return [...aflSolve(sums.reduce(addSums, null), sums.length)]"
-    sums = [afl.RidgeSums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
+    sums = [afl.RidgeSums.measure(x, y, 10).copy_with_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     own = afl.solve_classifier_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
     assert (
@@ -133,7 +133,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
         make_trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"),
         fl.METHODS["fens"](),
     )
-    assert len(list(fens.train_aggregator(rule, proxies, generator))) == fens.rounds
+    assert len(list(fens.train_aggregator_in_place(rule, proxies, generator))) == fens.rounds
 
     code = (
         FLOATS

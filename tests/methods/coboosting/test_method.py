@@ -60,9 +60,9 @@ def test_every_client_gets_the_initial_model_and_sends_its_own_and_nothing_else(
     model, _ = run(ctx, epochs=2)
     for k, (up, down) in ctx.link.ledger.by_client().items():
         d = sum(tensor.numel() for tensor in model.ensemble.clients.state(k).values())
-        assert up == down == formulas.count_state_bytes(
+        assert up == down == formulas.count_model_bytes_one_way(
             d
-        ) and up + down == formulas.count_one_shot_bytes(d)
+        ) and up + down == formulas.count_one_shot_bytes_per_client(d)
     assert set(ctx.link.ledger.by_phase()) == {"initial model", "local models"}
 
 
@@ -109,7 +109,7 @@ def test_the_literal_rule_travels_one_decayed_step_an_epoch():
 )
 def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
     """The pool before the new batch joins it, clean; its cached logits are what the networks answer."""
-    seen, real = [], boosting.iterate_client_weights
+    seen, real = [], boosting.iterate_sign_steps_of_client_weights
     pools: list[SyntheticPool] = []
 
     class Recorded(SyntheticPool):
@@ -138,7 +138,7 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
 
     context_clients = run(ee=False)[0].ensemble.clients
     monkeypatch.setattr(synthesis, "SyntheticPool", Recorded)
-    monkeypatch.setattr(boosting, "iterate_client_weights", reweight)
+    monkeypatch.setattr(boosting, "iterate_sign_steps_of_client_weights", reweight)
     run(updates=updates, passes=passes)
     assert seen == expected
 
@@ -263,7 +263,10 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     server, ensemble = run()[0], run(answer="ensemble")[0]
     x, y = x_test(), federation().dataset.y_test
     assert ensemble.measured(x, y).ensemble_curve == server.measured(x, y).ensemble_curve
-    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).known_fields() == {}
+    assert (
+        WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).get_fields_that_are_not_none()
+        == {}
+    )
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
     assert np.array_equal(server.report.weights, ensemble.report.weights)
     assert (

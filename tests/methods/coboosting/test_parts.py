@@ -182,11 +182,14 @@ def test_one_sign_step_by_hand():
         torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64),
     )
     torch.testing.assert_close(
-        boosting.step_along_gradient_sign(w, gradient, 0.05),
+        boosting.step_down_gradient_sign_within_unit_interval(w, gradient, 0.05),
         torch.tensor([0.45, 0, 1, 0.3], dtype=F64),
     )
     few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
-    assert torch.equal(boosting.step_along_gradient_sign(few, torch.ones(2, dtype=F64), 0.5), few)
+    assert torch.equal(
+        boosting.step_down_gradient_sign_within_unit_interval(few, torch.ones(2, dtype=F64), 0.5),
+        few,
+    )
 
 
 def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
@@ -199,13 +202,19 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
     monkeypatch.setattr(boosting, "compute_weight_gradient", gradient)
     z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
     w = torch.full((M,), 1 / M, dtype=F64)
-    list(boosting.iterate_client_weights(w, z, labels(), 0.1, batch_size=8, stream=seeded()))
+    list(
+        boosting.iterate_sign_steps_of_client_weights(
+            w, z, labels(), 0.1, batch_size=8, stream=seeded()
+        )
+    )
     assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
     assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
     assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
     seen.clear()
     list(
-        boosting.iterate_client_weights(w, z, labels(), 0.1, batch_size=8, stream=seeded(), steps=2)
+        boosting.iterate_sign_steps_of_client_weights(
+            w, z, labels(), 0.1, batch_size=8, stream=seeded(), steps=2
+        )
     )
     assert [len(part) for part in seen] == [8, 8]
 
@@ -214,7 +223,9 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).logits_in_chunks(x)
-    *_, fast = boosting.iterate_client_weights(w, cached, y, 0.02, batch_size=8, stream=seeded(9))
+    *_, fast = boosting.iterate_sign_steps_of_client_weights(
+        w, cached, y, 0.02, batch_size=8, stream=seeded(9)
+    )
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()

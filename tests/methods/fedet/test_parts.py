@@ -9,14 +9,14 @@ import torch
 from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
-    choose_client_architectures,
     choose_larger_architecture,
+    deal_or_draw_client_architectures,
     draw_clients_by_size,
     repeat_shuffled_samples,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
-    average_by_architecture,
+    average_client_states_by_architecture,
     average_heads,
     extract_head,
 )
@@ -95,7 +95,7 @@ def test_group_means_and_heads():
     head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
-    means = average_by_architecture(table, states, kinds)
+    means = average_client_states_by_architecture(table, states, kinds)
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
@@ -113,12 +113,12 @@ def test_group_means_and_heads():
 def test_pools():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
-    assert choose_client_architectures(ctx, "dealt") == mixed
-    drawn = choose_client_architectures(ctx, "drawn")
+    assert deal_or_draw_client_architectures(ctx, "dealt") == mixed
+    drawn = deal_or_draw_client_architectures(ctx, "drawn")
     assert (
         set(drawn) == set(mixed)
         and drawn != mixed
-        and drawn == choose_client_architectures(ctx, "drawn")
+        and drawn == deal_or_draw_client_architectures(ctx, "drawn")
     )
 
 
@@ -225,7 +225,9 @@ def test_transformed_crops_mirrors_and_recolours():
     assert not torch.equal(augment_images_randomly(x, seeded()), x)
     assert torch.equal(augment_images_randomly(x, seeded()), augment_images_randomly(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    transformed = augment_images_randomly(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    transformed = augment_images_randomly(
+        x, seeded(), padding_in_pixels=2, jitter_share=0.0, grey_probability=0.0
+    )
     kinds = set()
     for before, after in zip(x, transformed, strict=True):
         matching = [
@@ -240,6 +242,13 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert augment_images_randomly(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    assert (
+        augment_images_randomly(
+            x, seeded(), padding_in_pixels=0, jitter_share=0.0, grey_probability=1.0
+        )
+        .std(1)
+        .max()
+        < 1e-6
+    )
     plain = torch.rand(5, 1, 8, 8, generator=seeded())
     assert augment_images_randomly(plain, seeded()).shape == plain.shape

@@ -17,7 +17,7 @@ from fedlab_nb.methods.fedlpa import server as model_module
 from fedlab_nb.methods.fedlpa.client import (
     LocalPosterior,
     add_laplace_noise,
-    add_noise_to_factor,
+    add_noise_and_remove_negative_eigenvalues,
     guess_client_classes_from_diagonal,
     measure_label_leak,
 )
@@ -184,7 +184,9 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
     assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
     assert add_laplace_noise(tensor, 0.0, None) is tensor
     rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
-    factor = add_noise_to_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
+    factor = add_noise_and_remove_negative_eigenvalues(
+        rows.T @ rows, 0.5, torch.Generator().manual_seed(2)
+    )  # rank 5
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
     posterior = LocalPosterior(1, state, ("a",), {})
@@ -322,6 +324,6 @@ def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_
     for k, row in enumerate(model.report.train_counts):
         assert row.tolist() == np.bincount(ctx.private.train(k)[1], minlength=10).tolist()
     floats = 6570 + sum(d * d for d in (65, 64, 65, 32, 33, 10))
-    assert [posterior.parameter_count for posterior in model.posteriors] == [8 * floats] * 3
+    assert [posterior.byte_count for posterior in model.posteriors] == [8 * floats] * 3
     monkeypatch.setattr(model_module, "LIMIT", 3 * 8 * floats - 1)
     assert server(remembered)[1].posteriors == []

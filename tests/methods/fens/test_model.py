@@ -9,7 +9,7 @@ from fedlab_nb.methods.fens.model import (
     RANGES,
     list_layers_to_quantise,
     measure_layer_input_ranges,
-    quantise_layer_inputs,
+    quantise_layer_inputs_in_place,
     quantise_within_range,
 )
 from fedlab_nb.models import build
@@ -132,7 +132,8 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
     ranges = measure_layer_input_ranges(module, images())
     assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
     fine, coarse = (
-        quantise_layer_inputs(copy_model(module), ranges, bits)(images()) for bits in (8, 2)
+        quantise_layer_inputs_in_place(copy_model(module), ranges, bits)(images())
+        for bits in (8, 2)
     )
     exact = module(images())
     assert 0 < (fine - exact).abs().max() < (coarse - exact).abs().max()
@@ -145,7 +146,9 @@ def test_a_perceptron_by_hand():
     for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
         x = layer(quantise_within_range(x, low, high, 4))
         x = x.relu() if at + 1 < len(layers) else x
-    torch.testing.assert_close(quantise_layer_inputs(copy_model(module), ranges, 4)(images()), x)
+    torch.testing.assert_close(
+        quantise_layer_inputs_in_place(copy_model(module), ranges, 4)(images()), x
+    )
 
 
 def test_clients_measure_their_own_models_on_what_they_held_out(federation):
@@ -161,5 +164,5 @@ def test_clients_measure_their_own_models_on_what_they_held_out(federation):
         model.load_state_dict(state)
         ranges = measure_layer_input_ranges(model.eval(), ctx.private.held_out(k)[0])
         model.load_state_dict(other.experts.clients.state(k))  # the quantised weights
-        mine = quantise_layer_inputs(model, ranges, 8)(x_test(federation))
+        mine = quantise_layer_inputs_in_place(model, ranges, 8)(x_test(federation))
         torch.testing.assert_close(mine, fens.experts(x_test(federation))[:, k])

@@ -12,7 +12,7 @@ from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     CLIENT_WEIGHTS,
     ProxySamples,
-    compute_client_weights,
+    compute_weights_of_proxy_owners,
     draw_batch_indices,
     draw_participants_of_rounds,
 )
@@ -55,7 +55,7 @@ def trained(at_once, name, plan, parts=None):
     rule = start(name)
     losses = torch.stack(
         list(
-            plan.train_aggregator(
+            plan.train_aggregator_in_place(
                 rule, dict(enumerate(parts)), stream, should_pool_gradients=at_once
             )
         )
@@ -160,20 +160,22 @@ def test_a_client_without_samples_takes_no_part(at_once):
     without = {i: own for i, own in with_empty.items() if i != 1}
     one, two = start("per_class"), start("per_class")
     link = Link(3)
-    list(plan.train_aggregator(one, with_empty, stream, link, should_pool_gradients=at_once))
-    list(plan.train_aggregator(two, without, stream, should_pool_gradients=at_once))
+    list(
+        plan.train_aggregator_in_place(one, with_empty, stream, link, should_pool_gradients=at_once)
+    )
+    list(plan.train_aggregator_in_place(two, without, stream, should_pool_gradients=at_once))
     assert torch.equal(one.table, two.table)
     size = 10 * 8 * one.trained_parameter_count  # ten rounds of float64
     assert link.ledger.by_client() == {0: (size, size), 1: (0, 0), 2: (size, size)}
     assert link.ledger.by_phase() == {"aggregator": (2 * size, 2 * size)}
     assert all(row["messages"] == 10 for row in link.ledger.rows())
     for kind, expected in (("samples", {0: 3 / 11, 2: 8 / 11}), ("uniform", {0: 0.5, 2: 0.5})):
-        assert compute_client_weights(with_empty, 8, kind) == expected
+        assert compute_weights_of_proxy_owners(with_empty, 8, kind) == expected
 
 
 def test_nobody_with_a_sample_is_an_error():
     with pytest.raises(UsageError, match="No client has a proxy sample"):
-        compute_client_weights(dict(enumerate(proxies([0, 0]))), 128, "samples")
+        compute_weights_of_proxy_owners(dict(enumerate(proxies([0, 0]))), 128, "samples")
 
 
 def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one():
@@ -212,6 +214,8 @@ def test_the_server_part_is_guarded_and_the_gradients_are_not():
         rule = Watched(torch.full((M, C), 1 / M, dtype=torch.float64), C, trained=True)
         plan = Fens(rounds=3, local_steps=steps)
         list(
-            plan.train_aggregator(rule, dict(enumerate(proxies())), stream, make_server_block=Guard)
+            plan.train_aggregator_in_place(
+                rule, dict(enumerate(proxies())), stream, make_server_block=Guard
+            )
         )
     assert seen and not any(seen)

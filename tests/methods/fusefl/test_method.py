@@ -105,7 +105,7 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     down = byte_formulas.fusefl_download_bytes(
         counts, channels, 3, adaptor, calibrated=head == "ccvr"
     )
-    down += formulas.count_state_bytes(sum(counts) + classifier)  # the initial model
+    down += formulas.count_model_bytes_one_way(sum(counts) + classifier)  # the initial model
     up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
     for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
         present = len(ctx.private.train(k)[1].unique())
@@ -410,4 +410,4 @@ def test_a_snapshot_tells_the_round_and_the_bytes_and_the_end_does_not():
     assert {block for block, *_ in seen} == {1, 2, 3}
     assert seen[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
     end = model.measured(samples(), torch.zeros(20))
-    assert isinstance(end, FuseFLReport) and {"block", "sent"}.isdisjoint(end.numbers())
+    assert isinstance(end, FuseFLReport) and {"block", "sent"}.isdisjoint(end.get_plain_fields())

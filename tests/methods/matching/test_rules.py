@@ -13,7 +13,7 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import record_activations, rules
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation
+from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.models.state import copy_model
 
 NETWORKS = [
@@ -103,7 +103,9 @@ def test_groups_of_group_norm_stay_where_they_are():
 
 
 def test_the_scale_of_the_inputs_is_passed_through():
-    module = prepend_input_normalisation(network("mlp"), torch.tensor([0.3]), torch.tensor([0.5]))
+    module = prepend_input_normalisation_in_place(
+        network("mlp"), torch.tensor([0.3]), torch.tensor([0.5])
+    )
     assert find_unit_wiring(module).units == (64, 32)
 
 
@@ -169,7 +171,7 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     again = permute_units(
         other,
         wiring,
-        [rules.find_best_permutation(rules.compute_correlation(*pair)) for pair in pairs],
+        [rules.find_best_permutation(rules.compute_unit_correlations(*pair)) for pair in pairs],
     )
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
@@ -259,8 +261,10 @@ def test_correlation_is_numpys_and_0_for_a_dead_unit():
     z = torch.rand(50, 3, generator=seeded(), dtype=torch.float64)
     w = torch.cat([z[:, [2, 0]] * 3 + 1, torch.full((50, 1), 7.0, dtype=torch.float64)], 1)
     by_hand = torch.corrcoef(torch.cat([z, w[:, :2]], 1).T)[:3, 3:]
-    torch.testing.assert_close(rules.compute_correlation(z, w)[:, :2], by_hand)
-    assert torch.equal(rules.compute_correlation(z, w)[:, 2], torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(rules.compute_unit_correlations(z, w)[:, :2], by_hand)
+    assert torch.equal(
+        rules.compute_unit_correlations(z, w)[:, 2], torch.zeros(3, dtype=torch.float64)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ test pfnm

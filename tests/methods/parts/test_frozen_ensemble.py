@@ -14,7 +14,7 @@ from fedlab_nb.methods.parts.frozen_ensemble import (
     combine_client_logits,
     make_client_weights,
 )
-from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation
+from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
 
@@ -201,7 +201,8 @@ def test_each_architecture(name, width, shape, monkeypatch):
 def test_as_a_run_scales_its_images(name, width, kind):
     shape, mean, std = (3, 20, 20), torch.tensor([0.3, 0.4, 0.5]), torch.tensor([0.5, 0.2, 0.1])
     models = [
-        prepend_input_normalisation(client(k, name, shape, width), mean, std) for k in range(3)
+        prepend_input_normalisation_in_place(client(k, name, shape, width), mean, std)
+        for k in range(3)
     ]
     x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
     agree(models, x, [kind])
@@ -261,7 +262,7 @@ def test_everything_else_goes_one_after_the_other():
     assert not faster([client(k, "cnn3", shape, 129) for k in range(2)])
     assert not faster([client(k, "resnet8", shape, 2) for k in range(2)])
     apart = [
-        prepend_input_normalisation(
+        prepend_input_normalisation_in_place(
             client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5])
         )
         for k in range(2)
