@@ -84,7 +84,9 @@ def compute_client_bars(
     fedavg_rounds: how many rounds FedAvg has
     """
     one_shot = formulas.count_one_shot_bytes_per_client(network_size.d)
-    aggregator_bytes = formulas.count_model_bytes_one_way(fens_formula_arguments["aggregator_parameters"])
+    aggregator_bytes = formulas.count_model_bytes_one_way(
+        fens_formula_arguments["aggregator_parameters"]
+    )
     aggregator = 2 * aggregator_bytes * fens_formula_arguments["rounds"]
     ensemble = (
         count_fens_client_bytes(network_size, **fens_formula_arguments) - one_shot - aggregator
