@@ -9,9 +9,9 @@ samples held out, and these decide (`fedlab_nb.papers.which`). Then the shortlis
 training samples, five seeds each, and the rule's answer is judged on the test samples. Prints a table for RESULTS.md.
 
 SEEN were looked at while the rule was made: wine, breast cancer, noisy letters and noisy stripes, on which an earlier
-rule failed. KNOWN were drawn after that, and the rule then got all candidates in closed form, because the best one on the
-last of them was on few shortlists. FRESH were drawn after this, and nothing was changed after they had been run. What the
-study's list alone would have chosen stands beside it.
+rule failed. KNOWN were drawn after that, and the rule then got all candidates in closed form, because the best one on
+the last of them was on few shortlists. FRESH were drawn after this, and nothing was changed after they had been run.
+What the study's list alone would have chosen stands beside it.
 """
 
 import math
