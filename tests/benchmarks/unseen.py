@@ -3,10 +3,13 @@
     python tests/benchmarks/unseen.py            # all
     python tests/benchmarks/unseen.py shapes     # those whose name begins so
     python tests/benchmarks/unseen.py --study    # the study's own data, each with the shortlist of the others
+    python tests/benchmarks/unseen.py blurred "digits behind" "table of corr" > fresh.txt
+    python tests/benchmarks/unseen.py --write fresh fresh.txt     # what was printed goes into RESULTS.md
 
 The rule is a rehearsal: the study names a shortlist for each case, its members are run with a fifth of the training
 samples held out, and these decide (`fedlab_nb.papers.which`). Then the shortlist and most other methods are run on all
-training samples, five seeds each, and the rule's answer is judged on the test samples. Prints a table for RESULTS.md.
+training samples, five seeds each, and the rule's answer is judged on the test samples. Prints a table; `--write`
+puts it into the place of RESULTS.md with that name.
 
 SEEN were looked at while the rule was made: wine, breast cancer, noisy letters and noisy stripes, on which an earlier
 rule failed. KNOWN were drawn after that, and the rule then got all candidates in closed form, because the best one on
@@ -60,6 +63,7 @@ LEFT_OUT = (
     *("fedavg_multi", "fedprox", "scaffold", "fedyogi", "moon", "fedgkt", "fedma"),
 )
 SEEDS = range(5)
+RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def table(bunch):
@@ -533,7 +537,21 @@ def print_summary(judgements):
     print(f"With the study's list alone: {describe_judgements(alone)}.")
 
 
+def write_results(place, printed):
+    """Put what a run printed between the comments of RESULTS.md that name the place."""
+    text = RESULTS.read_text(encoding="utf-8")
+    begin = f"<!-- {place}: written by unseen.py -->\n"
+    end = f"<!-- end of {place} -->"
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    RESULTS.write_text(f"{before}{begin}{printed.strip()}\n{end}{after}", encoding="utf-8")
+
+
 def main():
+    if sys.argv[1:2] == ["--write"]:
+        _, _, place, printed = sys.argv
+        write_results(place, Path(printed).read_text(encoding="utf-8"))
+        return 0
     print(
         "| federation | case | the rule says | below the best, points | among the ties | ties "
         "| the study's list alone says |"

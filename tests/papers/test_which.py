@@ -41,7 +41,8 @@ from fedlab_nb.papers.which import (
 from fedlab_nb.plots.frontier import draw_frontiers
 from fedlab_nb.plots.themed import write_themed_svg
 
-GUIDE = Path(__file__).parents[2] / "notebooks" / "guide" / "which.md"
+TESTS = Path(__file__).parents[1]
+GUIDE = TESTS.parent / "notebooks" / "guide" / "which.md"
 PICTURE = GUIDE.parents[1] / "images" / "which.svg"
 
 
@@ -343,6 +344,20 @@ def test_the_guide_shows_what_the_command_prints():
         GUIDE.write_text(expected, encoding="utf-8")
         page = expected
     assert page == expected
+
+
+def test_the_guide_says_what_the_runs_on_other_data_printed():
+    """How often the rule was right on data that it had not seen, with both shortlists."""
+    results = (TESTS / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    block = results.split("<!-- fresh: ")[1].split("<!-- end of fresh -->")[0]
+    page = GUIDE.read_text(encoding="utf-8")
+    summaries = re.findall(r": (among the ties in .* at most [\d.]+)\.$", block, re.MULTILINE)
+    assert len(summaries) == 2
+    for summary in summaries:
+        assert summary in page
+    rows = [line.split(" | ") for line in block.splitlines() if line.endswith(" |")]
+    verdicts = [cells[4] for cells in rows if cells[4] in ("yes", "no")]
+    assert f"in {verdicts.count('yes')} of {len(verdicts)} cases" in summaries[0]
 
 
 def test_the_picture_of_the_guide_has_the_present_numbers():
