@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..methods import Method
+from ..methods.fens import TRAINED, Fens
 from ..methods.parts.rounds import Iterative
 from ..studies.settings import Plan, Settings, make_plans
 from .cells import TARGET, TableRun, make_paper_point
@@ -158,6 +159,8 @@ def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -
     of_column = dict.fromkeys([*column, *table.settings, *of_partition])
     of_row = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
     skipped = {*OF_THE_SCALE, "epochs", TARGET}
+    if isinstance(plan.method, Fens) and plan.method.aggregator not in TRAINED:
+        skipped.add("rounds")  # averages and votes are not trained
     shared = [name for name in of_column if name not in skipped]
     own = [name for name in of_row if name not in skipped and name not in of_column]
     return ComparedOptions(shared, own)

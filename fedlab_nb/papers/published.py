@@ -34,7 +34,11 @@ from ..data import DATASETS
 from ..declared import read_toml
 from ..errors import choose, parse_if_number
 from ..studies.statistics import Band, compute_welch_half_width, difference
-from .durations import insert_durations_into_text
+from .durations import (
+    describe_duration,
+    get_duration_in_seconds_or_nan,
+    insert_durations_into_text,
+)
 
 FOLDER = "papers/tables"
 PAPERS = {
@@ -462,14 +466,26 @@ def list_table_items_not_run(paper: str) -> list[str]:
 
 
 def list_reasons_for_parts_not_run(table: PaperTable) -> list[str]:
-    """List why a table, some of its data sets or some of its rows are not run here."""
+    """List why a table, some of its data sets or some of its rows are not run here as in the paper."""
     if table.why:
         return [table.why]
     reasons = []
-    for dataset in table.datasets:
-        is_sentence = " " in dataset
-        if not is_sentence and dataset not in DATASETS:
-            reasons.append(f"no data set {dataset}")
+    for column in table.columns:
+        is_sentence = " " in column.dataset
+        if is_sentence or column.dataset in DATASETS or column.is_shown_only:
+            continue
+        if column.has_drawn_clients:
+            reason = (
+                f"{column.dataset} cannot be had offline; "
+                f"fl.reproduce('{table.name}') runs the rows on the digits in its place"
+            )
+            seconds = get_duration_in_seconds_or_nan(table.name, "all")
+            if not math.isnan(seconds):
+                reason += f", ten seeds in {describe_duration(seconds)} on one core"
+        else:
+            reason = f"{column.dataset} comes with clients of its own, which no other data set has"
+        if reason not in reasons:
+            reasons.append(reason)
     for row in table.rows.values():
         if row.why:
             reasons.append(f"{row.name}: {row.why}")

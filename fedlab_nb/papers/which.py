@@ -303,10 +303,23 @@ def score_shortlist(tables: Sequence[RegretTable], names: Sequence[str]) -> floa
     return fmean(fmean(scores) for scores in scores_by_data.values())
 
 
+def list_closed_form_names(answers: Answers, has_image_options: bool) -> list[str]:
+    """List the candidates in closed form that fit the answers, with all their options."""
+    names = []
+    for method in filter(answers.is_allowed, METHODS):
+        if METHODS[method].info.group != "Closed form":
+            continue
+        for variant in list_method_variants(method):
+            name = f"{method} ({variant.name})" if variant.name else method
+            if has_image_options or not name.endswith(IMAGES_ALONE):
+                names.append(name)
+    return names
+
+
 def choose_shortlist(
     federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
-    """Choose what to rehearse: one candidate after the other, each the one with which the list
+    """Choose what the study has to rehearse: one candidate after the other, each the one with which the list
     gets the best score, until the next would gain less than `LEAST_GAIN`.
 
     has_image_options: whether options that work on images alone may be on the list
@@ -326,6 +339,16 @@ def choose_shortlist(
     return shortlist
 
 
+def make_shortlist(
+    federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
+) -> list[str]:
+    """Make the list that is rehearsed: what the study chooses, and all candidates in closed form,
+    because they cost next to nothing."""
+    chosen = choose_shortlist(federations, answers, has_image_options=has_image_options)
+    in_closed_form = list_closed_form_names(answers, has_image_options)
+    return [*chosen, *(name for name in in_closed_form if name not in chosen)]
+
+
 def has_image_options(federation: Federation) -> bool:
     """Whether options ran there that work on images alone."""
     return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
@@ -339,9 +362,7 @@ def compute_shortlist_regrets(
     regrets = {}
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
-        shortlist = choose_shortlist(
-            others, answers, has_image_options=has_image_options(federation)
-        )
+        shortlist = make_shortlist(others, answers, has_image_options=has_image_options(federation))
         regrets_by_name = compute_regrets(federation, answers)
         found = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
         if found:
@@ -537,11 +558,11 @@ def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
 def describe_shortlist(federations: Sequence[Federation], answers: Answers) -> list[str]:
     """What to rehearse for these answers, and how far the best of such a list is below the best of
     all where the list was not made; no line if nothing fits."""
-    names = choose_shortlist(federations, answers)
+    names = make_shortlist(federations, answers)
     if not names:
         return []
     lines = [f"  on images rehearse {join_with_and(names)}"]
-    names_for_tables = choose_shortlist(federations, answers, has_image_options=False)
+    names_for_tables = make_shortlist(federations, answers, has_image_options=False)
     if names_for_tables != names:
         lines.append(f"  on tables and recordings rehearse {join_with_and(names_for_tables)}")
     regrets = compute_shortlist_regrets(federations, answers).values()
@@ -858,7 +879,7 @@ def run_waiting_candidates(
 def list_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
     """The study's shortlist for these answers and for data of this kind."""
     is_image = dataset.x_train.ndim == 4
-    return choose_shortlist(load_stored_federations(), answers, has_image_options=is_image)
+    return make_shortlist(load_stored_federations(), answers, has_image_options=is_image)
 
 
 def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) -> list[str]:

@@ -3,25 +3,32 @@
     python tests/benchmarks/unseen.py            # all
     python tests/benchmarks/unseen.py shapes     # those whose name begins so
     python tests/benchmarks/unseen.py --study    # the study's own data, each with the shortlist of the others
+    python tests/benchmarks/unseen.py blurred "digits behind" "table of corr" > fresh.txt
+    python tests/benchmarks/unseen.py --write fresh fresh.txt     # what was printed goes into RESULTS.md
 
 The rule is a rehearsal: the study names a shortlist for each case, its members are run with a fifth of the training
 samples held out, and these decide (`fedlab_nb.papers.which`). Then the shortlist and most other methods are run on all
-training samples, five seeds each, and the rule's answer is judged on the test samples. Prints a table for RESULTS.md.
+training samples, five seeds each, and the rule's answer is judged on the test samples. Prints a table; `--write`
+puts it into the place of RESULTS.md with that name.
 
 SEEN were looked at while the rule was made: wine, breast cancer, noisy letters and noisy stripes, on which an earlier
-rule failed. UNSEEN were drawn after it was fixed, and nothing was changed after they had been run.
+rule failed. KNOWN were drawn after that, and the rule then got all candidates in closed form, because the best one on
+the last of them was on few shortlists. FRESH were drawn after this, and nothing was changed after they had been run.
+What the study's list alone would have chosen stands beside it.
 """
 
 import math
 import sys
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
+from scipy.ndimage import gaussian_filter
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -45,8 +52,8 @@ from fedlab_nb.papers.which import (
     has_image_options,
     list_answer_cases,
     list_method_variants,
-    list_names_to_rehearse,
     load_stored_federations,
+    make_shortlist,
     run_candidates,
 )
 
@@ -56,6 +63,7 @@ LEFT_OUT = (
     *("fedavg_multi", "fedprox", "scaffold", "fedyogi", "moon", "fedgkt", "fedma"),
 )
 SEEDS = range(5)
+RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def table(bunch):
@@ -148,7 +156,7 @@ def draw_noisy_stripes():
     return {"x": images, "y": labels}
 
 
-LETTER_FONTS_OF_UNSEEN = (
+FONTS_OF_OTHER_LETTERS = (
     *("STIXGeneralBol", "STIXGeneralBolIta", "DejaVuSerif", "DejaVuSansMono-Oblique"),
     *("DejaVuSans-BoldOblique", "cmb10", "cmmi10", "DejaVuSansMono-Bold"),
 )
@@ -173,7 +181,7 @@ def draw_other_letters():
         shade = 0.5 * (shade - shade.min()) / (shade.max() - shade.min())
         return shade + rng.uniform(0.3, 0.6) * ink + rng.normal(0, 0.1, ink.shape)
 
-    return draw_letters_by_font(LETTER_FONTS_OF_UNSEEN, "KLMNOPQRST", 12, draw_letter)
+    return draw_letters_by_font(FONTS_OF_OTHER_LETTERS, "KLMNOPQRST", 12, draw_letter)
 
 
 def draw_shapes():
@@ -251,6 +259,66 @@ def distort_digits():
     return {"x": x, "y": digits.target[chosen], "client": clients}
 
 
+GRAIN = 900  # images
+GRAIN_BLURS = (
+    (0.7, 0.7),
+    (1.3, 1.3),
+    (0.5, 1.6),
+    (1.6, 0.5),
+    (1.1, 0.6),
+)  # pixels, down and across
+BARRED_DIGITS = 1000
+CORRELATED_ROWS = 1200
+FACTORS = 5
+CORRELATED_COLUMNS = 20
+SITES = 5
+
+
+def draw_blurred_grain():
+    """Grain that is blurred in five ways, each with its own width down and across, `x [900, 1, 12, 12]`; its
+    brightness, its contrast and a fine noise differ from image to image."""
+    rng = np.random.default_rng(4811)
+    labels = rng.integers(0, len(GRAIN_BLURS), GRAIN)
+    images = np.empty((GRAIN, 1, STRIPES_SIDE, STRIPES_SIDE), np.float32)
+    for image, label in zip(images, labels, strict=True):
+        grain = gaussian_filter(rng.normal(0, 1, image[0].shape), GRAIN_BLURS[label], mode="wrap")
+        grain /= grain.std()
+        noise = rng.normal(0, 0.08, grain.shape)
+        image[0] = rng.uniform(0.35, 0.65) + rng.uniform(0.1, 0.25) * grain + noise
+    return {"x": np.clip(images, 0, 1), "y": labels}
+
+
+def put_digits_behind_bars():
+    """1,000 of scikit-learn's digits, each with a grey bar of two pixels' width over it, upright or level,
+    `x [1000, 1, 8, 8]`."""
+    rng = np.random.default_rng(4812)
+    digits = load_digits()
+    chosen = rng.permutation(len(digits.target))[:BARRED_DIGITS]
+    images = (digits.images[chosen] / 16).astype(np.float32)
+    for image in images:
+        first = rng.integers(0, 7)
+        grey = rng.uniform(0.2, 0.8)
+        if rng.random() < 0.5:
+            image[first : first + 2] = grey
+        else:
+            image[:, first : first + 2] = grey
+    return {"x": images[:, None], "y": digits.target[chosen]}
+
+
+def draw_correlated_table():
+    """1,200 rows of 20 correlated columns, mixed from five factors; four classes by which two of the factors
+    are large. Five sites: each sees some classes more often and measures the columns in its own proportion."""
+    rng = np.random.default_rng(4813)
+    factors = rng.normal(0, 1, (CORRELATED_ROWS, FACTORS))
+    labels = 2 * (factors[:, 0] * factors[:, 1] > 0) + (factors[:, 2] + 0.7 * factors[:, 3] > 0)
+    mixing = rng.normal(0, 1, (FACTORS, CORRELATED_COLUMNS))
+    columns = factors @ mixing + rng.normal(0, 0.3, (CORRELATED_ROWS, CORRELATED_COLUMNS))
+    sites_of_classes = rng.dirichlet(np.full(SITES, 1.0), 4)
+    sites = np.array([rng.choice(SITES, p=sites_of_classes[label]) for label in labels])
+    columns *= rng.uniform(0.8, 1.25, (SITES, CORRELATED_COLUMNS))[sites]
+    return {"x": columns.astype(np.float32), "y": labels, "client": sites}
+
+
 def draw_table():
     """900 rows of 16 features in five classes, of scikit-learn's `make_classification`; six sites, each with an
     instrument of its own that shifts and stretches what it measures."""
@@ -289,7 +357,7 @@ SEEN = {
         {},
     ),
 }
-UNSEEN = {
+KNOWN = {
     "table of six sites": (lambda: fl.load(draw_table()), {}),
     "iris, α = 0.3, five clients": (
         lambda: table(load_iris(as_frame=True)),
@@ -309,6 +377,18 @@ UNSEEN = {
         {},
     ),
 }
+FRESH = {
+    "blurred grain, α = 0.3, six clients": (
+        lambda: fl.load(draw_blurred_grain()),
+        {"alpha": 0.3, "clients": 6},
+    ),
+    "digits behind bars, α = 0.1, eight clients": (
+        lambda: fl.load(put_digits_behind_bars()),
+        {"alpha": 0.1, "clients": 8},
+    ),
+    "table of correlated columns, five sites": (lambda: fl.load(draw_correlated_table()), {}),
+}
+FEDERATIONS = {**SEEN, **KNOWN, **FRESH}
 
 
 def run_federation(name, dataset, setting):
@@ -333,7 +413,7 @@ def run_federation(name, dataset, setting):
 
 
 def rehearse(dataset, setting, lists):
-    """What the rule chooses in each case: {case: name}. Members of shortlists that are left out here are not run.
+    """Rehearse the members of all lists; those that are left out here are not run.
 
     lists: the shortlist of each case
     """
@@ -342,7 +422,11 @@ def rehearse(dataset, setting, lists):
     }
     seeds = choose_seed_count(len(dataset.y_train))
     settings = {"device": "cpu", **setting}
-    rehearsed, _ = run_candidates(dataset, Answers(), math.inf, seeds, settings, sorted(names))
+    return run_candidates(dataset, Answers(), math.inf, seeds, settings, sorted(names)).candidates
+
+
+def choose_in_each_case(rehearsed, lists):
+    """What the rule chooses in each case with these shortlists: {case: name}."""
     choices = {}
     for case in list_answer_cases():
         members = [
@@ -352,7 +436,31 @@ def rehearse(dataset, setting, lists):
     return choices
 
 
-def rehearse_study():
+def make_lists(federations, image_options, make):
+    """The shortlist of each case: {case: names}.
+
+    make: `make_shortlist`, or `choose_shortlist` for the study's list alone
+    """
+    return {
+        case.name: make(federations, case.answers, has_image_options=image_options)
+        for case in list_answer_cases()
+    }
+
+
+def judge_on_other_data(name, dataset, setting):
+    """A line of the table for each case; returns the judgements of the rule and of the study's list alone."""
+    federations = load_stored_federations()
+    image_options = dataset.x_train.ndim == 4
+    lists = make_lists(federations, image_options, make_shortlist)
+    lists_alone = make_lists(federations, image_options, choose_shortlist)
+    rehearsed = rehearse(dataset, setting, lists)
+    federation = run_federation(name, dataset, setting)
+    choices = choose_in_each_case(rehearsed, lists)
+    choices_alone = choose_in_each_case(rehearsed, lists_alone)
+    return print_judgements(federation, choices, choices_alone)
+
+
+def judge_on_study():
     """The rule on federations of the study, each with the shortlist that the other data sets give; the
     accuracies that it is judged by are the stored ones, of ten seeds."""
     federations = load_stored_federations()
@@ -362,67 +470,101 @@ def rehearse_study():
             continue
         source, setting = STUDIED[federation.name]
         others = [other for other in federations if other.data != federation.data]
-        lists = {}
-        for case in list_answer_cases():
-            names = choose_shortlist(
-                others, case.answers, has_image_options=has_image_options(federation)
-            )
-            ran = [c.name for c in federation.candidates]
-            lists[case.name] = [name for name in names if name in ran]
-        choices = rehearse(fl.load(source), setting, lists)
-        judgements += print_judgements(federation, choices)
+        ran = [c.name for c in federation.candidates]
+        lists = make_lists(others, has_image_options(federation), make_shortlist)
+        lists_alone = make_lists(others, has_image_options(federation), choose_shortlist)
+        for each in (lists, lists_alone):
+            for case, names in each.items():
+                each[case] = [name for name in names if name in ran]
+        rehearsed = rehearse(fl.load(source), setting, lists)
+        choices = choose_in_each_case(rehearsed, lists)
+        choices_alone = choose_in_each_case(rehearsed, lists_alone)
+        judgements += print_judgements(federation, choices, choices_alone)
     return judgements
 
 
-def print_judgements(federation, choices):
-    """A line of the table for each case; returns (points below the best, whether it is a tie) of each.
+class Judgement(NamedTuple):
+    """How far an answer lies below the best, in points, and whether it is among the ties."""
+
+    points: float
+    is_tie: bool
+
+
+def judge(federation, answers, choice):
+    """How good a choice is among what the answers allow."""
+    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    ties = [c.name for c in find_candidates_tied_for_best(allowed)]
+    return Judgement(100 * compute_regrets(federation, answers)[choice], choice in ties)
+
+
+def print_judgements(federation, choices, choices_alone):
+    """A line of the table for each case; returns the judgements of both, a pair for each case.
 
     choices: {case: name of what the rule chose}
+    choices_alone: the same with the study's list alone
     """
     judgements = []
     for case in list_answer_cases():
-        choice = choices[case.name]
+        rule = judge(federation, case.answers, choices[case.name])
+        alone = judge(federation, case.answers, choices_alone[case.name])
         allowed = [c for c in federation.candidates if case.answers.is_allowed(c.method)]
         ties = [c.name for c in find_candidates_tied_for_best(allowed)]
-        regret = compute_regrets(federation, case.answers)[choice]
-        verdict = "yes" if choice in ties else "no"
         shown = ", ".join(ties[:6]) + (", …" if len(ties) > 6 else "")
         print(
-            f"| {federation.name} | {case.name} | {choice} | {100 * regret:.1f} | {verdict} "
-            f"| {shown} |",
+            f"| {federation.name} | {case.name} | {choices[case.name]} | {rule.points:.1f} "
+            f"| {'yes' if rule.is_tie else 'no'} | {shown} "
+            f"| {choices_alone[case.name]}, {alone.points:.1f} |",
             flush=True,
         )
-        judgements.append((100 * regret, choice in ties))
+        judgements.append((rule, alone))
     return judgements
 
 
-def print_summary(judgements):
-    """How often the rule's answer was among the ties, and how far below the best it was."""
-    points = [regret for regret, _ in judgements]
-    tie_count = sum(is_tie for _, is_tie in judgements)
-    print(
-        f"\nAmong the ties in {tie_count} of {len(judgements)} cases; {fmean(points):.1f} points "
-        f"below the best on average, at most {max(points):.1f}."
+def describe_judgements(judgements):
+    """How often answers were among the ties, and how far below the best they were."""
+    points = [judgement.points for judgement in judgements]
+    tie_count = sum(judgement.is_tie for judgement in judgements)
+    return (
+        f"among the ties in {tie_count} of {len(judgements)} cases, {fmean(points):.1f} points "
+        f"below the best on average and at most {max(points):.1f}"
     )
 
 
+def print_summary(judgements):
+    """How good the rule's answers were, and those of the study's list alone."""
+    rules, alone = zip(*judgements, strict=True)
+    print(f"\nThe rule: {describe_judgements(rules)}.")
+    print(f"With the study's list alone: {describe_judgements(alone)}.")
+
+
+def write_results(place, printed):
+    """Put what a run printed between the comments of RESULTS.md that name the place."""
+    text = RESULTS.read_text(encoding="utf-8")
+    begin = f"<!-- {place}: written by unseen.py -->\n"
+    end = f"<!-- end of {place} -->"
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    RESULTS.write_text(f"{before}{begin}{printed.strip()}\n{end}{after}", encoding="utf-8")
+
+
 def main():
-    print("| federation | case | the rule says | below the best, points | among the ties | ties |")
-    print("|---|---|---|---|---|---|")
+    if sys.argv[1:2] == ["--write"]:
+        _, _, place, printed = sys.argv
+        write_results(place, Path(printed).read_text(encoding="utf-8"))
+        return 0
+    print(
+        "| federation | case | the rule says | below the best, points | among the ties | ties "
+        "| the study's list alone says |"
+    )
+    print("|---|---|---|---|---|---|---|")
     if sys.argv[1:] == ["--study"]:
-        print_summary(rehearse_study())
+        print_summary(judge_on_study())
         return 0
     wanted = tuple(sys.argv[1:]) or ("",)
     judgements = []
-    for name, (make, setting) in {**SEEN, **UNSEEN}.items():
-        if not name.startswith(wanted):
-            continue
-        dataset = make()
-        lists = {}
-        for case in list_answer_cases():
-            lists[case.name] = list_names_to_rehearse(dataset, case.answers)
-        choices = rehearse(dataset, setting, lists)
-        judgements += print_judgements(run_federation(name, dataset, setting), choices)
+    for name, (make, setting) in FEDERATIONS.items():
+        if name.startswith(wanted):
+            judgements += judge_on_other_data(name, make(), setting)
     print_summary(judgements)
     return 0
 

@@ -445,6 +445,17 @@ def test_two_leaders_of_one_table_have_a_claim_each():
     assert settings == {"MoE": ["alpha = 0.01"], "NN": ["alpha = 0.1"]}
 
 
+def test_a_vote_has_no_rounds_and_a_network_has():
+    result = reproduce("fens:9", stored=True)
+    (claim,) = [c for c in result.claims if c.worse == "Polychotomous voting"]
+    sentence = result.describe_claim(claim)
+    assert (
+        "NN: aggregator = nn, rounds = 500; Polychotomous voting: aggregator = voting." in sentence
+    )
+    assert "aggregator = voting, rounds" not in sentence
+    assert load_paper_table("fens:9").not_given == ["Linear.rounds", "MoE.rounds"]
+
+
 def test_the_row_that_a_claim_names_first_is_ahead_in_all_its_columns():
     keys = set()
     for result in all_tables():

@@ -34,13 +34,15 @@ from fedlab_nb.papers.which import (
     make_fold,
     make_frontier,
     make_regret_tables,
+    make_shortlist,
     score_shortlist,
     which,
 )
 from fedlab_nb.plots.frontier import draw_frontiers
 from fedlab_nb.plots.themed import write_themed_svg
 
-GUIDE = Path(__file__).parents[2] / "notebooks" / "guide" / "which.md"
+TESTS = Path(__file__).parents[1]
+GUIDE = TESTS.parent / "notebooks" / "guide" / "which.md"
 PICTURE = GUIDE.parents[1] / "images" / "which.svg"
 
 
@@ -178,10 +180,23 @@ def test_a_shortlist_begins_with_the_generalist_and_ends_where_nothing_is_gained
 
 
 def test_image_options_are_not_on_the_list_for_tables(federations):
-    images = choose_shortlist(federations, Answers())
-    tables = choose_shortlist(federations, Answers(), has_image_options=False)
+    images = make_shortlist(federations, Answers())
+    tables = make_shortlist(federations, Answers(), has_image_options=False)
     assert any(name.endswith("(lite0)") for name in images)
     assert not any(name.endswith(("(lite0)", "(conv)")) for name in tables)
+
+
+def test_all_candidates_in_closed_form_that_the_answers_allow_are_rehearsed():
+    federations = three_data_sets()
+    wanted = ["gauss", "afl", "afl (relu)", "afl (conv)", "afl (lite0)", "deepafl"]
+    wanted += ["gauss (lite0)", "fedpft"]
+    assert make_shortlist(federations, Answers()) == wanted  # of the study's list: gauss and afl
+    once = make_shortlist(federations, Answers(once=True))
+    assert once == [name for name in wanted if name != "deepafl"]
+    forget = make_shortlist(federations, Answers(forget=True))
+    assert forget == [name for name in once if name != "fedpft"]
+    tables = make_shortlist(federations, Answers(once=True), has_image_options=False)
+    assert tables == ["gauss", "afl", "afl (relu)", "fedpft"]
 
 
 def test_the_list_for_a_data_set_is_made_without_it():
@@ -237,7 +252,7 @@ def test_a_rehearsal_runs_the_shortlist_and_leaves_no_data_set_behind():
     answers = Answers(forget=True)
     result = which("heart", answers=answers, seconds=60, seeds=3, epochs=1)
     (federation,) = result.federations
-    shortlist = choose_shortlist(load_stored_federations(), answers, has_image_options=False)
+    shortlist = make_shortlist(load_stored_federations(), answers, has_image_options=False)
     assert set(names(federation.candidates)) == set(shortlist)
     assert all(len(c.accuracy) == 3 for c in federation.candidates)
     assert f"answer: {choose_by_rehearsal(federation.candidates).name}," in str(result)
@@ -329,6 +344,20 @@ def test_the_guide_shows_what_the_command_prints():
         GUIDE.write_text(expected, encoding="utf-8")
         page = expected
     assert page == expected
+
+
+def test_the_guide_says_what_the_runs_on_other_data_printed():
+    """How often the rule was right on data that it had not seen, with both shortlists."""
+    results = (TESTS / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    block = results.split("<!-- fresh: ")[1].split("<!-- end of fresh -->")[0]
+    page = GUIDE.read_text(encoding="utf-8")
+    summaries = re.findall(r": (among the ties in .* at most [\d.]+)\.$", block, re.MULTILINE)
+    assert len(summaries) == 2
+    for summary in summaries:
+        assert summary in page
+    rows = [line.split(" | ") for line in block.splitlines() if line.endswith(" |")]
+    verdicts = [cells[4] for cells in rows if cells[4] in ("yes", "no")]
+    assert f"in {verdicts.count('yes')} of {len(verdicts)} cases" in summaries[0]
 
 
 def test_the_picture_of_the_guide_has_the_present_numbers():
