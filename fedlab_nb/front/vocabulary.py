@@ -3,15 +3,9 @@
 Page and panels take their words from here, so that both say the same.
 """
 
-# Who holds the samples, and what the samples are, in the stage's sentences.
-OFFICES = {
-    "one": "office",
-    "many": "offices",
-    "things": "digits",
-    "thing": "digit",
-    "kind": "digit",
-    "kinds": "digits",
-}
+# What samples are, and who holds them, in sentences. The page and the stage of the playground tell of post offices;
+# everywhere else, as in every table and menu, whoever holds samples is a client.
+DIGITS = {"things": "digits", "thing": "digit", "kind": "digit", "kinds": "digits"}
 CLIENTS = {
     "one": "client",
     "many": "clients",
@@ -20,6 +14,7 @@ CLIENTS = {
     "kind": "class",
     "kinds": "classes",
 }
+OFFICES = {"one": "office", "many": "offices", **DIGITS}
 # What samples are in a sentence: several and one, by the data set's name, else by their kind.
 NAMED_SAMPLES = {"heart": ("patients", "patient"), "mails": ("mails", "mail")}
 SAMPLE_KINDS = {
@@ -52,10 +47,15 @@ PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilitie
 def describe_people(dataset: str, samples: str) -> dict[str, str]:
     """The words for a data set; samples: "images", "feature rows" or "recordings"."""
     if dataset == "digits":
-        return OFFICES
+        return {**CLIENTS, **DIGITS}
     family = dataset.partition(":")[0]
     things, thing = NAMED_SAMPLES.get(family, SAMPLE_KINDS[samples])
     return {**CLIENTS, "things": things, "thing": thing}
+
+
+def describe_offices(dataset: str, samples: str) -> dict[str, str]:
+    """The same where the story of the post offices is told: whoever holds digits is an office."""
+    return OFFICES if dataset == "digits" else describe_people(dataset, samples)
 
 
 def describe_classes(names: list[str], colours: list[str]) -> list[dict[str, str]]:

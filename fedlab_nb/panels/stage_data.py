@@ -28,7 +28,13 @@ from ..data import (
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import Flight, describe_flights
-from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
+from ..front.vocabulary import (
+    PHRASES,
+    SHORT_NAMES,
+    describe_classes,
+    describe_offices,
+    describe_people,
+)
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
 from ..plots.identity import get_method_look, shorten_title
@@ -270,8 +276,11 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescription:
-    """What does not change while sliders move: names, words, the cast."""
+def describe_data(
+    federation: Federation, methods: Sequence[str], *, is_strip: bool = False
+) -> DataDescription:
+    """What does not change while sliders move: names, words, the cast. A strip says what its lab says: clients."""
+    describe_holders = describe_people if is_strip else describe_offices
     dataset = federation.dataset
     colours = [
         convert_to_hex_colour(colour) for colour in list_class_colours(max(dataset.classes, 2))
@@ -281,7 +290,7 @@ def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescrip
         "digest": str(dataset.digest),
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
-        "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": describe_holders(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_method_descriptions(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }
