@@ -172,7 +172,7 @@ function describeEnd(flight) {
 }
 
 /** The steps of a flight: {kind, title, text, start, end, still, hops, …}, times in milliseconds of a flight at normal
-    speed; still: when the step is seen best. flight: what the engine says of a run's ledger (front/flight.py): clients,
+    speed; still: when a step is seen best. flight: what the engine says of a run's ledger (front/flight.py): clients,
     legs, gesture, result, source; people: the data set's words. */
 export function planFlight(flight, people) {
   const { legs } = flight;
@@ -209,10 +209,16 @@ function setTimes(steps) {
     const end = edge(i + 1);
     const long = (end - start) / Math.max(1, step.hops.length);
     const hops = step.hops.map((hop, j) => ({ ...hop, start: start + j * long, end: start + (j + 1) * long }));
-    const isFlying = step.kind === "send" || step.kind === "exchange";
-    const still = isFlying ? hops[0].start + 0.6 * (hops[0].end - hops[0].start) : end - 1;
-    return { ...step, start, end, hops, still };
+    return { ...step, start, end, hops, still: findStill(hops, end) };
   });
+}
+
+/** When a step is seen best: while its messages are under way, and none of them has arrived. Of several trips that is
+    the second, so that one is over: rounds and bytes are those of the first. Without messages it is the end. */
+function findStill(hops, end) {
+  if (hops.length === 0) return end - 1;
+  const hop = hops.find(({ round }) => round > hops[0].round) ?? hops[0];
+  return hop.start + 0.6 * (hop.end - hop.start);
 }
 
 /** The step that is shown at a time, by number. */

@@ -99,15 +99,17 @@ function drawServer(scene) {
   const text = (x, line, words, align) => add(scene, "text", x, server.y + 14 + 15 * line, 11, QUIET, { text: words, align });
   text(left, 0, "server", "right");
   if (shut === 1) text(left, 1, "gate shut", "right");
-  else if (step.kind === "exchange") text(left, 1, `${findRound(step, time)} of ${step.rounds}`, "right");
+  else if (step.kind === "exchange") text(left, 1, `${countRoundsDone(step, time)} of ${step.rounds}`, "right");
   text(right, 0, `↑ ${dataSize(up)}`, "left");
   text(right, 1, `↓ ${dataSize(down)}`, "left");
 }
 
-/** The round that an exchange is in: trips stand for several rounds. */
-function findRound(step, time) {
-  const hop = step.hops.find((one) => time < one.end) ?? step.hops.at(-1);
-  return hop.round;
+/** How many rounds of an exchange are over: of a trip, which stands for several, once its last message has arrived. */
+function countRoundsDone(step, time) {
+  const current = step.hops.find((hop) => time < hop.end);
+  if (current === undefined) return step.rounds;
+  const over = step.hops.filter((hop) => hop.round < current.round);
+  return over.at(-1)?.round ?? 0;
 }
 
 function drawHomes(scene) {

@@ -3,15 +3,9 @@
 Page and panels take their words from here, so that both say the same.
 """
 
-# Who holds the samples, and what the samples are, in the stage's sentences.
-OFFICES = {
-    "one": "office",
-    "many": "offices",
-    "things": "digits",
-    "thing": "digit",
-    "kind": "digit",
-    "kinds": "digits",
-}
+# What samples are, and who holds them, in sentences. The page and the stage of the playground tell of post offices;
+# everywhere else, as in every table and menu, whoever holds samples is a client.
+DIGITS = {"things": "digits", "thing": "digit", "kind": "digit", "kinds": "digits"}
 CLIENTS = {
     "one": "client",
     "many": "clients",
@@ -20,6 +14,7 @@ CLIENTS = {
     "kind": "class",
     "kinds": "classes",
 }
+OFFICES = {"one": "office", "many": "offices", **DIGITS}
 # What samples are in a sentence: several and one, by the data set's name, else by their kind.
 NAMED_SAMPLES = {"heart": ("patients", "patient"), "mails": ("mails", "mail")}
 SAMPLE_KINDS = {
@@ -56,10 +51,15 @@ def choose_stage_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
     sample_kind: "images", "feature rows" or "recordings"
     """
     if dataset_name == "digits":
-        return OFFICES
+        return {**CLIENTS, **DIGITS}
     family = dataset_name.partition(":")[0]
     things, thing = NAMED_SAMPLES.get(family, SAMPLE_KINDS[sample_kind])
     return {**CLIENTS, "things": things, "thing": thing}
+
+
+def choose_story_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
+    """The same where the story of the post offices is told: whoever holds digits is an office."""
+    return OFFICES if dataset_name == "digits" else choose_stage_words(dataset_name, sample_kind)
 
 
 def describe_classes(class_names: list[str], colours: list[str]) -> list[dict[str, str]]:

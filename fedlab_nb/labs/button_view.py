@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..panels import LabView, PanelState, PlannedRuns
 from ..plots import Picture, Series, make_blank_picture
-from ..plots.words import make_setting_caption
+from ..plots.words import SettingCaption, make_setting_caption
 from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
 from ..value_types import SettingsByName
@@ -57,6 +57,10 @@ class ButtonView(LabView):
         """Draw the picture of `state.worked`."""
         raise NotImplementedError
 
+    def describe_worked_setting(self, state: PanelState) -> SettingCaption | str:
+        """Say of which setting `state.worked` is."""
+        return state.worked_setting
+
     def choose_shown_result(self, state: PanelState) -> ShownResult:
         """Return the result to show: that of the button if it fits the controls, else stored runs."""
         result = state.worked
@@ -86,7 +90,7 @@ class ButtonView(LabView):
             return f"{result[0]}."
         if result is None:
             return super().caption(state)
-        setting = state.make_state_for_view(self.name).worked_setting
+        setting = self.describe_worked_setting(state.make_state_for_view(self.name))
         if not self.is_older(state):
             return str(setting)
         if state.running:

@@ -314,13 +314,18 @@ class LabView:
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError
 
+    @property
+    def shows_run(self) -> bool:
+        """Whether it is drawn from a run; else from what the controls say now, or from its own controls alone."""
+        return self.ready in ("live", "run")
+
     def caption(self, state: PanelState) -> str:
         """The line over the picture."""
-        return describe_shown_run(state)
+        return describe_shown_run(state) if self.shows_run else ""
 
     def is_older(self, state: PanelState) -> bool:
         """Whether the picture is of another setting than the controls say; then it is dimmed."""
-        return self.ready in ("live", "run") and has_settings_changed_since_run(state)
+        return self.shows_run and has_settings_changed_since_run(state)
 
     def is_ready(self, state: PanelState) -> bool:
         """Whether there is what the view is drawn from."""

@@ -28,7 +28,13 @@ from ..data import (
 from ..data.schema import InputSchema
 from ..errors import SAMPLES, UsageError
 from ..front.flight import Flight, describe_flights
-from ..front.vocabulary import PHRASES, SHORT_NAMES, choose_stage_words, describe_classes
+from ..front.vocabulary import (
+    PHRASES,
+    SHORT_NAMES,
+    choose_stage_words,
+    choose_story_words,
+    describe_classes,
+)
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
 from ..plots.identity import get_method_look, shorten_title
@@ -270,8 +276,11 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescription:
-    """What does not change while sliders move: names, words, the cast."""
+def describe_data(
+    federation: Federation, methods: Sequence[str], *, is_strip: bool = False
+) -> DataDescription:
+    """What does not change while sliders move: names, words, the cast. A strip says what its lab says: clients."""
+    choose_words = choose_stage_words if is_strip else choose_story_words
     dataset = federation.dataset
     colours = [
         convert_to_hex_colour(colour) for colour in list_class_colours(max(dataset.classes, 2))
@@ -281,7 +290,7 @@ def describe_data(federation: Federation, methods: Sequence[str]) -> DataDescrip
         "digest": str(dataset.digest),
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
-        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_method_descriptions(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }

@@ -409,7 +409,7 @@ class StagePanel(Panel):
             hidden.append("alpha")  # it would do nothing
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
-            **describe_data(self._state.federation, self._state.methods),
+            **describe_data(self._state.federation, self._state.methods, is_strip=self.is_strip),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,
             "sets": list_dataset_menu_entries(

@@ -193,6 +193,31 @@ def test_what_is_older_is_dimmed_at_once_and_stale_answers_are_dropped(window):
     assert window.locator(".stale").count() == 0
 
 
+# For each pile whether a box is seen under it, and the score in that box.
+SCORE_BOXES = """() => [...document.querySelector("#stage").shadowRoot.querySelectorAll(".owners button")]
+  .map((button) => {
+    const { borderTopColor, borderTopWidth } = getComputedStyle(button);
+    const isClear = /transparent|[,/] *0\\)$/.test(borderTopColor) || parseFloat(borderTopWidth) === 0;
+    return [!isClear, button.lastChild.textContent];
+  })"""
+
+
+def test_no_box_stands_empty_under_a_pile(window):
+    """A method without each client's own score, such as AFL's sums, leaves the names of the clients alone."""
+    revision, _ = show_recorded(window)
+    window.mouse.move(0, 0)
+    scored = window.evaluate(SCORE_BOXES)
+    assert len(scored) == 10 and all(score.endswith("%") for _, score in scored)
+    if window.viewport_size["width"] > 1000:
+        assert all(is_box for is_box, _ in scored)  # so that the look for boxes can fail
+    window.evaluate(
+        "(revision) => receive({ kind: 'results', revision, accuracies: { afl: 0.9 }, calls: {}, each: [],"
+        " isFinal: true, done: 1, total: 1, seconds: 0.1 })",
+        revision,
+    )
+    assert window.evaluate(SCORE_BOXES) == [[False, ""]] * 10
+
+
 def throw(page, draws):
     """A random pile, or one class of it, to a neighbour, by keyboard or by a button."""
     k = draws.randrange(10)

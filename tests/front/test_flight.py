@@ -277,3 +277,54 @@ def test_trips_of_many_messages_stand_for_several():
     assert step["rounds"] == 12 and len(step["hops"]) == 10
     assert [hop["round"] for hop in step["hops"][::2]] == [3, 5, 8, 10, 12]
     assert [hop["clients"] for hop in step["hops"][::2]] == [[0, 1, 2], *[[0, 1]] * 4]
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_the_still_of_rounds_has_the_bytes_of_the_rounds_that_it_counts(name):
+    """So many of an exchange's rounds, and the same share of its bytes and messages; nothing of the next round."""
+    made = plan_of(name)
+    code = (
+        "const size = { width: 280, height: 158, top: 20 };"
+        "const shapes = makeScene(plan, time, size, colours);"
+        "const texts = shapes.filter(({ kind }) => kind === 'text').map(({ text }) => text);"
+        "return { texts, arrived: countArrived(plan, time) }"
+    )
+    before = {"up": 0, "down": 0, "messages": 0}
+    for step in made["steps"]:
+        if step["kind"] == "exchange":
+            given = {"plan": made, "time": step["still"], "colours": ["#3f90da"] * made["clients"]}
+            still = javascript(f"{PLAN} flight_scene", code, **given)
+            count = next(text for text in still["texts"] if text.endswith(f" of {step['rounds']}"))
+            done = int(count.split()[0])
+            trips = min(step["rounds"], 5)
+            assert done == -(-step["rounds"] // trips)  # the first trip, rounded up
+            expected = dict(before)
+            for leg in step["legs"]:
+                for messages, size in zip(leg["messages"], leg["bytes"], strict=True):
+                    sent = -(-messages // trips)
+                    expected["messages"] += sent
+                    expected[leg["way"]] += size * sent // max(messages, 1)
+            assert still["arrived"] == expected
+        for leg in step["legs"]:
+            before[leg["way"]] += sum(leg["bytes"])
+            before["messages"] += sum(leg["messages"])
+
+
+def test_rounds_are_counted_once_they_are_over():
+    """Two rounds of one client: half-way through the first none is over, at the end of the second both."""
+    ledger = Ledger(1)
+    ledger.add(0, "down", "rounds", 200, message_count=2)
+    ledger.add(0, "up", "rounds", 200, message_count=2)
+    made = plan(describe_flight("fedavg_multi", ledger))
+    step = next(step for step in made["steps"] if step["kind"] == "exchange")
+    code = (
+        "const size = { width: 280, height: 158, top: 20 };"
+        "return times.map((time) => makeScene(plan, time, size, ['#3f90da'])"
+        ".filter(({ kind }) => kind === 'text').map(({ text }) => text)"
+        ".find((text) => text.endsWith(' of 2')))"
+    )
+    hops = step["hops"]
+    times = [hop["start"] + 0.5 * (hop["end"] - hop["start"]) for hop in hops]
+    given = {"plan": made, "times": times}
+    counts = javascript(f"{PLAN} flight_scene", code, **given)
+    assert counts == ["0 of 2", "0 of 2", "1 of 2", "1 of 2"]

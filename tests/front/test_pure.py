@@ -13,7 +13,7 @@ from javascript import javascript
 from fedlab_nb.data import Edits, federate, format_client_letters, load
 from fedlab_nb.data.partition import measure_skew
 from fedlab_nb.errors import SAMPLES
-from fedlab_nb.front.vocabulary import choose_stage_words
+from fedlab_nb.front.vocabulary import choose_stage_words, choose_story_words
 from fedlab_nb.panels.controls import MOST_SEED
 from fedlab_nb.panels.link import parse_settings_of_link
 from fedlab_nb.plots import PartitionPicture
@@ -704,13 +704,25 @@ def test_a_side_is_a_multiple_of_the_step(step):
         ("patients.csv", 1, None, "This row is really “no”, and is not in the training data."),
         ("glyphs", 3, "B", "This image is really “no”; client B holds it."),
         ("digits", 3, None, "A no that nobody has trained on."),
-        ("digits", 3, "A", "A no, held by office A."),
+        ("digits", 3, "A", "A no, held by client A."),
     ],
 )
 def test_a_sample_is_said_in_the_words_of_its_data(dataset, axes, owner, says):
     people = choose_stage_words(dataset, SAMPLES[axes])
     code = 'return describeSample(people, "no", owner)'
     assert javascript("text", code, people=people, owner=owner) == says
+
+
+def test_only_who_holds_digits_is_an_office_and_only_in_the_story():
+    assert choose_stage_words("digits", "images") == {
+        **choose_story_words("digits", "images"),
+        "one": "client",
+        "many": "clients",
+    }
+    assert choose_story_words("digits", "images")["many"] == "offices"
+    assert choose_story_words("heart", "feature rows") == choose_stage_words(
+        "heart", "feature rows"
+    )
 
 
 def test_the_headline_speaks_of_patients():

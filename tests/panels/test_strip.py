@@ -7,7 +7,7 @@ from javascript import javascript
 from stage_messages import START, deal, last, open_window, read_owners
 
 from fedlab_nb.data import federate
-from fedlab_nb.panels import LabPanel
+from fedlab_nb.panels import LabPanel, playground
 from fedlab_nb.panels.figures import PLAYGROUND
 from fedlab_nb.panels.stage_data import NOBODY as NO_OWNER
 from fedlab_nb.panels.views import NOBODY
@@ -28,6 +28,14 @@ def test_the_stage_of_a_lab_is_a_strip(strip, sent):
     about = last(sent, "data")[0]["about"]
     assert about["isStrip"] and not about["hasSettings"]
     assert strip.views.box.children[0] is strip.stage
+
+
+def test_the_strip_says_client_as_the_rest_of_its_panel_does(strip, make, sent):
+    people = last(sent, "data")[0]["about"]["people"]
+    assert (people["one"], people["many"], people["kind"]) == ("client", "clients", "digit")
+    sent.clear()
+    open_window(make(kind=playground, seed=4))  # the playground, whose lesson tells of post offices
+    assert last(sent, "data")[0]["about"]["people"]["one"] == "office"
 
 
 def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent):

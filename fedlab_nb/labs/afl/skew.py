@@ -8,8 +8,9 @@ from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
 from ...panels.nearest_results import collect_stored_accuracies
 from ...plots import Picture, format_count_and_noun
 from ...plots.study import draw_accuracy_lines_with_bands
-from ...plots.words import SettingCaption
+from ...plots.words import SettingCaption, describe_skew
 from ...studies.stored_results import DIGITS, list_datasets_with_stored_results, load
+from ...value_types import SettingsByName
 from ..button_view import ButtonView, get_accuracies_by_seed
 from ..runs import run_planned_runs, select_settings_of_method
 
@@ -56,9 +57,11 @@ class SkewView(ButtonView):
                 alpha: get_accuracies_by_seed(runs[format_run_name(method, alpha)])
                 for alpha in ALPHAS
             }
-        return SkewResults(
-            make_caption_with_seeds(state.settings), by_method, 1 / len(state.class_names)
-        )
+        setting = make_caption_of_alphas(state.settings)
+        return SkewResults(setting, by_method, 1 / len(state.class_names))
+
+    def describe_worked_setting(self, state: PanelState) -> SettingCaption | str:
+        return state.worked.setting
 
     def make_stored_result(self, state: PanelState) -> SkewResults:
         dataset = state.settings["dataset"]
@@ -79,3 +82,12 @@ class SkewView(ButtonView):
 def format_run_name(method: str, alpha: float) -> str:
     """The name of a run: "afl, α = 0.1"."""
     return f"{method}, α = {alpha:g}"
+
+
+def make_caption_of_alphas(settings: SettingsByName) -> SettingCaption:
+    """The setting in words with all ALPHAS in place of the one that the controls say."""
+    run_settings = {**settings, "partition": "dirichlet"}
+    caption = make_caption_with_seeds(run_settings)
+    one_alpha = describe_skew("dirichlet", run_settings)
+    words = caption.words.replace(one_alpha, f"α = {ALPHAS[0]:g} to {ALPHAS[-1]:g}")
+    return SettingCaption(words, caption.values)

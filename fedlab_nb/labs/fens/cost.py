@@ -13,6 +13,7 @@ from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_client_bytes
 from ...models import build_first_network_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
+from ...panels.figures import make_partition_caption
 from ...plots import (
     Picture,
     add_legend,
@@ -26,7 +27,6 @@ from ...plots import (
 from ...plots.kit import draw_stacked_bars
 from ...plots.style import ACCENT, INK, get_method_look
 from ...plots.words import SettingCaption
-from ..runs import describe_setting
 
 # The parts of one client's bytes.
 OWN = "own model"
@@ -141,7 +141,7 @@ class ClientCostView(LabView):
             compute_client_bars(NetworkSize(PAPER_D), terms, rounds),
             size.d,
             clients=clients,
-            setting=describe_setting(state),
+            setting=make_partition_caption(state),
         )
 
 
