@@ -343,7 +343,7 @@ def make_shortlist(
     federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
     """Make the list that is rehearsed: what the study chooses, and all candidates in closed form,
-    because they cost next to nothing."""
+    which cost little because their clients train no network."""
     chosen = choose_shortlist(federations, answers, has_image_options=has_image_options)
     in_closed_form = list_closed_form_names(answers, has_image_options)
     return [*chosen, *(name for name in in_closed_form if name not in chosen)]
