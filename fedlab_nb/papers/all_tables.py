@@ -31,8 +31,7 @@ class PaperTables(Printable):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """A paper's own method beside each other row of a table: whether the order is the same here. Two claims where
-        the paper has each of the two ahead in some columns."""
+        """The claims of all tables, in order; `claims.py` says what a claim is."""
         claims: list[Claim] = []
         for reproduction in self.tables:
             claims += reproduction.claims
@@ -40,12 +39,13 @@ class PaperTables(Printable):
 
     @cached_property
     def distinct_claims(self) -> list[Claim]:
-        """The claims that were judged, each by the results that no earlier claim has."""
+        """The claims that were judged, each by those of its results that no earlier claim has used."""
         return count_each_result_once(self.claims)
 
     @property
     def outcome_counts(self) -> dict[ClaimOutcome, int]:
-        """How many claims come out in each way, each result once; and how many were not compared."""
+        """Count the claims with each outcome. Of the judged ones each result counts once; of the others
+        every claim counts."""
         judged = Counter(claim.outcome for claim in self.distinct_claims)
         everything = Counter(claim.outcome for claim in self.claims)
         counts = {}
@@ -72,18 +72,20 @@ class PaperTables(Printable):
     @property
     def grid_by_paper(self) -> dict[str, Grid]:
         """{paper: its grid, a row a table or figure, with a head}: all of them, also those without numbers."""
-        rows_of: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
+        rows_by_paper: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
             table = reproduction.table
+            paper = table.name.split(":")[0]
             cells = [table.item, table.title, *format_overview_cells_of_table(reproduction)]
-            rows_of[table.name.split(":")[0]][table.item] = cells
+            rows_by_paper[paper][table.item] = cells
         without_numbers = read_toml(f"{FOLDER}/others.toml")
         grids = {}
-        for paper, rows in rows_of.items():
+        for paper, rows in rows_by_paper.items():
             for item, (title, why) in without_numbers[paper].items():
                 rows[item] = [item, title, f"no: {why}", "", ""]
-            items = sorted(rows, key=make_item_sort_key)
-            grids[paper] = [HEAD, *(rows[item] for item in items)]
+            grids[paper] = [HEAD]
+            for item in sorted(rows, key=make_item_sort_key):
+                grids[paper].append(rows[item])
         return grids
 
     @property
@@ -93,10 +95,10 @@ class PaperTables(Printable):
         judged = sum(claim.outcome in JUDGED for claim in self.claims)
         counts = self.outcome_counts
         outcomes = ", ".join(f"{name} {counts[name]}" for name in JUDGED if counts[name])
-        of_one_federation = 0
+        claims_of_one_federation = 0
         for claim in self.distinct_claims:
             if not any(column.has_drawn_clients for column in claim.table.columns):
-                of_one_federation += 1
+                claims_of_one_federation += 1
         text = (
             f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table, in "
             f"the columns that have the same one of the two ahead. "
@@ -106,8 +108,11 @@ class PaperTables(Printable):
             f"{judged - distinct} of the other {judged} repeat numbers that another claim has. "
             f"The {distinct} that are left, each judged by results that no claim before it has: {outcomes}."
         )
-        if of_one_federation:
-            text += f" {of_one_federation} of them are of one federation, whose clients come with the data."
+        if claims_of_one_federation:
+            text += (
+                f" {claims_of_one_federation} of them are of one federation, whose clients come with "
+                "the data."
+            )
         by_chance = (1 - LEVEL) * distinct
         return (
             f"{text} By chance alone about {by_chance:.0f} of the {distinct} (5 %) would be clear."
@@ -139,14 +144,14 @@ class PaperTables(Printable):
 
 
 def make_item_sort_key(item: str) -> tuple[bool, int]:
-    """Sort "Table 3" and "Figure 1": tables before figures, by number."""
+    """Make the key by which "Table 3" and "Figure 1" are sorted: tables before figures, by number."""
     kind, _, number = item.partition(" ")
     return kind == "Figure", int(number)
 
 
 def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
-    """Three cells of a table's row: how many numbers are published; what was run for how many of
-    them, and why not for the others; how its claims came out."""
+    """Format three cells of a table's row: how many numbers are published; how many of them were
+    run, on what, and why the others were not; how its claims came out."""
     published = sum(len(column.numbers) for column in reproduction.table.columns)
     reasons = dict.fromkeys(reason.rstrip(".") for reason in reproduction.why.values())
     reasons_text = "; ".join(reasons)

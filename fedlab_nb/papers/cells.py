@@ -28,12 +28,13 @@ from .published import TABLES, PaperTable, TableCell, TableColumn, TableRow, loa
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
-SMALLER = {"mnist": "mnist:5k"}  # but for these
+SMALLER = {"mnist": "mnist:5k"}  # data sets that a smaller part of their own stands for
 SEEDS = 10  # at classroom scale
-OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
-CLIENTS = 6  # that a table shows one by one, at most
-TARGET = "target"  # of a column, what is no setting
-LIKE_SERVER = "client like the server"  # a measure: its model has the architecture of the server's
+OUTSIDE = {"seed", "device", "backend"}  # settings that do not identify a point
+CLIENTS = 6  # the largest number of clients that a table shows one by one
+TARGET = "target"  # the one value of a column that is no setting
+# A measure: the accuracy of the client whose model has the server's architecture.
+LIKE_SERVER = "client like the server"
 HistoryPoint = Mapping[str, Any]  # phase, accuracy 0–1 and bytes at a moment of a run
 SettingValues = dict[str, Any]  # {name of a setting: its value}
 ChangesByRow = dict[str, dict[str, str]]  # {row: {knob: its value here and in the paper}}
@@ -303,30 +304,34 @@ def make_point_of_method_runs(
     seeds: Sequence[int],
     readers_by_column: ReaderByColumn,
 ) -> Point:
-    """Make the point of a method's runs, one a seed; settings that the method does not have are
-    left out. A value "recipe" stands for the epochs of local training. The point is named by all
-    that was set for it, seed and device left out, so that it is the same for the same runs of two
-    tables."""
+    """Make the point of a method's runs, one run for each seed.
+
+    The point is identified by all that was set for it except seed and device, so that two tables
+    with the same runs share it.
+
+    settings: those that the method does not have are left out; the value "recipe" stands for the
+        epochs of local training
+    """
     fields = {knob.name for knob in METHODS[method].fields()}
     used = {}
     for name, value in settings.items():
         if name in SHARED or name.removeprefix(f"{method}.") in fields:
             used[name] = value
-    as_recipe = [name for name, value in used.items() if value == "recipe"]
-    if as_recipe:
-        rest = {name: value for name, value in used.items() if name not in as_recipe}
-        epochs = make_plans(Settings.make(**rest), [method])[0].recipe.epochs
-        used |= dict.fromkeys(as_recipe, epochs)
+    names_set_to_recipe = [name for name, value in used.items() if value == "recipe"]
+    if names_set_to_recipe:
+        other_settings = {name: used[name] for name in used if name not in names_set_to_recipe}
+        (plan,) = make_plans(Settings.make(**other_settings), [method])
+        for name in names_set_to_recipe:
+            used[name] = plan.recipe.epochs
     chosen = Settings.make(**used)
     default = Settings()
     names = ["dataset", "alpha", "clients"]
     for name in sorted(list_setting_names() - OUTSIDE):
         if getattr(chosen, name) != getattr(default, name):
             names.append(name)
-    at = {name: getattr(chosen, name) for name in names}
-    return Point(
-        "tables", method, {**at, **dict(chosen.overrides)}, chosen, seeds, readers_by_column
-    )
+    values = {name: getattr(chosen, name) for name in names}
+    values |= dict(chosen.overrides)
+    return Point("tables", method, values, chosen, seeds, readers_by_column)
 
 
 def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
@@ -349,10 +354,10 @@ NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table name
 
 
 def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun]) -> ChangesByRow:
-    """Find the rules, and of the numbers NUMBERS, that differ from the paper's set-up.
+    """Describe the knobs whose values differ from the paper's set-up: {row: {knob: "its value here
+    (paper: its value there)"}}.
 
-    A rule is a knob that chooses among ways of doing something; it is no number, nor what the row
-    is about. Returns {row: {knob: "its value here (paper: its value there)"}}.
+    Only the knobs of `is_knob_compared_with_paper` are looked at, and none that the row itself sets.
     """
     changed: ChangesByRow = {}
     distinct_runs = {(run.row, run.dataset): run for run in runs}
@@ -370,7 +375,8 @@ def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun
         )
         for name, paper_value in paper_values.items():
             ours = getattr(method, name)
-            if ours in (paper_value, row_settings.get(name, paper_value)):
+            is_set_by_row = name in row_settings and ours == row_settings[name]
+            if ours == paper_value or is_set_by_row:
                 continue
             text = f"{NUMBERS.get(name, name)} = {format_setting_value(ours)}"
             text += f" (paper: {format_setting_value(paper_value)})"
@@ -379,7 +385,7 @@ def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun
 
 
 def is_knob_compared_with_paper(knob: Knob) -> bool:
-    """Whether a knob chooses among ways of doing something, or is one of NUMBERS."""
+    """Whether a knob chooses among ways of doing something, or is one of the numbers in NUMBERS."""
     return bool(knob.options) or isinstance(knob.default, bool) or knob.name in NUMBERS
 
 
@@ -408,7 +414,7 @@ def plan_stored_runs(
 def explain_unstored_runs(duration_seconds: float, reproduce_arguments: str) -> str:
     """Say why runs that take many hours are not stored, and how to make them.
 
-    duration_seconds: that ten seeds take on one core
+    duration_seconds: how long ten seeds take on one core
     reproduce_arguments: the arguments of `fl.reproduce` for them
     """
     return (
@@ -421,19 +427,24 @@ def explain_unstored_runs(duration_seconds: float, reproduce_arguments: str) -> 
 def list_points_of_stored_tables(
     rows: Sequence[Mapping[str, Any]] = (), has_large_datasets: bool = False
 ) -> list[Point]:
-    """List all points that are stored: of the small data sets, or of the large ones, on a GPU if
-    there is one. `rows`: what is stored already; it makes no difference here."""
+    """List the points of all tables whose rows are stored.
+
+    rows: what is stored already; it makes no difference here
+    has_large_datasets: the points on the large data sets, on a GPU if there is one; else those on
+        the small ones
+    """
     device = "auto" if has_large_datasets else "cpu"
     runs = []
     for name in TABLES:
         for run in plan_stored_runs(load_paper_table(name), device=device).runs:
-            if (run.dataset in SMALLER.values()) == has_large_datasets:
+            is_large = run.dataset in SMALLER.values()
+            if is_large == has_large_datasets:
                 runs.append(run)
     return merge_runs_into_distinct_points(runs)
 
 
 def merge_runs_into_distinct_points(runs: Iterable[TableRun]) -> list[Point]:
-    """Each point of `runs` once, with all that is read off it."""
+    """List each point of `runs` once, with the columns of all runs that share it."""
     points: dict[str, Point] = {}
     for run in runs:
         known = points.get(run.point.key, run.point)

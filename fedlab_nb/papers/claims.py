@@ -42,8 +42,8 @@ class Claim:
     ours: the band of the mean of our paired differences, `better` minus `worse`; None where nothing was compared
     results: our distinct pairs of runs
     orderings: the columns that count, or that would if they had been run
-    why: it was not judged
-    was_run: its runs are there, but they are not the paper's comparison
+    why: the reason why it was not judged
+    was_run: whether its runs are there, although they are not the paper's comparison
     is_claimed: whether the paper's numbers say in any column who is ahead
     """
 
@@ -102,9 +102,9 @@ class LeaderAndOther(NamedTuple):
 class Result:
     """A pair of runs that were compared. Another pair with the same `numbers` or the same `runs` is the same result.
 
-    numbers: of both runs
-    runs: what tells both runs from others
-    gaps: {seed: how far the row that the paper has ahead is ahead here}
+    numbers: the values of both runs by seed
+    runs: the keys that identify the two runs
+    gaps: {seed: how far the row that leads in the paper leads here}
     """
 
     numbers: frozenset[SeedValuePairs]
@@ -115,9 +115,10 @@ class Result:
 def find_claims(
     table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> list[Claim]:
-    """The claims about each row beside the paper's own whose numbers are of the same quantity; where rows run other
-    methods, about these alone. `orderings`: those of the table, which say which cells
-    are the same run."""
+    """Find the claims about the paper's own row and each row that it is compared with.
+
+    orderings: all of the table
+    """
     if not table.own:
         return []
     own_row = table.rows[table.own]
@@ -130,7 +131,8 @@ def find_claims(
 def select_rows_compared_with_own_method(
     table: PaperTable, row_of_own_method: TableRow
 ) -> list[TableRow]:
-    """Select the rows that the paper's own is compared with."""
+    """Select the rows that the paper's own is compared with: those of other methods, or all others
+    where every row runs the same method."""
     skipped = {row_of_own_method.name, *table.inferred, *table.elsewhere, *table.quoted}
     rows = [row for row in table.rows.values() if row.name not in skipped]
     of_other_methods = [row for row in rows if row.method != row_of_own_method.method]
@@ -192,7 +194,7 @@ def name_leading_and_trailing_row(
 
 
 def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> list[Ordering]:
-    """Those of `orderings` whose runs stand for no column with the other row ahead."""
+    """Drop the orderings whose runs also stand for a column in which the other row is ahead."""
     leaders: dict[Any, set[str]] = {}
     for pair in orderings:
         leaders.setdefault(pair.runs, set()).add(pair.better)
@@ -202,7 +204,7 @@ def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> 
 def judge_claim(
     table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> Claim:
-    """The claim about two rows, by the columns of `orderings`, which have the same row ahead."""
+    """Make the claim about two rows from the columns of `orderings`, which have the same row ahead."""
     better = orderings[0].better
     worse = orderings[0].worse
     sign: Literal[1, -1] = -1 if table.less_is_better else 1
@@ -229,9 +231,10 @@ def compute_band_of_mean_lead(results: Sequence[Result]) -> Band | None:
         seeds &= set(result.gaps)
     if not seeds:
         return None
-    return compute_band(
-        {seed: fmean(result.gaps[seed] for result in results) for seed in sorted(seeds)}
-    )
+    mean_lead_by_seed = {}
+    for seed in sorted(seeds):
+        mean_lead_by_seed[seed] = fmean(result.gaps[seed] for result in results)
+    return compute_band(mean_lead_by_seed)
 
 
 def make_untried_claim(
@@ -255,19 +258,22 @@ def compute_lead_by_seed(
     worse_value_by_seed: Mapping[int, float],
     sign: Literal[1, -1],
 ) -> dict[int, float]:
-    """How far `better_value_by_seed` is ahead, on the seeds that both have."""
+    """Compute how far the better row leads on each seed that both rows have.
+
+    sign: -1 where a smaller value is better
+    """
     seeds = sorted(set(better_value_by_seed) & set(worse_value_by_seed))
     return {seed: sign * (better_value_by_seed[seed] - worse_value_by_seed[seed]) for seed in seeds}
 
 
 def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
-    """The numbers of a run, as they are stored: two runs with the same ones are one result."""
+    """Round the values of a run as they are stored: two runs with the same ones are one result."""
     return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 
 def count_each_result_once(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims that were judged, each by those of its results that no earlier claim has; without the claims that
-    have none of their own."""
+    """List the claims that were judged, each with those of its results that no earlier claim has.
+    Claims that have no such result are left out."""
     distinct = []
     known = set[Any]()
     for claim in claims:

@@ -3,11 +3,12 @@
 A claim of a paper is tried only where both are the same comparison: the same quantity, the same
 setting (clients and how the data are dealt to them, and what a row or a column of the table sets),
 and the same budget (rounds, clients per round, blocks; local epochs where the table sets them).
-What belongs to the scale may differ: data set, network, number of local steps, rates. So local
-epochs that a table sets agree if they are as many, or the same share of those that everybody trains
-where nobody sets them: 2 of the digits' 40 for 10 of the paper's 200. The paper's
-side is read from the table's file and the paper's set-up, ours from the plan of the run, so that a
-value that the classroom changes is found.
+What belongs to the scale may differ: data set, network, number of local steps, rates. Local epochs
+that a table sets therefore agree if they are as many, or the same share of the scale's default: 2
+of the digits' 40 for 10 of the paper's 200.
+
+The paper's side is read from the table's file and the paper's set-up, ours from the plan of the
+run, so that a value that the classroom changes is found.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .published import PaperTable
 OptionValue = Any  # a number, a text or a truth value; None: no such option
 PARTITION_OPTIONS = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")
 BUDGET = ("rounds", "rounds_before", "rounds_after", "per_round", "blocks")
-OF_THE_SCALE = ("model", "server_model", "local_epochs")
+OF_THE_SCALE = ("model", "server_model", "local_epochs")  # options that may differ
 # Values of options with which nothing is done; a sentence leaves them out.
 UNUSED = {
     "size_sigma": 0,
@@ -124,8 +125,9 @@ def get_option_value_of_plan(plan: Plan, option_name: str) -> OptionValue:
 
 @functools.cache
 def get_default_local_epochs(preset: str, dataset: str) -> int:
-    """Local epochs of a scale on a data set, where nobody sets them."""
-    return make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
+    """Return the local epochs of a set-up on a data set, where nobody sets them."""
+    (plan,) = make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])
+    return plan.recipe.epochs
 
 
 _plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same ones many times
@@ -188,9 +190,9 @@ def read_conditions(
 
 def has_table_local_epochs(table: PaperTable, run: TableRun) -> bool:
     """Whether the table says how many local epochs there are: then they are a part of the budget."""
-    column = dict(table.columns[run.place].values)
+    column_values = dict(table.columns[run.place].values)
     row_settings = table.rows[run.row].settings
-    return "epochs" in table.settings or "epochs" in row_settings or "epochs" in column
+    return any("epochs" in settings for settings in (table.settings, row_settings, column_values))
 
 
 def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
@@ -221,8 +223,8 @@ def has_same_epochs(table: PaperTable, run: TableRun) -> bool:
 
 
 def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[str]:
-    """Find in what our number is of another comparison than the paper's, a text for each
-    difference: "rounds = 20 here, 100 in the paper"."""
+    """Describe in what our comparison differs from the paper's, a text for each difference:
+    "rounds = 20 here, 100 in the paper"."""
     paper, ours = read_both_conditions(table, run)
     differences = []
     if not is_same_quantity(paper.quantity, ours.quantity):
@@ -314,16 +316,18 @@ def describe_conditions_of_rows(
 
 
 def describe_quantities(quantity_by_row: Mapping[str, str]) -> str:
-    """'accuracy' of all rows, or 'accuracy (FENS) and best accuracy over the rounds (FedAdam)'.
-
-    quantity_by_row: by row
-    """
-    rows_of: dict[str, list[str]] = {}
+    """'accuracy' where all rows have it, or 'accuracy (FENS) and best accuracy over the rounds
+    (FedAdam)'."""
+    rows_by_quantity: dict[str, list[str]] = {}
     for row, quantity in quantity_by_row.items():
-        rows_of.setdefault(IN_WORDS.get(quantity, quantity), []).append(row)
-    if len(rows_of) == 1:
-        return next(iter(rows_of))
-    return " and ".join(f"{words} ({', '.join(rows)})" for words, rows in rows_of.items())
+        words = IN_WORDS.get(quantity, quantity)
+        rows_by_quantity.setdefault(words, []).append(row)
+    if len(rows_by_quantity) == 1:
+        return next(iter(rows_by_quantity))
+    texts = []
+    for words, rows in rows_by_quantity.items():
+        texts.append(f"{words} ({', '.join(rows)})")
+    return " and ".join(texts)
 
 
 def find_options_constant_over_columns(
@@ -346,18 +350,21 @@ def describe_datasets_with_varied_options(
     constant_options: Mapping[str, Any],
 ) -> str:
     """'cifar10 (alpha = 0.01; alpha = 0.1), mnist': each data set with what its columns vary."""
-    settings_of: dict[str, list[str]] = {}
+    settings_by_dataset: dict[str, list[str]] = {}
     for column in conditions_of_columns:
         conditions = column[row_name]
-        varied = {k: v for k, v in conditions.shared.items() if k not in constant_options}
+        varied = {}
+        for name, value in conditions.shared.items():
+            if name not in constant_options:
+                varied[name] = value
         text = format_option_values(varied)
         if "init" in varied:
             text = f"init = {varied['init']}"
-        settings = settings_of.setdefault(conditions.dataset, [])
+        settings = settings_by_dataset.setdefault(conditions.dataset, [])
         if text and text not in settings:
             settings.append(text)
     texts = []
-    for dataset, settings in settings_of.items():
+    for dataset, settings in settings_by_dataset.items():
         if settings:
             texts.append(f"{dataset} ({'; '.join(settings)})")
         else:

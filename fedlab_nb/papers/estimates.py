@@ -28,7 +28,7 @@ from .durations import FILE, describe_duration, read_durations_of_longer_runs
 from .points import Point, compute_point_rows
 from .published import TABLES, load_paper_table
 
-MEASURED = 30.0  # seconds of a forecast, up to which a run is measured
+MEASURED = 30.0  # seconds: a run that is forecast to take longer is not measured
 HEAD = (
     "# Made by `python -m fedlab_nb.papers.estimates`: seconds that ten seeds take on one core,\n"
     "# measured where a run is short, else a forecast, which is right within a factor of three or four.\n"
@@ -43,8 +43,8 @@ def estimate_seconds_of_longer_runs(
 ) -> float:
     """Estimate the seconds that ten seeds of a table take on one core, made with `overrides`.
 
-    measuring_limit_seconds: seconds of a forecast, up to which a run is measured
-    measured_seconds_by_key: seconds of runs by their points' keys, those that were measured before; new ones are added
+    measuring_limit_seconds: a run that is forecast to take longer is not measured
+    measured_seconds_by_key: {a point's key: the seconds that were measured}; new measurements are added
     """
     table = load_paper_table(table_name)
     settings = {"device": "cpu", **overrides}
@@ -72,7 +72,7 @@ def estimate_seconds_of_run(
 
 
 def measure_processor_seconds_of_run(point: Point) -> float:
-    """Processor time of a point's run with seed 0."""
+    """Run a point with seed 0; returns the processor time that it took."""
     start = time.process_time()
     for _ in compute_point_rows([replace(point, seeds=(0,))], cache=False):
         pass
@@ -108,11 +108,11 @@ def main() -> int:
     )
     options = parser.parse_args()
     names = options.tables or TABLES
-    durations = {
-        table: dict(seconds_of) for table, seconds_of in read_durations_of_longer_runs().items()
-    }
+    durations = {}
+    for table, seconds_by_name in read_durations_of_longer_runs().items():
+        durations[table] = dict(seconds_by_name)
     measured: dict[str, float] = {}
-    # What is remembered would take no time.
+    # In an empty store, since a cached run would take no time.
     with tempfile.TemporaryDirectory() as folder:
         os.environ["FEDLAB_NB_STORE"] = folder
         for table in names:

@@ -1,7 +1,8 @@
 """What the declared studies of the texts measure beyond a run's own numbers.
 
-A figure names a function as MEASURES does. One of an outcome returns {name: number}, and a figure
-reads it as `runs/method:function.name`. One of plain numbers is a constant of a figure:
+A figure names a function by its key in MEASURES. A function that takes an outcome returns
+{name: number}, and a figure reads one of these numbers as `runs/method:function.name`. A function
+that takes plain values is called in a figure:
 `tables = "= tables_where_large_gaps_agree_more('tables')"`.
 """
 
@@ -25,9 +26,11 @@ NumbersByName = dict[str, float]
 
 
 def measure_linear_probes(outcome: Outcome) -> NumbersByName:
-    """FuseFL: linear probes on the top features, trained on all training samples: of one client
-    (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
-    client's first layer or block.
+    """FuseFL: accuracy of linear probes that are trained on all training samples.
+
+    each: on the top features of one client, mean over the clients
+    mean: on the top features averaged over the clients
+    first: on one client's first layer or block, mean over the clients
     """
     from ..labs.fusefl.probes import (
         compute_block_outputs,
@@ -64,9 +67,11 @@ def measure_random_cue_accuracy(outcome: Outcome) -> NumbersByName:
 
 
 def measure_largest_client_logits(outcome: Outcome) -> NumbersByName:
-    """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients
-    hold one class alone (`lonely`), and the share of the images that get the same answer from the
-    mean of logits (`same`).
+    """Ensemble: how large the clients' logits are, and what their mean answers.
+
+    loudest: largest logit of a client (mean over the test images), for the client that has most
+    lonely: how many clients hold a single class
+    same: share of the test images that get the commonest answer of the mean of logits
     """
     counts = np.asarray(outcome.label_counts)
     logits = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
@@ -81,24 +86,30 @@ def measure_largest_client_logits(outcome: Outcome) -> NumbersByName:
 
 
 def measure_fens_weights(outcome: Outcome) -> NumbersByName:
-    """FENS: the share of weights `below` zero; for how many classes the client with the largest
-    weight holds most samples (`owners`); which share of the commonest single digit the clients hold
-    that have it `alone`, and the weight that they get for it (`theirs`), 0 if there are none."""
+    """FENS: whom the weights trust.
+
+    below: share of weights below zero
+    owners: for how many classes the client with the largest weight holds most samples
+    alone: take the clients that hold one digit only, and the digit of which they hold most
+        samples: the share of all samples of this digit that they hold
+    theirs: the mean weight that those of them who hold it get for this digit; 0 if there are none
+    """
     from ..labs.fens.trust import compare_weights_with_counts
 
     counts = np.asarray(outcome.label_counts)
     report: Any = outcome.report
     weights = report.weights
-    like = compare_weights_with_counts(counts, weights)
+    comparison = compare_weights_with_counts(counts, weights)
     has_one_digit = (counts > 0).sum(1) == 1
-    alone = counts[has_one_digit].sum(0)
-    digit = int(alone.argmax())
-    weights_of_holders = weights[has_one_digit, digit]
+    counts_of_those_with_one_digit = counts[has_one_digit].sum(0)
+    digit = int(counts_of_those_with_one_digit.argmax())
+    share_held_alone = counts_of_those_with_one_digit[digit] / counts[:, digit].sum()
+    their_weights = weights[has_one_digit, digit]
     return {
-        "below": like.negative,
-        "owners": like.owners,
-        "alone": float(alone[digit] / counts[:, digit].sum()),
-        "theirs": float(weights_of_holders.sum() / max(len(weights_of_holders), 1)),
+        "below": comparison.negative,
+        "owners": comparison.owners,
+        "alone": float(share_held_alone),
+        "theirs": float(their_weights.sum() / max(len(their_weights), 1)),
     }
 
 
@@ -109,11 +120,13 @@ def compute_client_logits(outcome: Outcome, images: Tensor) -> Tensor:
 
 
 def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
-    """FENS on the story's day: what client B, which has no threes, does for them, beside C, which
-    has most.
+    """FENS on the story's day: what client B, which has no threes, contributes to class 3, beside
+    C, which has most.
 
-    The weights of B and C for class 3; their mean logits for it on threes, and B's on zeros; how
-    many test images of other digits are called 3 as it is, and with B's weight set to zero.
+    weight_b, weight_c: their weights for class 3
+    loud_b, loud_c: their mean logits for class 3 on threes;   zero_b: B's on zeros
+    false_with, false_without: how many test images of other digits are called 3, with B's weight
+        as it is and with B's weight set to zero
     """
     b = 1
     c = 2
@@ -144,11 +157,13 @@ def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
 
 def measure_client_h_on_eights(outcome: Outcome) -> NumbersByName:
     """FENS on the story's day: what client H, which has no eights and the largest weight for them,
-    does.
+    contributes to class 8.
 
-    The weight of H for class 8; its mean logit for it on sixes, of which it has most; how many of
-    the eights among the test images are read as such, as it is and with H's weight set to zero,
-    and how many other images are called 8 without it.
+    weight_h: its weight for class 8
+    six_h: its mean logit for class 8 on sixes, of which it has most
+    read, read_without: how many eights among the test images are called 8, with H's weight as it
+        is and with H's weight set to zero
+    false_without: how many other images are called 8 with H's weight set to zero
     """
     h = 7
     six = 6
@@ -186,7 +201,9 @@ def count_test_samples(dataset: str, label: int | None = None) -> int:
     from ..data import load
 
     labels = load(dataset).y_test
-    return len(labels) if label is None else int((labels == label).sum())
+    if label is None:
+        return len(labels)
+    return int((labels == label).sum())
 
 
 def compute_standard_deviation_of_share(share_right: float, sample_count: int) -> float:
@@ -201,9 +218,12 @@ def measure_best_member_accuracy(outcome: Outcome) -> NumbersByName:
 
 
 def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
-    """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
-    consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
-    before a head is copied, mean of the last four rounds."""
+    """Fed-ET: test accuracies of the parts of the ensemble.
+
+    alone: of one client, mean over the clients of the last round
+    least, most: of the consensus on the third of the samples with the least and the most dissent
+    small: of the averaged small models before a head is copied, mean of the last four rounds
+    """
     from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
 
     report: Any = outcome.report
@@ -214,9 +234,10 @@ def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
 
 
 def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
-    """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the
-    run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
-    `middle` and `most` dissent.
+    """Fed-ET: test accuracies of the consensus.
+
+    paper, own, equal: with the paper's weights, those of the run, and equal ones
+    least, middle, most: with the run's weights, on the thirds of the samples by their dissent
     """
     from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
     from ..labs.fedet.votes import (
@@ -241,8 +262,11 @@ def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
 
 
 def measure_shares_of_copied_images(outcome: Outcome) -> NumbersByName:
-    """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel,
-    and which share is `near`: nearer to one of the client's images than these are to each other.
+    """Distilled data: how much the images that clients send resemble their training images.
+
+    own: share of the images that are one of the client's own, pixel by pixel
+    near: share of the images that are nearer to one of the client's images than these are to each
+        other
     """
     from ..labs.distilled.sent_images import find_nearest_images_of_all_clients
 
@@ -254,8 +278,8 @@ def measure_shares_of_copied_images(outcome: Outcome) -> NumbersByName:
 
 
 def measure_memorised_share(outcome: Outcome) -> NumbersByName:
-    """Any model: the share of all clients' training samples that are right (`own`), which beside
-    the test accuracy says how much was learnt by heart."""
+    """Any model: its accuracy on the training samples of all clients (`own`). Beside the test
+    accuracy it says how much was learnt by heart."""
     data = outcome.settings.data()
     return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
 
@@ -282,7 +306,9 @@ def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) ->
         tables += 1
         if fmean(large) > fmean(small):
             agrees_more += 1
-    return {"tables": tables, "more": agrees_more}[counted]
+    if counted == "more":
+        return agrees_more
+    return tables
 
 
 @cache
@@ -294,11 +320,11 @@ def count_paper_claims_with_outcome(claim_outcome: str) -> int:
     from .all_tables import paper_tables
 
     tables = paper_tables()
-    return {
-        **tables.outcome_counts,
-        "all": len(tables.claims),
-        "counted": len(tables.distinct_claims),
-    }[claim_outcome]
+    if claim_outcome == "all":
+        return len(tables.claims)
+    if claim_outcome == "counted":
+        return len(tables.distinct_claims)
+    return tables.outcome_counts[claim_outcome]
 
 
 # By their names in the files of figures, which are also the columns of the stored rows.

@@ -62,10 +62,10 @@ class Overview(Printable):
         for method, method_lines in self.methods.items():
             for name, line in method_lines.items():
                 lines[f"{method}.{name}" if name else method] = line
-        return [
-            OverviewRow(name, format_setting_value(line.value), line.source)
-            for name, line in lines.items()
-        ]
+        rows = []
+        for name, line in lines.items():
+            rows.append(OverviewRow(name, format_setting_value(line.value), line.source))
+        return rows
 
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         grid = [["setting", "value", "source"]]
@@ -107,12 +107,12 @@ def plan(
     own = {plan.method_name: make_method_lines(plan, applied, given) for plan in plans}
     notes = [*setup.missing, *list_table_items_not_run(preset)]
     if setup.datasets and chosen.dataset not in setup.datasets:
-        first = setup.block.shared["dataset"].value
-        notes.insert(
-            0,
-            f"{chosen.dataset} is not in this paper: the values are those for {first}, "
-            "unless a line says something else",
+        paper_dataset = setup.block.shared["dataset"].value
+        note = (
+            f"{chosen.dataset} is not in this paper: the values are those for {paper_dataset}, "
+            "unless a line says something else"
         )
+        notes.insert(0, note)
     return Overview(preset, setup.title, shared, own, tuple(notes), tuple(plans))
 
 
@@ -122,8 +122,8 @@ LineBySetting = dict[str, Line]  # {name of a setting: its value and where this 
 def make_federation_lines(
     settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
 ) -> LineBySetting:
-    """Make the lines of data and partition. Settings that have their default and that neither a
-    person nor the set-up gave are left out, but for the main ones.
+    """Make the lines of data and partition: the main settings (ALWAYS), those that a person or the
+    set-up gave, and those that differ from their default.
 
     given_settings: what a person set
     """
@@ -173,8 +173,8 @@ def describe_source_of_value(
 def make_model_lines(
     plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any]
 ) -> LineBySetting:
-    """Make the lines of the clients' networks: one, or two where methods that need one architecture
-    have another."""
+    """Make the lines of the clients' networks: one line, or two where the methods that need a single
+    architecture have another one than the rest."""
     lines: dict[str, Line] = {}
     for plan in plans:
         needs_one = "one architecture" in plan.method.info.needs
@@ -207,8 +207,7 @@ def describe_architectures(plan: Plan) -> str:
 def make_recipe_lines(
     plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any], data_info: Description
 ) -> LineBySetting:
-    """Make the lines of the recipe that the clients of all methods share; what a method has of its
-    own is among its own lines."""
+    """Make the lines of the recipe that the clients of all methods share."""
     has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)
     recipe = make_shared_recipe(plans[0].settings, setup, data_info, has_convolutions)
     unused = {**OFF, "augmentation": recipe.augmentation}  # `transform` says it
@@ -226,8 +225,8 @@ def make_recipe_lines(
 
 
 def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any]) -> LineBySetting:
-    """Make the lines of a method's own settings: where the paper has it, what it or the person
-    gives, and what the rest is."""
+    """Make the lines of a method: first where it comes from, then what the set-up changes in the
+    recipe for it alone, then its knobs."""
     name = plan.method_name
     knobs = [knob.name for knob in plan.method.fields()]
     source = setup.block.sources.get(name)
@@ -237,9 +236,9 @@ def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any
         source = "not in this paper: the same clients"
     lines = {"": Line(plan.method_label, source)}
     recipe_names = [field for field in RECIPE_FIELDS if field not in knobs]
-    for field, line in setup.select_declared_lines(
-        recipe_names, name
-    ).items():  # what the set-up gives it alone
+    # What the set-up gives to this method alone.
+    recipe_lines_of_method = setup.select_declared_lines(recipe_names, name)
+    for field, line in recipe_lines_of_method.items():
         field_source = GIVEN if field in given_settings else line.source
         lines[field] = Line(getattr(plan.recipe, field), field_source)
     for knob in knobs:
@@ -258,8 +257,8 @@ class Estimate:
     """What a study would take.
 
     remembered: how many of the cells are stored already
-    seconds: of the other cells, see `cost.py`; None with a method that it does not know
-    bytes: of the other cells in the store, an entry being as large as the stored ones on average
+    seconds: that the other cells take, see `cost.py`; None with a method that it does not know
+    bytes: that the other cells take in the store, if their entries have the mean size of those there
     """
 
     cells: int
@@ -286,6 +285,10 @@ def estimate_study(study: Study) -> Estimate:
     plans = [cell.plan for cell in study.cells()]
     missing = [plan for plan in plans if not store.has(plan.hash_settings_of_run())]
     sizes = [entry.bytes for entry in list_entries_oldest_first() if entry.kind == "runs"]
-    size = fmean(sizes or [TYPICAL_BYTES])
-    remembered = len(plans) - len(missing)
-    return Estimate(len(plans), remembered, estimate_seconds_of_runs(missing), size * len(missing))
+    mean_size = fmean(sizes or [TYPICAL_BYTES])
+    return Estimate(
+        cells=len(plans),
+        remembered=len(plans) - len(missing),
+        seconds=estimate_seconds_of_runs(missing),
+        bytes=mean_size * len(missing),
+    )

@@ -24,7 +24,7 @@ from ..plots.style import (
     dress,
 )
 from ..plots.words import build_table
-from .claims import JUDGED, OUTCOMES, Claim, ClaimKey, ClaimOutcome
+from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimKey, ClaimOutcome
 from .published import PAPERS, TRIED, Ordering, describe_verdicts
 
 if TYPE_CHECKING:
@@ -34,12 +34,31 @@ if TYPE_CHECKING:
 PlotStyle = dict[str, Any]  # keyword arguments of Axes.plot
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 # Of claims; the signs differ, so that no colour is needed to tell them apart.
-FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, QUIET, "white", "white"), strict=True))
-SIGNS = dict(zip(OUTCOMES, "sDox_^.", strict=True))
-NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
+SIGNS = {
+    "holds": "s",
+    "mixed": "D",
+    "within the noise": "o",
+    "reversed": "x",
+    NOT_CLAIMED: "_",
+    "not comparable": "^",
+    "not tried": ".",
+}
+FILLS = {
+    "holds": ACCENT,
+    "mixed": "white",
+    "within the noise": QUIET,
+    "reversed": SECOND,
+    NOT_CLAIMED: QUIET,
+    "not comparable": "white",
+    "not tried": "white",
+}
+EDGES = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}  # the others: as the fill
+EDGE_WIDTHS = {"reversed": 1.6, "mixed": 1.2}  # points; the others: THIN_EDGE
+THIN_EDGE = 0.6
+TABLE_NUMBER = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # text options
 LARGE_SIGN = 5.4  # points
 SMALL_SIGN = 2.8
-WIDE = 11.5  # places across that the claims of a paper have, names included
+PAPER_WIDTH = 11.5  # width of a paper's column, its name included, in signs
 
 
 def plot_orderings(reproduction: Reproduction) -> Picture:
@@ -96,7 +115,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
 
 
 def compute_our_mean_lead(ordering: Ordering) -> float:
-    """How far the method that is better in the paper is ahead here, in the mean over seeds."""
+    """Return how far the method that leads in the paper leads here, in the mean over seeds."""
     assert ordering.ours is not None  # its verdict is one of TRIED
     return ordering.ours.mean
 
@@ -115,15 +134,15 @@ def plot_claims(tables: PaperTables) -> Picture:
     distinct = {claim.key for claim in tables.distinct_claims}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
         for number, (paper, column) in enumerate(columns.items()):
-            left = number * WIDE
+            left = number * PAPER_WIDTH
             ax.text(
                 left, -1.3, PAPERS[paper], fontsize=10, fontweight="bold", color=INK, va="center"
             )
             for y, reproduction in enumerate(column):
-                ax.text(left + 0.9, y, reproduction.table.name.split(":")[1], **NUMBERED)
+                ax.text(left + 0.9, y, reproduction.table.name.split(":")[1], **TABLE_NUMBER)
                 draw_claim_signs(ax, left + 2, y, reproduction.claims, distinct)
         add_sign_legend(ax, tables.outcome_counts)
-        ax.set(xlim=(-0.5, len(columns) * WIDE - 1), ylim=(most - 0.4, -2))
+        ax.set(xlim=(-0.5, len(columns) * PAPER_WIDTH - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
     rows = []
     for column in columns.values():
@@ -139,7 +158,7 @@ def plot_claims(tables: PaperTables) -> Picture:
 
 
 def get_paper_key(reproduction: Reproduction) -> str:
-    """Return the paper of a table, as in PAPERS: "fens" of "fens:1"."""
+    """Return the key in PAPERS of a table's paper: "fens" of "fens:1"."""
     return reproduction.table.name.split(":")[0]
 
 
@@ -174,12 +193,10 @@ def add_sign_legend(ax: Axes, counts: Mapping[str, int]) -> None:
 
 
 def choose_sign_style(claim_outcome: ClaimOutcome) -> PlotStyle:
-    """Colour and edge of a claim's sign."""
+    """Choose colour and edge of a claim's sign."""
     fill = FILLS[claim_outcome]
-    edges = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}
-    widths = {"reversed": 1.6, "mixed": 1.2}
     return {
         "color": fill,
-        "mec": edges.get(claim_outcome, fill),
-        "mew": widths.get(claim_outcome, 0.6),
+        "mec": EDGES.get(claim_outcome, fill),
+        "mew": EDGE_WIDTHS.get(claim_outcome, THIN_EDGE),
     }

@@ -36,6 +36,7 @@ COMMAND = "python -m fedlab_nb.papers.declared"
 RowValues = dict[str, Any]  # {column of a row: its value}
 # {column of a row: what reads its value off a run}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
+RunObserver = Callable[[Cell, Outcome | None, str], None]
 COLUMNS: ReaderByColumn = {
     "accuracy": lambda outcome: outcome.accuracy,
     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
@@ -46,8 +47,8 @@ COLUMNS: ReaderByColumn = {
 class Point:
     """What a row is about: runs that differ in their seed alone.
 
-    runs, at: what tells it from the other points of its study
-    settings: of one of the runs
+    runs, at: the name and the settings by which its study identifies it
+    settings: those of one of the runs
     columns: what the row keeps of each run
     watched: the options that decide whether the row is current; None: all of them
     """
@@ -77,7 +78,8 @@ class Point:
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
-        """What a row of this point is made with today: the clients' model and recipe, and the method's options."""
+        """The options that a row of this point is made with today: model and recipe of the clients, and the
+        method's knobs."""
         if self.watched is not None:
             return self.watched
         plan = self.make_plan_of_seed(self.seeds[0])
@@ -111,26 +113,29 @@ class Point:
 def compute_point_rows(
     points: Sequence[Point],
     decimals: int | None = None,
-    on_run_finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: (
-        None
-    ),
+    on_run_finished: RunObserver | None = None,
     **run_options: Any,
 ) -> Iterator[tuple[Point, StoredRow]]:
     """Compute the runs of points; yields each point with its row as soon as all its runs are there.
     A run that failed has None in each column, and the row says why.
 
-    decimals: of a number that is not whole; None: all of them
-    on_run_finished: called with each run's cell, its outcome (None if it failed) and its error ("")
+    decimals: to which numbers that are not whole are rounded; None: not at all
+    on_run_finished: called with each run's cell, its outcome (None if it failed) and its error ("" if not)
     run_options: workers, cache and so on, as `run_cells` takes them
     """
-    point_of = {id(cell): point for point in points for cell in point.cells}
-    errors: dict[str, list[str]] = {point.key: [] for point in points}
-    values: dict[str, dict[int, dict[str, Any]]] = {point.key: {} for point in points}
-    for cell, outcome, error in run_cells(
-        list_cells_grouped_by_trained_clients(points), **run_options
-    ):
-        on_run_finished(cell, outcome, error)
-        point = point_of[id(cell)]
+    point_by_cell_id: dict[int, Point] = {}
+    errors: dict[str, list[str]] = {}
+    values: dict[str, dict[int, RowValues]] = {}
+    for point in points:
+        errors[point.key] = []
+        values[point.key] = {}
+        for cell in point.cells:
+            point_by_cell_id[id(cell)] = point
+    cells = list_cells_grouped_by_trained_clients(points)
+    for cell, outcome, error in run_cells(cells, **run_options):
+        if on_run_finished is not None:
+            on_run_finished(cell, outcome, error)
+        point = point_by_cell_id[id(cell)]
         if error:
             errors[point.key].append(error)
         values[point.key][cell.seed] = read_row_values(point, outcome, decimals)
@@ -177,7 +182,10 @@ def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[Cell]
     for point in points:
         for cell in point.cells:
             groups.setdefault(cell.plan.hash_settings_of_local_training(), []).append(cell)
-    return [cell for group in groups.values() for cell in group]
+    cells = []
+    for group in groups.values():
+        cells += group
+    return cells
 
 
 def get_device_name(device: str) -> str:
@@ -191,7 +199,7 @@ def get_device_name(device: str) -> str:
 
 @cache
 def describe_machine() -> str:
-    """The processor and the libraries that decide the last digits of a run, such as "AMD EPYC; torch 2.14.1, numpy
+    """Name the processor and the libraries that decide the last digits of a run: "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
     return (
         f"{read_processor_name()}; torch {read_torch_version()}, numpy {metadata.version('numpy')}"
@@ -216,7 +224,7 @@ def read_processor_name() -> str:
 
 
 def round_unless_whole(value: Any, decimals: int | None) -> float | None:
-    """Round a number as it is stored; whole numbers stay as they are."""
+    """Round a number as it is stored; whole numbers and None stay as they are."""
     if value is None or decimals is None or isinstance(value, int):
         return value
     return round(float(value), decimals)
@@ -225,14 +233,15 @@ def round_unless_whole(value: Any, decimals: int | None) -> float | None:
 def write_stored_rows(
     path: Path, file_description: Mapping[str, Any], rows: Iterable[StoredRow]
 ) -> None:
-    """Write a file, whole or not at all. Rows that were made with the same options share them: `made` is then a number
-    in the file's list."""
-    options: dict[str, int] = {}
+    """Write a file of rows, whole or not at all. The options of a row (`made`) stand once in the file's list `made`;
+    the row has their position in it."""
+    position_by_options: dict[str, int] = {}
     lines = []
     for row in rows:
-        number = options.setdefault(json.dumps(row["made"], sort_keys=True), len(options))
-        lines.append(json.dumps({**row, "made": number}, separators=(",", ":")))
-    made_text = ",\n".join(options)
+        options = json.dumps(row["made"], sort_keys=True)
+        position = position_by_options.setdefault(options, len(position_by_options))
+        lines.append(json.dumps({**row, "made": position}, separators=(",", ":")))
+    made_text = ",\n".join(position_by_options)
     rows_text = ",\n".join(lines)
     content = (
         f'{{"about": {json.dumps(file_description)},\n"made": [\n{made_text}\n],\n"rows": '
@@ -245,11 +254,11 @@ def write_stored_rows(
 class DeclaredStudy:
     """A study by name.
 
-    path: its results
-    note: what its file says of them
-    decimals: of a number in a row
-    wanted: gives the points that are wanted, from the rows that are there already (for a study that goes on from what
-        came out)
+    path: the file of its results
+    note: what this file says about its rows
+    decimals: to which numbers in rows are rounded
+    wanted: lists the points that are wanted, given the rows that are there already; a study may go on from what came
+        out
     """
 
     name: str
@@ -259,7 +268,10 @@ class DeclaredStudy:
     wanted: Callable[[Sequence[StoredRow]], Iterable[Point]] = lambda rows: ()
 
     def list_points(self, rows: Sequence[StoredRow] = ()) -> Iterable[Point]:
-        """List the points that the study wants, if there are these rows."""
+        """List the points that the study wants.
+
+        rows: those that are there already
+        """
         return self.wanted(rows)
 
     def load_rows(self) -> list[StoredRow]:
@@ -287,13 +299,11 @@ class DeclaredStudy:
 
     def describe_stale_rows(self) -> list[str]:
         """Write a sentence for each method whose rows are missing or have other settings."""
-        names = {}
+        names = []
         for point in self.list_missing_points(self.load_rows()):
-            names[f"{self.name}/{point.runs}/{point.method}"] = point
-        return [
-            f"{name}: rows are missing or have other settings; run {COMMAND} {self.name}"
-            for name in names
-        ]
+            names.append(f"{self.name}/{point.runs}/{point.method}")
+        sentence = f"rows are missing or have other settings; run {COMMAND} {self.name}"
+        return [f"{name}: {sentence}" for name in dict.fromkeys(names)]
 
     def compute_missing_rows(
         self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
@@ -327,7 +337,7 @@ class DeclaredStudy:
         recomputed_methods: Sequence[str],
         computed_keys: Iterable[str],
     ) -> list[Point]:
-        """The missing points without those of the keys `computed_keys`."""
+        """List the missing points that this call has not computed yet."""
         return [
             point
             for point in self.list_missing_points(rows, recomputed_methods)
@@ -337,7 +347,7 @@ class DeclaredStudy:
     def _write_results(
         self, row_by_key: Mapping[str, StoredRow], device: str, seconds: float
     ) -> None:
-        """Write those of the `row_by_key` that are wanted, and what the file says of itself."""
+        """Write the rows that are wanted, and what the file says about itself."""
         earlier_minutes = 0
         if self.path.exists():
             about, _ = read_stored_rows(self.path)
