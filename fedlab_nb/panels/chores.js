@@ -69,11 +69,18 @@ function arrows(event) {
   all[to].focus();
   all[to].click();
 }
-/** A view whose picture is that of now is seen at once; before any other the kernel draws the new one. */
+/** The chosen view is seen at once, so that no picture stands under another one's tab. Where it is out of date, its
+    picture is dimmed until the kernel has drawn it. */
 function turn({ target, currentTarget }) {
   const button = target.closest?.(".fl-main > .fl-tabs button"), views = [...currentTarget.querySelectorAll(".fl-main > .fl-view")];
   const seen = button && views[[...button.parentElement.querySelectorAll("button")].indexOf(button)];
-  if (seen && !seen.matches(".fl-old")) for (const view of views) view.style.display = view === seen ? "" : "none";
+  if (!seen) return;
+  if (seen.matches(".fl-old")) dimUntilDrawn(seen);
+  for (const view of views) view.style.display = view === seen ? "" : "none";
+}
+function dimUntilDrawn(view) {
+  view.classList.add("fl-behind");
+  setTimeout(() => view.classList.remove("fl-behind"), 5000); // what changes no picture
 }
 /** The keys of a classroom: P for a projector, G once everybody has guessed. */
 function keys(event) {
@@ -94,8 +101,7 @@ function markBehind(records) {
     const readout = target.parentElement && (target.closest?.(".widget-readout") ?? target.parentElement.closest(".widget-readout"));
     const view = readout?.closest(".fl-tools")?.closest(".fl-view");
     if (!view) continue;
-    view.classList.add("fl-behind");
-    setTimeout(() => view.classList.remove("fl-behind"), 5000); // what changes no picture
+    dimUntilDrawn(view);
   }
 }
 /** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */

@@ -224,7 +224,9 @@ function render({ model, el }) {
     else show();
   }
   model.on("change:value", showWhenWanted);
-  model.on("change:drawn", () => el.closest(".fl-view")?.classList.remove("fl-behind"));
+  for (const change of ["change:drawn", "change:value"]) { // a picture, or words in its place
+    model.on(change, () => el.closest(".fl-view")?.classList.remove("fl-behind"));
+  }
   model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
   model.on("change:selection", () => select(readSelection()));

@@ -7,6 +7,7 @@ from lab_steps import QUIET, notebook, open_notebook, panel, run_all, wait_for_s
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
+from fedlab_nb.panels.views import HERE as PANELS
 from fedlab_nb.plots.style import PAPER_BRIGHTNESS
 
 pytestmark = pytest.mark.browser
@@ -160,4 +161,32 @@ def test_a_saved_picture_is_no_white_slab_on_a_dark_page(browser, style):
             for name, expected in seen.items():
                 image = page.locator(f"img.{name}")
                 expect(image).to_have_css("filter", "none" if is_light == "true" else expected)
+    page.close()
+
+
+TABS = """<div class="fl-root"><div class="fl-main">
+<div class="fl-tabs"><button>Known</button><button>New</button></div>
+<div class="fl-view fl-first"><div class="fl-frame">known</div></div>
+<div class="fl-view fl-second fl-old" style="display: none"><div class="fl-frame">before</div></div>
+</div><div class="chores"></div></div>"""
+START_CHORES = """async (source) => {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { default: chores } = await import(url);
+  chores.render({ model: {}, el: document.querySelector(".chores") });
+}"""
+
+
+def test_no_picture_stands_under_the_tab_of_another_one(browser):
+    """While the kernel is at work nothing answers: a view that is out of date is dimmed under its own tab."""
+    page = browser.new_page()
+    page.set_content(f"<style>{theme.STYLE}</style>{TABS}")
+    page.evaluate(START_CHORES, (PANELS / "chores.js").read_text(encoding="utf-8"))
+    first, second = page.locator(".fl-first"), page.locator(".fl-second")
+    page.locator(".fl-tabs button").nth(1).click()
+    expect(first).to_be_hidden()
+    expect(second).to_be_visible()
+    expect(second.locator(".fl-frame")).to_have_css("opacity", "0.4")
+    page.locator(".fl-tabs button").nth(0).click()
+    expect(second).to_be_hidden()
+    expect(first.locator(".fl-frame")).to_have_css("opacity", "1")
     page.close()

@@ -72,11 +72,15 @@ def describe_own_images_among_sent(
 ) -> str:
     """Say how many of the images are the client's own."""
     classes = {int(label) for label in nearest_images.labels}
+    copies = int(nearest_images.is_copy.sum())
+    own = f"{copies} of them are"
+    if copies < 2:
+        own = f"{'one' if copies else 'none'} of them is"
     return (
         f"Client {format_client_for_sentence(nearest_images.client, setting)} sends "
         f"{format_count_and_noun(len(nearest_images.labels), 'image')} of "
         f"{format_count_and_noun(len(classes), 'class')}, and "
-        f"{int(nearest_images.is_copy.sum())} of them are its own, pixel by pixel."
+        f"{own} its own, pixel by pixel."
     )
 
 

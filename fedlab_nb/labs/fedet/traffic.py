@@ -219,13 +219,15 @@ class TrafficTexts(NamedTuple):
 
 
 def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: float) -> TrafficTexts:
-    """The numbers and rounds until the goal is reached; else how many seeds reach it, and no rounds."""
+    """The numbers and rounds until the goal is reached; else on how many seeds it is, or "never", and no rounds."""
     traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
         reached = 0
         for round_ends in round_ends_by_seed.values():
             if find_first_round_reaching_goal(round_ends, accuracy_goal) is not None:
                 reached += 1
+        if reached == 0:
+            return TrafficTexts("never", "")
         return TrafficTexts(f"only {reached} of {len(round_ends_by_seed)} seeds", "")
     rounds, sent = traffic
     return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))

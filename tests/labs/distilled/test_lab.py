@@ -1,5 +1,7 @@
 """The lab of distilled data without a kernel, on short real runs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from lab_views import sentence_of
@@ -9,6 +11,7 @@ from fedlab_nb.labs.distilled.budget import (
     ImageBudgetResult,
     draw_accuracy_against_image_budget,
 )
+from fedlab_nb.labs.distilled.sent_images import describe_own_images_among_sent
 from fedlab_nb.plots import format_count_and_noun, render_picture_png
 
 SYSTEM = "distilled"
@@ -96,3 +99,14 @@ def test_bytes_and_accuracy_of_each_number_of_images():
         {2: ImageBudgetResult(10, {}, {0: 0.5})}, 2, setting="here", results_by_other_method={}
     )
     assert [row["method"] for row in unknown.table] == ["test images"]
+
+
+@pytest.mark.parametrize(
+    ("copies", "says"), [(0, "none of them is"), (1, "one of them is"), (2, "2 of them are")]
+)
+def test_how_many_images_are_the_clients_own(copies, says):
+    is_copy = np.arange(3) < copies
+    found = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
+    sentence = describe_own_images_among_sent(found, [str(c) for c in range(10)], "")
+    end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
+    assert sentence == f"Client A {end}"
