@@ -1,5 +1,6 @@
 """The story's day: the question that the reader asks, the chart that grows, and what E and F knew."""
 
+import ast
 import re
 
 import numpy as np
@@ -83,11 +84,15 @@ def test_nothing_in_the_first_lesson_gives_the_answer_before_the_ten_are_asked()
 
 def test_the_first_stage_shows_the_day_and_no_other_deal():
     """Its bar is then the first bar of the chart: the mean over more deals would be another number."""
-    (options,) = re.findall(r"offices = fl\.playground\((.*)\)", SOURCES["1_start_here"])
-    options = dict(option.split("=", 1) for option in options.split(", "))
-    shown = {name: float(options[name]) for name in ("alpha", "clients", "seed")}
-    assert shown == {name: day.SETTING[name] for name in shown}
-    assert options["seeds"] == "1"
+    (call,) = re.findall(
+        r"offices = (fl\.playground\(.*?\n?\))\n", SOURCES["1_start_here"], re.DOTALL
+    )
+    keywords = ast.parse(call, mode="eval").body.keywords
+    options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
+    assert {name: options[name] for name in ("alpha", "clients", "seed")} == {
+        name: day.SETTING[name] for name in ("alpha", "clients", "seed")
+    }
+    assert options["seeds"] == 1
 
 
 def test_the_first_chart_has_the_day_alone(together):

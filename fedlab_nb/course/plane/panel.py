@@ -101,7 +101,7 @@ class PlanePanel(saved.SavedPanel):
         """Draw the squares again; an error is shown in their place, and kept as `error`."""
         try:
             with use_figure_size(self.frame_size_in_inches):
-                self._view.show(self._draw_squares(), "")
+                self._view.show_picture(self._draw_squares(), "")
             self.error = ""
             self._failed.value = ""
         except Exception as error:  # a notebook shows no error of a callback
