@@ -127,7 +127,7 @@ def test_the_curve_shares_out_large_images_alone(side, turns):
 @pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])
 def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     """The evaluation of a run: accuracy, features and report come from one pass of each network."""
-    original_evaluate = Run.evaluate
+    evaluate_and_make_outcome = Run.evaluate_and_make_outcome
     passes = Counter()
 
     def counted(function, x, dim=0, chunk_size=None):
@@ -136,9 +136,9 @@ def test_no_network_reads_the_test_images_twice(method, monkeypatch):
 
     def watched(self, model):
         monkeypatch.setattr(evaluate, "run_in_chunks", counted)
-        return original_evaluate(self, model)
+        return evaluate_and_make_outcome(self, model)
 
-    monkeypatch.setattr(Run, "evaluate", watched)
+    monkeypatch.setattr(Run, "evaluate_and_make_outcome", watched)
     short = {"generator_steps": 2, "passes": 2} if method == "coboosting" else {}
     outcome = run(method, epochs=2, clients=3, model="cnn", cache=False, **short)
     assert set(passes.values()) == {1}

@@ -68,7 +68,7 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
         seen.update(head=head, z=x, targets=targets, loss=loss(targets, head(x)))
         return iter(())
 
-    monkeypatch.setattr(fisher, "distil", instead)
+    monkeypatch.setattr(fisher, "distil_student_in_place", instead)
     means, covariances, _ = gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
     exhaust_generator(
