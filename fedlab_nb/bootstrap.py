@@ -24,8 +24,10 @@ ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of 6, all that a machine without GPU needs
 SECONDS = 5  # that this index has to answer
-GIGABYTES = 7  # that PyTorch's build for GPUs and all the rest take, once they are installed
-GIGABYTES_WITH_CPU_BUILD = 2
+GIGABYTES_WITH_CUDA_BUILD = (
+    7  # that all takes once it is installed, PyTorch for NVIDIA's GPUs included
+)
+GIGABYTES_WITHOUT = 2
 PIP = "pip-25.3-py3-none-any.whl"  # for Python 3.9 and newer
 PIP_DIGEST = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd"  # SHA-256
 TASKS = {
@@ -106,7 +108,8 @@ def install_package(extra: str) -> None:
         return
     index = choose_torch_index()
     if not does_command_run("-c", "import torch"):
-        require_free_space(GIGABYTES_WITH_CPU_BUILD if index else GIGABYTES)
+        is_cuda_build = sys.platform.startswith("linux") and not index
+        require_free_space(GIGABYTES_WITH_CUDA_BUILD if is_cuda_build else GIGABYTES_WITHOUT)
     if index:
         print(
             f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).",

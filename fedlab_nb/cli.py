@@ -443,7 +443,7 @@ def format_outcome(outcome: Outcome) -> str:
         parts.append(f"clients trained on {1 - outcome.plan.held_out_share:.0%}")
     if outcome.cached:
         parts.append("(cached)")
-    for title, accuracy in outcome.report.get_accuracies_under_other_rules().items():
+    for title, accuracy in outcome.report.others().items():
         parts.append(f"{title} {accuracy:.1%}")
     for client, accuracy in outcome.unseen.items():
         parts.append(f"unseen client {client} {accuracy:.1%}")

@@ -53,22 +53,25 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
 
 
 @pytest.mark.parametrize(
-    "index, free_gigabytes, has_torch, enough",
+    "platform, index, free_gigabytes, has_torch, enough",
     [
-        ("", 6.9, False, False),
-        ("", 7.1, False, True),
-        ("", 1.0, True, True),
-        (bootstrap.CPU_BUILDS, 1.9, False, False),
-        (bootstrap.CPU_BUILDS, 2.1, False, True),
+        ("linux", "", 6.9, False, False),
+        ("linux", "", 7.1, False, True),
+        ("linux", "", 1.0, True, True),
+        ("linux", bootstrap.CPU_BUILDS, 1.9, False, False),
+        ("linux", bootstrap.CPU_BUILDS, 2.1, False, True),
+        ("darwin", "", 1.9, False, False),
+        ("darwin", "", 2.1, False, True),
     ],
 )
 def test_a_disk_without_room_gets_a_sentence_before_any_download(
-    index, free_gigabytes, has_torch, enough, tmp_path, monkeypatch
+    platform, index, free_gigabytes, has_torch, enough, tmp_path, monkeypatch
 ):
     calls = []
     usage = SimpleNamespace(free=free_gigabytes * 1e9)
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
     monkeypatch.setattr(bootstrap, "make_environment", lambda: None)
+    monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: index)
     monkeypatch.setattr(bootstrap, "does_command_run", lambda *command: has_torch)
     monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: usage)

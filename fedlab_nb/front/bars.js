@@ -10,13 +10,13 @@ function placeBand(element, mean, half) {
   element.style.width = `${100 * (high - low)}%`;
 }
 
-/** Remembers what was shown before the setting changed: `remember(accuracies, isStale)` gives the accuracies, {method:
-    0-1}, of the setting before the present one, and {} as long as there has been one setting only. */
-export function createMemory() {
+/** Follows the accuracies from setting to setting: `recordAccuracies(accuracies, isStale)` gives those of the setting
+    before the present one, {method: 0-1}, and {} as long as there has been one setting only. */
+export function createAccuracyHistory() {
   let shown = {};
   let before = {};
   let wasStale = false;
-  return function remember(accuracies, isStale) {
+  return function recordAccuracies(accuracies, isStale) {
     if (!isStale) {
       if (wasStale) before = shown;
       shown = accuracies;
@@ -58,13 +58,13 @@ export function createBars({ methods, people }) {
 
   return {
     element,
-    /** The rows as they are seen, for a picture: [{short, colour, share, band}]; null for what is not there. */
+    /** The rows as they are seen, for a picture: [{short, colour, share, band, before}]; null for what is not there. */
     describe: () => rows,
     /** flights: what each method sends, by name (flight_plan.js), as far as it is known;   reason: why nothing is
         stored of a method without a band, in words;   help: more on the grey marks;
         accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
-        whose accuracy is of another setting; before: those before the last move of a pile, {method: 0-1}, for a
-        tick where nothing is stored; stored(name): {mean, half} or null; about: what the bars are, in words. */
+        whose accuracy is of another setting; before: those of the setting before this one, {method: 0-1}, for
+        a tick where nothing is stored; stored(name): {mean, half} or null; about: what the bars are, in words. */
     update({
       accuracies,
       bands = {},
@@ -81,7 +81,10 @@ export function createBars({ methods, people }) {
       about.title = help;
       rows = methods.map(({ name, short, colour }) => {
         const isOlder = isStale || older.includes(name);
-        return { short, colour, share: isOlder ? null : accuracies[name] ?? null, band: stored(name) };
+        const share = isOlder ? null : accuracies[name] ?? null;
+        const band = stored(name);
+        const isTicked = share !== null && band === null;
+        return { name, short, colour, share, band, before: isTicked ? before[name] ?? null : null };
       });
       list.classList.toggle("stale", isStale);
       keyed(list, methods, ({ name }) => name, make, (row, { name, title: full }) => {
@@ -98,9 +101,9 @@ export function createBars({ methods, people }) {
         if (band !== null) {
           placeBand(ghost, band.mean, band.half);
         }
-        const hasTick = !isStale && band === null && before[name] !== undefined;
-        tick.hidden = !hasTick;
-        if (hasTick) tick.style.left = `${100 * before[name]}%`;
+        const { before: earlier } = rows.find((one) => one.name === name);
+        tick.hidden = earlier === null;
+        if (earlier !== null) tick.style.left = `${100 * earlier}%`;
         value.style.transform = `scaleX(${share ?? 0})`;
         setText(number, share === undefined ? "–" : percent(share));
         const storedText =
@@ -108,7 +111,7 @@ export function createBars({ methods, people }) {
         const spread = own.hidden ? "" : ` ± ${Math.round(100 * bands[name])} points`;
         const valueText = share === undefined ? "not run yet" : `${percent(share)}${spread}`;
         const facts = [`${full}: ${valueText}`, storedText];
-        if (hasTick) facts.push(`before the move: ${percent(before[name])}`);
+        if (earlier !== null) facts.push(`before your last change: ${percent(earlier)}`);
         if (flights[name]?.gesture === "sums") facts.push("sums: it does not matter who holds what");
         if (messages) facts.push(`up to ${messages} each`);
         row.title = facts.filter(Boolean).join("; ");

@@ -9,6 +9,7 @@ const SAVED = {
   margin: 24,
   left: 286, // the column of bars
   gap: 30, // between that column and the piles
+  line: 26, // of the headline
   row: 25, // of a bar
   card: 46, // its height
   image: 96, // the side of the image
@@ -31,11 +32,23 @@ function cut(text, width, size = TYPE.small) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
+/** A bold sentence in lines that have room in `width` pixels, broken between words. */
+export function breakIntoLines(sentence, width, size) {
+  const most = Math.floor(width / (0.66 * size));
+  const lines = [];
+  for (const word of sentence.split(" ")) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`;
+    if (lines.length > 0 && longer.length > most) lines.push(word);
+    else lines.splice(-1, 1, longer);
+  }
+  return lines;
+}
+
 const FLOWN_OVER = 0.13; // opacity of the piles under a flight, as on the screen
 
-function drawBars(bars, top, { soft, track }) {
+function drawBars(bars, top, { ink, soft, track }) {
   const parts = [write(SAVED.margin, top, bars.title, { weight: 700 })];
-  bars.rows.forEach(({ short, colour, share, band }, i) => {
+  bars.rows.forEach(({ short, colour, share, band, before }, i) => {
     const y = top + 12 + SAVED.row * (i + 1);
     const x = SAVED.margin + 112;
     const wide = SAVED.left - 112 - 46;
@@ -47,6 +60,7 @@ function drawBars(bars, top, { soft, track }) {
       parts.push(`<rect x="${x + wide * low}" y="${y - 13}" width="${wide * (high - low)}" height="16" rx="3" fill="${soft}" opacity="0.45"/>`);
     }
     if (share !== null) parts.push(`<rect x="${x}" y="${y - 11}" width="${wide * share}" height="12" rx="3" fill="${colour}"/>`);
+    if (before !== null) parts.push(`<rect x="${x + wide * before - 1}" y="${y - 14}" width="2" height="18" fill="${ink}"/>`);
     parts.push(write(SAVED.margin + SAVED.left, y, share === null ? "–" : percent(share), { weight: 700, anchor: "end" }));
   });
   parts.push(write(SAVED.margin, top + 12 + SAVED.row * (bars.rows.length + 1), bars.about, { size: TYPE.small, colour: soft }));
@@ -70,15 +84,16 @@ function drawCards(cards, x, y, wide, { line, card, good, soft }) {
 /** The SVG of a stage.
     headline, setting, link: sentences;   wall: {address, width, height} of the piles' canvas;   flight: {address, caption}
     of what flies over them, or null;   owners: [{name, score}];
-    bars: {title, rows: [{short, colour, share 0-1 or null, band: {mean, half} or null}], about};   image: the address
+    bars: {title, rows: [{short, colour, share 0-1 or null, band: {mean, half} or null, before: 0-1 or null}], about};   image: the address
     of the image that is looked at, or null;   about: what it is;   servers, clients: cards [{name, said, verdict}];
     colours: {ground, ink, soft, line, card, good, track};   font: its family. */
 export function composePicture({ headline, setting, link, wall, flight = null, owners, bars, image, about, servers, clients, colours, font }) {
   const x = SAVED.margin + SAVED.left + SAVED.gap;
   const high = (SAVED.scene * wall.height) / wall.width;
-  const top = 74;
+  const lines = breakIntoLines(headline, SAVED.width - 2 * SAVED.margin, TYPE.large);
+  const top = 74 + SAVED.line * (lines.length - 1);
   const foot = top + high + 40;
-  const parts = [write(SAVED.margin, 40, headline, { size: TYPE.large, weight: 700 })];
+  const parts = lines.map((line, i) => write(SAVED.margin, 40 + SAVED.line * i, line, { size: TYPE.large, weight: 700 }));
   const place = `x="${x}" y="${top}" width="${SAVED.scene}" height="${high}"`;
   parts.push(`<image ${place} href="${wall.address}"${flight === null ? "" : ` opacity="${FLOWN_OVER}"`}/>`);
   if (flight !== null) {

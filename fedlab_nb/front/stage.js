@@ -2,7 +2,7 @@
 // One direction: a gesture is an event, `reduce` makes the next state of it, the engine behind `transport` is asked for
 // what the state lacks, and everything is drawn from the state and the engine's newest answers. What belongs to an
 // older setting than the one on the screen has an older revision: it is dimmed, and no sentence is made of it.
-import { createBars, createMemory, nameBars } from "./bars.js";
+import { createAccuracyHistory, createBars, nameBars } from "./bars.js";
 import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
 import { countLabels, describeMoves, groupLabels, isLastSampleKept, orderPile } from "./federation.js";
@@ -33,8 +33,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const revisions = new Map(); // of each setting that was on the screen, by its key
   let state = initial;
   let federation = null; // {revision, piles, counts}
-  let before = {}; // {method: accuracy} before the last move of a pile
-  const remember = createMemory();
+  let before = {}; // {method: accuracy} of the setting before this one, while piles are moved by hand
+  const recordAccuracies = createAccuracyHistory();
   let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
   let answers = null; // {revision, image, rows, sums}
   let unfolded = ""; // the method whose sum is looked at
@@ -329,13 +329,18 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return k < 0 ? null : letter(k);
   }
 
+  /** {method: accuracy} without the methods whose accuracy is of an older setting than the others'. */
+  function selectAccuraciesOfOneSetting({ accuracies = {}, older = [] } = {}) {
+    return Object.fromEntries(Object.entries(accuracies).filter(([name]) => !older.includes(name)));
+  }
+
   function describeStored() {
     const at = data.storedSetting(state);
     let own = "one seed";
     if (transport.keepsRuns) own = describeSeeds(results?.seeds ?? {});
     if (data.hidden?.includes("stored")) return own;
     const isTicked = Object.keys(before).length > 0;
-    if (state.moves.length) return `${own} · ${isTicked ? "tick: before the move" : "none stored for piles moved by hand"}`;
+    if (state.moves.length) return `${own} · ${isTicked ? "tick: before your last change" : "none stored for piles moved by hand"}`;
     if (at === null) return `${own} · nothing stored ${transport.data.table === null ? "for this setting" : "for this many clients"}`;
     const isExact = at.alpha === state.alpha;
     return `${own} · grey: mean of ${transport.data.storedSeeds} stored runs${isExact ? "" : ` at α = ${at.alpha}`}`;
@@ -455,7 +460,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       counts: federation.counts,
       accuracies: staleResults ? {} : results?.accuracies ?? {},
     });
-    const earlier = remember(results?.accuracies ?? {}, staleResults);
+    const earlier = recordAccuracies(selectAccuraciesOfOneSetting(results ?? {}), staleResults);
     before = state.moves.length > 0 ? earlier : {};
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, before, stored, about: describeStored(),
       reason: describeLack(),

@@ -120,7 +120,7 @@ class AflReport(Report):
     align: float | None = None
     own_fits: float | None = None
 
-    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
+    def others(self) -> AccuracyByRule:
         if self.own_fits is None:
             return {}
         return {OWN_FITS: self.own_fits}

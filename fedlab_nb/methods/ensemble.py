@@ -291,7 +291,7 @@ class EnsembleReport(Report):
     members: list[int] | None = None
     certified: float | None = None
 
-    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
+    def others(self) -> AccuracyByRule:
         accuracies = self.accuracy_by_rule or {}
         return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 

@@ -41,16 +41,16 @@ class Report:
     field has a default, so that a snapshot of a running method can leave out what it does not know yet.
     """
 
-    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
+    def others(self) -> AccuracyByRule:
         """{rule: test accuracy, 0–1} of the same run under other rules; comparisons show them, too."""
         return {}
 
-    def get_array_fields(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """The fields that hold an array."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def get_plain_fields(self) -> JsonObject:
+    def numbers(self) -> JsonObject:
         """The fields that hold plain values: what `run --json` prints."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
@@ -72,7 +72,7 @@ def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) ->
         raise TypeError(
             f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
         )
-    copies = {name: array.copy() for name, array in report.get_array_fields().items()}
+    copies = {name: array.copy() for name, array in report.arrays().items()}
     return replace(report, **copies)
 
 

@@ -300,7 +300,7 @@ def make_series_of_other_rules(row: Row, detail: str = "") -> list[Series]:
     """The accuracies of a row's runs under their other rules."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
-        for words, share in outcome.report.get_accuracies_under_other_rules().items():
+        for words, share in outcome.report.others().items():
             by_rule.setdefault(words, {})[seed] = share
     found = []
     for words, shares in by_rule.items():

@@ -64,12 +64,12 @@ def seen(event):
         "curve": event.curve,
     }
     if event.report is not None:
-        values["report"] = (event.report.get_plain_fields(), event.report.get_array_fields())
+        values["report"] = (event.report.numbers(), event.report.arrays())
     if (out := event.outcome) is not None:
         values["outcome"] = [
             out.accuracy, out.accuracy_validation, out.per_class, out.per_client, out.history, out.parameters,
-            out.ledger.to_json(), out.test_features, out.test_predictions, out.report.get_plain_fields(),
-            out.report.get_array_fields(),
+            out.ledger.to_json(), out.test_features, out.test_predictions, out.report.numbers(),
+            out.report.arrays(),
         ]  # fmt: skip
     return values
 

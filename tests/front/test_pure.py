@@ -116,9 +116,9 @@ def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
     ]
 
 
-def test_what_was_shown_before_a_move_is_remembered_until_the_next():
+def test_accuracies_of_the_setting_before_are_kept_until_the_next():
     """First a result; then the hand moves: it is stale, and a first and a second method answer; then once more."""
-    code = "const remember = createMemory(); return calls.map(([shares, isStale]) => remember(shares, isStale))"
+    code = "const record = createAccuracyHistory(); return calls.map(([shares, isStale]) => record(shares, isStale))"
     calls = [
         [{"fens": 0.8, "afl": 0.9}, False],
         [{"fens": 0.8, "afl": 0.9}, True],
@@ -432,8 +432,9 @@ return composePicture({
   wall: { address: "data:,", width: 600, height: 200 },
   owners: [{ name: "A", score: "20 %" }, { name: "B", score: "" }],
   bars: { title: "What one message makes",
-          rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 } },
-                 { short: "AFL", colour: "#0f0", share: null, band: null }], about: "one seed" },
+          rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 }, before: null },
+                 { short: "AFL", colour: "#0f0", share: null, band: null, before: null },
+                 { short: "Mean", colour: "#f00", share: 0.45, band: null, before: 0.37 }], about: "one seed" },
   image: null, about: "a nine", servers: [card("FENS", "9", "right")], clients: [card("A", "a long name", "wrong")],
   colours: { ground: "#fff", ink: "#000", soft: "#555", line: "#ddd", card: "#eee", good: "#080", track: "#eee" },
   font: "serif",
@@ -460,6 +461,22 @@ def test_a_saved_picture_is_xml_and_says_what_the_stage_says():
     wide = float(track.get("width"))
     assert float(value.get("width")) == pytest.approx(0.84 * wide)
     assert float(band.get("width")) == pytest.approx(0.5 * wide)  # cut at 100 %
+    (tick,) = [one for one in root.iter(f"{space}rect") if one.get("width") == "2"]
+    middle = float(tick.get("x")) + 1
+    assert middle == pytest.approx(float(track.get("x")) + 0.37 * wide)
+
+
+def test_a_long_headline_of_a_saved_picture_is_broken_between_words():
+    """Of 20 pixels, a bold letter is taken to be 13.2 wide: 66 pixels are five letters."""
+    code = "return sentences.map((sentence) => breakIntoLines(sentence, 66, 20))"
+    sentences = ["one", "one two three", "a b c d", "unbreakable a", ""]
+    assert javascript("federation text save_picture", code, sentences=sentences) == [
+        ["one"],
+        ["one", "two", "three"],
+        ["a b c", "d"],
+        ["unbreakable", "a"],
+        [""],
+    ]
 
 
 def test_a_channel_of_a_recording_is_a_line_in_its_band():

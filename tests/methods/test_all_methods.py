@@ -208,13 +208,12 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
     )
     assert isinstance(model.parameters, int) and model.parameters > 0
     report = check_report_type_and_copy_arrays(model.measured(x, y), METHODS[name].report)
-    values = report.get_plain_fields()
+    values = report.numbers()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(
-        array.dtype.kind in "biuf" and array.flags.owndata
-        for array in report.get_array_fields().values()
+        array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
     )
-    again = METHODS[name].report(**values, **report.get_array_fields())
+    again = METHODS[name].report(**values, **report.arrays())
     assert (
         type(again) is METHODS[name].report
         and again.get_fields_that_are_not_none().keys()

@@ -43,7 +43,7 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     }
     assert shares.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
-    assert model.measured(x, y).get_accuracies_under_other_rules() == {
+    assert model.measured(x, y).others() == {
         choose_method_label("ensemble", {"rule": name}): shares[name]
         for name in by_hand
         if name != rule
@@ -63,7 +63,7 @@ def test_comparisons_show_the_other_mean():
     }
     outcomes = compare(["ensemble", "fedavg"], **quick)
     first = outcomes[0]
-    other = first.report.get_accuracies_under_other_rules()["mean of probabilities"]
+    other = first.report.others()["mean of probabilities"]
     assert f"mean of probabilities {other:.1%}" in format_outcome(
         first
     ) and "mean of" not in format_outcome(outcomes[1])
@@ -82,7 +82,7 @@ def test_comparisons_show_the_other_mean():
     assert [text.split(" | ")[0] for text in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",
     ]  # fmt: skip
-    assert EnsembleReport().get_accuracies_under_other_rules() == {}
+    assert EnsembleReport().others() == {}
 
 
 # ------------------------------------------------------------------------------------------------------ test predictive

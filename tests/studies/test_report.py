@@ -26,16 +26,11 @@ def test_a_report_comes_back_from_the_store_as_it_was():
         settings = QUICK | own
         fresh, stored = run(name, **settings), run(name, **settings)
         assert stored.cached and type(fresh.report) is type(stored.report) is kind
-        assert (
-            fresh.report.get_plain_fields()
-            == stored.report.get_plain_fields()
-            == stored.to_json()["extras"]
-        )
-        arrays = fresh.report.get_array_fields()
-        assert arrays.keys() == stored.report.get_array_fields().keys()
+        assert fresh.report.numbers() == stored.report.numbers() == stored.to_json()["extras"]
+        arrays = fresh.report.arrays()
+        assert arrays.keys() == stored.report.arrays().keys()
         assert all(
-            np.array_equal(array, stored.report.get_array_fields()[key])
-            for key, array in arrays.items()
+            np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items()
         )
     assert (
         type(run("fedavg", **QUICK).report) is Report

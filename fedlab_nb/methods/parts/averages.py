@@ -122,7 +122,7 @@ class MergeReport(Report):
 
     average_accuracy: float | None = None
 
-    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
+    def others(self) -> AccuracyByRule:
         if self.average_accuracy is None:
             return {}
         return {"plain average": self.average_accuracy}

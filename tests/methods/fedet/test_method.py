@@ -236,10 +236,7 @@ def test_rounds_follow_each_other():
     assert report.effective_clients == pytest.approx(float(vote.effective_clients.mean()))
     assert 1 <= report.effective_clients <= 2 and 0 <= report.dissent <= 1
     one = run(rounds=1).report
-    assert (
-        one.get_plain_fields()["dissent"] == one.dissent
-        and "dissent_by_round" not in one.get_plain_fields()
-    )
+    assert one.numbers()["dissent"] == one.dissent and "dissent_by_round" not in one.numbers()
 
 
 def test_what_is_measured_when_it_has_ended():

@@ -410,4 +410,4 @@ def test_a_snapshot_tells_the_round_and_the_bytes_and_the_end_does_not():
     assert {block for block, *_ in seen} == {1, 2, 3}
     assert seen[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
     end = model.measured(samples(), torch.zeros(20))
-    assert isinstance(end, FuseFLReport) and {"block", "sent"}.isdisjoint(end.get_plain_fields())
+    assert isinstance(end, FuseFLReport) and {"block", "sent"}.isdisjoint(end.numbers())
