@@ -4,9 +4,9 @@ The bytes are what each method says of itself (`Method.bytes_sent`).
 
 The seconds are those of the stored results: of the same method on the same data, with the nearest stored number of
 clients and α. Another machine made them, so one training step is measured here, which gives the time of the clients'
-local training. The stored time of a method's own part is then scaled in the same proportion, and also by the sizes of
-the networks and the data and by the numbers of rounds, if they differ from the stored ones. All this is right within a
-factor of three. The time of a method without stored results is not known.
+local training, and of training one network on all the data together. The stored time of a method's own part is scaled
+as that one is, and also by the sizes of the networks and the data and by the numbers of rounds, if they differ from
+the stored ones. All this is right within a factor of three. The time of a method without stored results is not known.
 """
 
 import functools
@@ -232,11 +232,8 @@ def estimate_server_seconds(plan: Plan) -> float | None:
         table.dataset, plan.method_name, stored["at"]["alpha"], stored["at"]["clients"]
     )
     usual = replace(usual, settings=replace(usual.settings, device=device))
-    if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
-        slower = estimate_local_training_seconds(usual) / fmean(stored["seconds_local"])
-    else:
-        slower = compute_slowdown_relative_to_stored_runs(table, device)
-    seconds = median(stored["seconds_method"]) * slower
+    slowdown = compute_slowdown_relative_to_stored_runs(table, device)
+    seconds = median(stored["seconds_method"]) * slowdown
     if plan.method.trains_locally:  # the server works on single networks
         seconds *= compute_mean_step_seconds(plan) / compute_mean_step_seconds(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
@@ -302,16 +299,17 @@ def make_plan_of_stored_row(dataset: str, method: str, alpha: float, clients: in
 def compute_slowdown_relative_to_stored_runs(table: StoredTable, device: str) -> float:
     """How many times longer work takes here than on the machine that made the stored results.
 
-    It is the time of the clients' local training here, divided by the time there.
+    It is the time of training one network on all the data here, divided by the time there. The clients' local training
+    would not do: there the clients of all seeds trained together, and a seed has only its share of that time.
     """
-    alpha = next(alpha for method, alpha, _ in table.rows if method == "fedavg")
-    clients = table.find_nearest_clients(STACK)
-    stored = table.rows["fedavg", alpha, clients]
-    plan = make_plan_of_stored_row(table.dataset, "fedavg", alpha, clients)
-    seconds_here = estimate_local_training_seconds(
-        replace(plan, settings=replace(plan.settings, device=device))
-    )
-    return seconds_here / fmean(stored["seconds_local"])
+    keys = [key for key in table.rows if key[0] == "centralized"]
+    seconds_there = median(seconds for key in keys for seconds in table.rows[key]["seconds_method"])
+    _, alpha, clients = keys[0]  # this training does not depend on them
+    plan = make_plan_of_stored_row(table.dataset, "centralized", alpha, clients)
+    plan = replace(plan, settings=replace(plan.settings, device=device))
+    batches = count_training_samples(plan) / plan.recipe.batch_size
+    batch_seconds = compute_mean_step_seconds(plan) * plan.recipe.batch_size / BATCH
+    return OVERHEAD * plan.recipe.epochs * batches * batch_seconds / seconds_there
 
 
 def compute_mean_step_seconds(plan: Plan) -> float:

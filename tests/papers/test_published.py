@@ -174,7 +174,7 @@ def test_a_command_that_a_reason_names_can_be_run(where, command):
     def study(methods, **settings):
         return [cell.plan for cell in Study.declare(methods, **settings).cells()]
 
-    def reproduce(name, **overrides):
+    def reproduce(name, stored=False, **overrides):  # what is stored has a plan, too
         check_overrides(load_paper_table(name), overrides)
         runs, _ = plan_table_runs(load_paper_table(name), "classroom", "", [0], overrides)
         return [run.point.make_plan_of_seed(0) for run in runs]
