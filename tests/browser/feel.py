@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from statistics import median, quantiles
 
+import pytest
 from playwright.sync_api import Page
 
 USUAL_LOOP_SECONDS = 0.06  # a million steps of Python on the machines that the bounds were set on
+TOO_SLOW = 1.4  # times slower: nothing can be said about the bounds
 
 # Times from a key press on a slider to the frame with the new picture, in milliseconds. The slider goes up and down
 # between its ends.
@@ -153,8 +155,22 @@ def played(page: Page, seconds: float) -> dict:
     return {"rate": got["frames"] / max(got["seconds"], 1e-9), "longest": got["longest"], **got}
 
 
+def assert_in_time(is_in_time: bool, numbers: object) -> None:
+    """Fail if it is not, or skip the test on a machine that is too slow at present to judge it.
+
+    It comes last in a test, as what follows would be skipped with it.
+    """
+    if not is_in_time:
+        slowness = measure_slowness()
+        if slowness > TOO_SLOW:
+            pytest.skip(
+                f"{numbers}: not judged, this machine calculates {slowness:.1f} times slower than usual"
+            )
+    assert is_in_time, numbers
+
+
 def measure_slowness() -> float:
-    """How many times slower than usual this machine calculates at present, at least 1: the median of five loops."""
+    """How many times slower than usual this machine calculates at present: the median of five loops."""
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
@@ -162,4 +178,4 @@ def measure_slowness() -> float:
         for number in range(1_000_000):
             total += number
         seconds.append(time.perf_counter() - start)
-    return max(1.0, median(seconds) / USUAL_LOOP_SECONDS)
+    return median(seconds) / USUAL_LOOP_SECONDS

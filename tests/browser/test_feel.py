@@ -1,6 +1,6 @@
 """Pictures follow a hand: a drag, a race that plays, tabs while t-SNE computes. The bounds are those of a loaded
-machine, and wider by as much as a machine's own Python is slower than usual; with FEDLAB_NB_FEEL=1 it prints the times
-themselves.
+machine; on one that calculates too slowly at present, a bound that is missed is skipped, with the times. With
+FEDLAB_NB_FEEL=1 it prints the times themselves.
 """
 
 import os
@@ -15,8 +15,8 @@ from feel import (
     STAGE_RELEASE,
     STAGE_STOP,
     TAB,
+    assert_in_time,
     drag,
-    measure_slowness,
     played,
     summarise,
 )
@@ -25,11 +25,6 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 EXACT = bool(os.environ.get("FEDLAB_NB_FEEL"))  # the benchmark: as many changes as are asked for
-
-
-@pytest.fixture
-def slowness():
-    return measure_slowness()
 
 
 def opened(page, lab, course, code):
@@ -81,20 +76,19 @@ def open_stage(page, lab, course, options):
 
 
 @pytest.mark.parametrize("clients", [10, 100])
-def test_piles_follow_the_slider(page, lab, course, slowness, clients):
+def test_piles_follow_the_slider(page, lab, course, clients):
     data = "" if clients == 10 or not EXACT else ", dataset='mnist:5k'"
     open_stage(page, lab, course, f"clients={clients}{data}")
     arguments = {"count": 200 if EXACT else 20, "pause": 20}
     page.evaluate(STAGE_DRAG, {**arguments, "count": 20})
     got = measured(
-        lambda: summarise(page.evaluate(STAGE_DRAG, arguments)),
-        lambda got: got["median"] < 250 * slowness,
+        lambda: summarise(page.evaluate(STAGE_DRAG, arguments)), lambda got: got["median"] < 250
     )
     say(f"α to piles of {clients} clients, ms", got)
-    assert got["median"] < 250 * slowness
+    assert_in_time(got["median"] < 250, got)
 
 
-def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course, slowness):
+def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     kernel = open_stage(page, lab, course, "clients=10")
     first = page.evaluate(STAGE_RELEASE)
     say("letting go to bars, first time, ms", {"first": first})
@@ -104,15 +98,15 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course, slowne
     times = [page.evaluate(STAGE_RELEASE) for _ in range(20 if EXACT else 5)]
     got = summarise(times)
     say("letting go to bars, ms", got)
-    assert got["median"] < 6000 * slowness
     if EXACT:
         page.evaluate(STAGE_DRAG, {"count": 500, "pause": 5})
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory after these, MB", {"grown": grown})
     assert grown < (50 if EXACT else 60)
+    assert_in_time(got["median"] < 6000, got)
 
 
-def test_stop_ends_a_long_run(page, lab, course, slowness):
+def test_stop_ends_a_long_run(page, lab, course):
     open_stage(page, lab, course, "clients=10, seeds=3, epochs=400, methods=['fedavg', 'ensemble']")
     times = []
     for _ in range(5 if EXACT else 1):
@@ -122,7 +116,7 @@ def test_stop_ends_a_long_run(page, lab, course, slowness):
         times.append(page.evaluate(STAGE_STOP))
         page.locator(".fl-stage button.run", has_text="Run").wait_for()
     say("stop, ms", {"median": median(times), "most": max(times)})
-    assert median(times) < 1000 * slowness
+    assert_in_time(median(times) < 1000, times)
 
 
 # What a page still holds, garbage collected: {kind: how many}.
@@ -190,7 +184,7 @@ def test_panels_that_are_closed_leave_nothing(page, lab, course):
 CUT = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
 
 
-def test_a_race_plays(page, lab, course, slowness):
+def test_a_race_plays(page, lab, course):
     few = "'fedavg_multi.rounds': 5, 'fedadam.rounds': 5"
     opened(page, lab, course, f"fl.race(clients=4, alpha=0.3, seeds=1, epochs=4, **{{{few}}})")
     panel = page.locator(".fl-root.fl-live")
@@ -205,9 +199,8 @@ def test_a_race_plays(page, lab, course, slowness):
     expect(race.locator(".lane-name span", has_text="FedAvg, T rounds")).to_be_visible()
     assert race.locator(".lane-name span").evaluate_all(CUT) == []
     race.get_by_role("button", name="Play").click()
-    got = measured(lambda: played(page, 3), lambda got: got["rate"] > 20 / slowness)
-    say("race, pictures a second", got)
-    assert got["rate"] > 20 / slowness
+    playing = measured(lambda: played(page, 3), lambda got: got["rate"] > 20)
+    say("race, pictures a second", playing)
     race.get_by_label("Moment of the race").press("Home")
     start = race.evaluate(inspect)
     assert start["at"] == 0 and not start["isPlaying"] and not any(start["counts"])
@@ -226,6 +219,7 @@ def test_a_race_plays(page, lab, course, slowness):
     before = race.evaluate(inspect)["at"]
     race.get_by_role("button", name="Step forward").click()
     assert race.evaluate(inspect)["at"] > before
+    assert_in_time(playing["rate"] > 20, playing)
 
 
 # Milliseconds from each move of a slider to the frame that shows what the weights are worth.
@@ -247,7 +241,7 @@ WEIGHTS = """async ({ count }) => {
 }"""
 
 
-def test_weights_by_hand_follow_their_sliders(page, lab, course, slowness):
+def test_weights_by_hand_follow_their_sliders(page, lab, course):
     """The browser adds up by itself, in a frame or two; the kernel's sentence follows when the hand rests."""
     few = "'coboosting.epochs': 4, 'coboosting.images': 16, 'coboosting.generator_steps': 2"
     opened(page, lab, course, f"fl.lab('coboosting', seeds=1, epochs=2, methods=[], **{{{few}}})")
@@ -261,17 +255,17 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course, slowness):
     times = page.evaluate(WEIGHTS, {"count": 100 if EXACT else 20})
     middle = sorted(times)[len(times) // 2]
     say("weights by hand, ms", {"median": middle, "longest": max(times)})
-    assert middle < 50 * slowness
     expect(exact).not_to_have_attribute("title", re.compile(r"0 ± 0 points"))
     view.locator(".hand-clients button").nth(3).click()
     owner = page.locator(".fl-strip .owners button").nth(3)
     expect(owner).to_have_attribute("aria-expanded", "true")
     owner.click()
     expect(view.locator(".hand-clients li").nth(3)).not_to_have_class("chosen")
+    assert_in_time(middle < 50, times)
 
 
 def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_is_made(
-    page, lab, course, slowness
+    page, lab, course
 ):
     """Every run has another α, so that none is only remembered."""
     quick = "methods=['fedavg', 'ensemble', 'fens', 'fedlpa', 'local', 'centralized'], seeds=1, epochs=2"
@@ -296,11 +290,11 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
     page.locator(".fl-view-partition .fl-frame svg").wait_for()
     rest(page)
     middle = kernel.memory_info().rss
-    got = measured(lambda: drag(page, count=drags), lambda got: got["median"] < 250 * slowness)
+    got = measured(lambda: drag(page, count=drags), lambda got: got["median"] < 250)
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory, MB", {"runs": (middle - before) / 2**20, "runs and drags": grown})
     say("α to picture, ms", got)
-    assert got["seen"] >= 0.9 * drags and got["median"] < 250 * slowness
+    assert got["seen"] >= 0.9 * drags
     assert grown < (50 if EXACT else 40)
 
     show(page, "Features")
@@ -317,4 +311,5 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
         for title, view in zip(titles, views, strict=True)
     ]
     say("tabs, ms", dict(zip(titles, tabs, strict=True)))
-    assert all(time < 3000 * slowness for time in tabs)
+    assert_in_time(got["median"] < 250, got)
+    assert_in_time(all(time < 3000 for time in tabs), tabs)

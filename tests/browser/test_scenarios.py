@@ -81,7 +81,7 @@ def agreed(page):
     """Press Run, and once more where the panel asks whether it may take so long."""
     run = panel(page).locator(".fl-run:not([disabled])")
     run.click()
-    asked = "document.querySelector('.fl-live .fl-run').textContent.includes('all the same')"
+    asked = "document.querySelector('.fl-live .fl-run').textContent.includes('Run anyway')"
     page.wait_for_function(f"document.querySelector('.fl-live.fl-status-running') || {asked}")
     if page.evaluate(asked):
         run.click()
