@@ -15,7 +15,7 @@ that leaves the machine.
 
 # It comes first and acts when it is imported: the other imports take seconds, and the reader would look at the end of
 # the lesson until then.
-from . import return_to_top  # noqa: F401
+from . import lesson_page  # noqa: F401
 from .kit.problem import NumberProblem, Problem, RecordProblem, Verdict
 from .kit.view import Prediction, Score, Snapshot
 

@@ -8,7 +8,7 @@ from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.testing.globalipapp import get_ipython
 from lessons import LESSONS, SOURCES
 
-from fedlab_nb.course import Snapshot, predict, return_to_top, score
+from fedlab_nb.course import Snapshot, lesson_page, predict, score
 from fedlab_nb.course.heterogeneity import lesson as heterogeneity
 from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.view import Card
@@ -127,17 +127,17 @@ def test_what_is_on_the_page_opens_by_itself(page, bars, guess):
 def test_a_lesson_s_first_cell_and_no_other_brings_the_reader_back(monkeypatch):
     """After Run All JupyterLab stands at the end of the lesson."""
     returns = []
-    monkeypatch.setattr(return_to_top, "ReturnToTop", lambda: returns.append(1))
+    monkeypatch.setattr(lesson_page, "LessonPage", lambda: returns.append(1))
     first = "import fedlab_nb as fl\nfrom fedlab_nb.course import predict"
     for code in (first, "predict('How many?')", first):
-        return_to_top.return_if_first_cell(ExecutionInfo(code, False, False, True, "cell"))
+        lesson_page.open_page_if_first_cell(ExecutionInfo(code, False, False, True, "cell"))
     assert len(returns) == 2
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_first_cell_of_each_lesson_brings_the_reader_back(name):
     first_code = SOURCES[name].split("```python", 1)[1].split("```", 1)[0]
-    assert return_to_top.LESSON_IMPORT in first_code
+    assert lesson_page.LESSON_IMPORT in first_code
 
 
 # ------------------------------------------------------------------------------------------------------ in the picture
