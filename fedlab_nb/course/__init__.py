@@ -13,6 +13,9 @@ the exercises' texts (`exercises.toml`), which `kit/exercises.py` reads. Left ou
 that leaves the machine.
 """
 
+# It comes first and acts when it is imported: the other imports take seconds, and the reader would look at the end of
+# the lesson until then.
+from . import lesson_page  # noqa: F401
 from .kit.problem import NumberProblem, Problem, RecordProblem, Verdict
 from .kit.view import Prediction, Score, Snapshot
 

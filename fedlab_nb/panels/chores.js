@@ -184,7 +184,6 @@ function render({ model, el }) {
   const start = () => {
     root = el.closest(".fl-root");
     if (!root) return requestAnimationFrame(start);
-    root.closest(".jp-Notebook")?.classList.add("fl-notebook"); // its folded cells are quiet (theme.css)
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
     for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", turn], ["click", uncover]]) root.addEventListener(kind, heard, { signal });

@@ -31,8 +31,9 @@ MAX_ROWS = 12  # of many; a page with all of them is slower under a hand
 PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "export"}
 METHOD_COLUMNS = {
     "method": "title",
+    "a client sends": "sends",
+    "and gets back": "back",
     "rounds": "rounds",
-    "bytes of one client, down + up": "traffic",
     "extra data": "extra",
     "what leaks": "leaks",
     "paper": "paper",
@@ -183,8 +184,11 @@ def make_row_html(row: Row) -> str:
 
 
 def make_methods_table_html() -> str:
-    """Make the table of all registered methods."""
+    """Make the table of all registered methods, in words: what travels as a formula is in the guide."""
     rows = []
     for method in METHODS.values():
-        rows.append({name: getattr(method.info, field) for name, field in METHOD_COLUMNS.items()})
+        row = {}
+        for name, field in METHOD_COLUMNS.items():
+            row[name] = getattr(method.info, field) or "nothing"
+        rows.append(row)
     return make_table_html(rows)

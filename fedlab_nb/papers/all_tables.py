@@ -11,16 +11,26 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..declared import read_toml
+from ..plots.words import join_with_and
 from ..studies.statistics import LEVEL
 from ..studies.text_tables import Grid, Paragraph, Printable, format_html_table
 from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimOutcome, count_each_result_once
+from .durations import describe_duration, get_duration_in_seconds_or_nan
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, describe_orderings, reproduce
 
 if TYPE_CHECKING:
     from ..plots.style import Picture
 
-HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
+HEAD = ["", "run here", "claims that hold", "what it shows"]
+NOT_RUN = "What is not run, and why:"
+TOO_LONG = (
+    "ten seeds take so long on one core, which was not spent; fl.reproduce makes them, and goes on "
+    "where it was stopped"
+)
+
+Items = dict[str, str]  # {"Table 3": a remark on it, or ""}
+ItemsByReason = dict[str, Items]
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,17 +86,37 @@ class PaperTables(Printable):
         for reproduction in self.tables:
             table = reproduction.table
             paper = table.name.split(":")[0]
-            cells = [table.item, table.title, *format_overview_cells_of_table(reproduction)]
-            rows_by_paper[paper][table.item] = cells
+            run_here, outcomes = format_overview_cells_of_table(reproduction)
+            rows_by_paper[paper][table.item] = [table.item, run_here, outcomes, table.title]
         without_numbers = read_toml(f"{FOLDER}/others.toml")
         grids = {}
         for paper, rows in rows_by_paper.items():
-            for item, (title, why) in without_numbers[paper].items():
-                rows[item] = [item, title, f"no: {why}", "", ""]
+            for item, (title, _) in without_numbers[paper].items():
+                rows[item] = [item, "no", "", title]
             grids[paper] = [HEAD]
             for item in sorted(rows, key=make_item_sort_key):
                 grids[paper].append(rows[item])
         return grids
+
+    @property
+    def reasons_by_paper(self) -> dict[str, list[str]]:
+        """{paper: why something is not run}, a line a reason with all its tables and figures."""
+        items_by_paper: dict[str, ItemsByReason] = {paper: {} for paper in PAPERS}
+        for reproduction in self.tables:
+            items_by_reason = items_by_paper[reproduction.table.name.split(":")[0]]
+            for reason, remark in list_reasons_with_remarks(reproduction):
+                items = items_by_reason.setdefault(reason, {})
+                items[reproduction.table.item] = remark
+        without_numbers = read_toml(f"{FOLDER}/others.toml")
+        lines_by_paper = {}
+        for paper, items_by_reason in items_by_paper.items():
+            for item, (_, reason) in without_numbers[paper].items():
+                items_by_reason.setdefault(reason, {})[item] = ""
+            lines = []
+            for reason, items in sorted(items_by_reason.items(), key=make_reason_sort_key):
+                lines.append(f"{format_items(items)}: {reason}.")
+            lines_by_paper[paper] = lines
+        return lines_by_paper
 
     @property
     def sentence(self) -> str:
@@ -127,7 +157,7 @@ class PaperTables(Printable):
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         parts: list[Paragraph | Grid] = [self.sentence]
         for paper, grid in self.grid_by_paper.items():
-            parts += [PAPERS[paper], grid]
+            parts += [PAPERS[paper], grid, NOT_RUN, *self.reasons_by_paper[paper]]
         parts.append(describe_orderings(self.orderings))
         return parts
 
@@ -136,8 +166,10 @@ class PaperTables(Printable):
         for paper, grid in self.grid_by_paper.items():
             title = f"{PAPERS[paper]}: {len(grid) - 1} tables and figures"
             summary = f"<summary>{title}</summary>"
+            reasons = "".join(f"<li>{escape(line)}</li>" for line in self.reasons_by_paper[paper])
             parts.append(
-                f'<details style="overflow-x:auto">{summary}{format_html_table(grid)}</details>'
+                f'<details style="overflow-x:auto">{summary}{format_html_table(grid)}'
+                f"<p>{NOT_RUN}</p><ul>{reasons}</ul></details>"
             )
         parts.append(f"<p>{escape(describe_orderings(self.orderings))}</p>")
         return "".join(parts)
@@ -149,23 +181,65 @@ def make_item_sort_key(item: str) -> tuple[bool, int]:
     return kind == "Figure", int(number)
 
 
+def make_reason_sort_key(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
+    """Make the key by which reasons are sorted: by their first table or figure."""
+    _, items = items_of_reason
+    return min(make_item_sort_key(item) for item in items)
+
+
+def format_items(items: Items) -> str:
+    """Format tables and figures with their remarks: 'Tables 12 (about 130 hours) and 15, Figure 1'."""
+    texts = []
+    for kind in ("Table", "Figure"):
+        numbers = []
+        for item in sorted(items, key=make_item_sort_key):
+            if item.startswith(kind):
+                remark = f" ({items[item]})" if items[item] else ""
+                numbers.append(item.removeprefix(f"{kind} ") + remark)
+        if numbers:
+            plural = "s" if len(numbers) > 1 else ""
+            texts.append(f"{kind}{plural} {join_with_and(numbers)}")
+    return ", ".join(texts)
+
+
+def list_reasons_with_remarks(reproduction: Reproduction) -> list[tuple[str, str]]:
+    """List why numbers of a table were not run, as (reason, remark on the table).
+
+    Tables that take many hours share one reason, and the remark says how many. What ends in the table's remedy is one
+    reason with the remedy once.
+    """
+    table = reproduction.table
+    if table.why:
+        return [(table.why.rstrip("."), "")]
+    pairs: dict[tuple[str, str], None] = {}  # an ordered set
+    causes: dict[str, None] = {}
+    for (_, place), why in reproduction.why.items():
+        dataset = table.columns[place].dataset
+        if table.too_long:
+            seconds = get_duration_in_seconds_or_nan(table.name, "all")
+            pairs[TOO_LONG, describe_duration(seconds)] = None
+        elif dataset in table.too_long_on:
+            seconds = get_duration_in_seconds_or_nan(table.name, dataset)
+            pairs[TOO_LONG, f"{dataset}, {describe_duration(seconds)}"] = None
+        elif table.remedy and why.endswith(table.remedy):
+            causes[why.removesuffix(table.remedy).strip().rstrip(".")] = None
+        else:
+            pairs[why.rstrip("."), ""] = None
+    if causes:
+        pairs[f"{'; '.join(causes)}. {table.remedy.rstrip('.')}", ""] = None
+    return list(pairs)
+
+
 def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
-    """Format three cells of a table's row: how many numbers are published; how many of them were
-    run, on what, and why the others were not; how its claims came out."""
+    """Format two cells of a table's row: how many of its numbers were run, and on what; how its
+    claims came out."""
     published = sum(len(column.numbers) for column in reproduction.table.columns)
-    reasons = dict.fromkeys(reason.rstrip(".") for reason in reproduction.why.values())
-    reasons_text = "; ".join(reasons)
-    if reproduction.values:
-        seeds = len(next(iter(reproduction.values.values())))
-        datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
-        run_here = f"{len(reproduction.values)} of {published}, on {datasets}, {seeds} seeds"
-        if reasons_text:
-            run_here += f"; the others: {reasons_text}"
-        outcomes = describe_claim_outcomes(reproduction.claims)
-    else:
-        run_here = f"no: {reasons_text}"
-        outcomes = ""
-    return [f"{published} numbers", run_here, outcomes]
+    if not reproduction.values:
+        return [f"none of {published} numbers", ""]
+    seeds = len(next(iter(reproduction.values.values())))
+    datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
+    run_here = f"{len(reproduction.values)} of {published} numbers, on {datasets}, {seeds} seeds"
+    return [run_here, describe_claim_outcomes(reproduction.claims)]
 
 
 def describe_claim_outcomes(claims: Sequence[Claim]) -> str:

@@ -4,11 +4,11 @@ import ast
 import re
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.testing.globalipapp import get_ipython
 from lessons import LESSONS, SOURCES
 
-from fedlab_nb.course import Snapshot, predict, score
+from fedlab_nb.course import Snapshot, lesson_page, predict, score
 from fedlab_nb.course.heterogeneity import lesson as heterogeneity
 from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.view import Card
@@ -124,13 +124,20 @@ def test_what_is_on_the_page_opens_by_itself(page, bars, guess):
     assert len(page.outputs) == 6 and "You guessed 50 %" in page.outputs[-1][0]["text/html"]
 
 
-def test_the_first_guess_of_a_lesson_and_no_other_brings_the_reader_back(fresh, page, monkeypatch):
-    """After Run All JupyterLab stands at the end. A cell that is run once more is the first guess again."""
+def test_a_lesson_s_first_cell_and_no_other_brings_the_reader_back(monkeypatch):
+    """After Run All JupyterLab stands at the end of the lesson."""
     returns = []
-    monkeypatch.setattr(view, "ReturnToTop", lambda: returns.append(1))
-    for question in ("First?", "Second?", "First?"):
-        predict(question)._ipython_display_()
+    monkeypatch.setattr(lesson_page, "LessonPage", lambda: returns.append(1))
+    first = "import fedlab_nb as fl\nfrom fedlab_nb.course import predict"
+    for code in (first, "predict('How many?')", first):
+        lesson_page.open_page_if_first_cell(ExecutionInfo(code, False, False, True, "cell"))
     assert len(returns) == 2
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_first_cell_of_each_lesson_brings_the_reader_back(name):
+    first_code = SOURCES[name].split("```python", 1)[1].split("```", 1)[0]
+    assert lesson_page.LESSON_IMPORT in first_code
 
 
 # ------------------------------------------------------------------------------------------------------ in the picture

@@ -12,7 +12,7 @@ from ..kit.view import Card, Form, Prediction
 
 INTRO = "Ten networks are trained and waiting. Make your guess, then ask them."
 CLOSED = "Nobody has been asked yet."
-FIRST = "Guess first: an answer is more fun when you can be wrong."
+FIRST = "Guess first, above: an answer is more fun when you can be wrong."
 PLACE = widgets.Layout(min_height="4.5em")  # of two lines in a card
 
 
@@ -33,7 +33,7 @@ class Question(Form):
         self.button = widgets.Button(description="Ask all ten", button_style="primary")
         self.button.on_click(lambda _: self.reveal_count_or_ask_for_guess())
         # The answer comes above the button that was pressed, so it is never below the screen. Its place is kept for it.
-        self.note = widgets.HTML(Card("unattempted", CLOSED)._repr_html_(), layout=PLACE)
+        self.note = widgets.HTML(CLOSED, layout=PLACE)
         super().__init__(Card("unattempted", INTRO), [self.note, self.button])
 
     @property
@@ -47,7 +47,7 @@ class Question(Form):
         It returns what it said, as text.
         """
         if not self.prediction.is_settled:
-            card = Card("unattempted", FIRST)
+            card = Card("hint", FIRST)
         else:
             self.prediction.reveal(self.called_eight_count)
             card = Card("reveal", self.prediction.describe_answer_and_guess())

@@ -28,7 +28,6 @@ from ...plots.words import describe_guess_error, format_count_and_noun
 from .answers import LearnerAnswer
 from .guess_book import store_guess
 from .problem import BuildProblem, NumberProblem, Problem
-from .return_to_top import ReturnToTop
 
 if TYPE_CHECKING:
     from ...panels import Panel
@@ -400,9 +399,6 @@ class Prediction:
         return value if isinstance(value, str) else f"{value:.3g} {self.unit}".strip()
 
     def _ipython_display_(self) -> None:
-        is_first_of_lesson = self.question == next(iter(PREDICTIONS), None)
-        if is_first_of_lesson:
-            ReturnToTop()
         self.form()._ipython_display_()
 
     def form(self) -> Form:

@@ -1,5 +1,6 @@
-// After Run ▸ Run All Cells JupyterLab shows the end of a notebook, but a lesson is read from its beginning. This takes
-// the reader there. It draws nothing, and does nothing if the reader runs cells one by one or has scrolled away.
+// A lesson's notebook in JupyterLab: its folded cells are quiet (lesson_page.css), and after Run ▸ Run All Cells, which
+// shows the end of a notebook, the reader is taken to its beginning. It draws nothing, and does not scroll if the reader
+// runs cells one by one or has scrolled away.
 
 function findVisibleNotebook() {
   const notebooks = document.querySelectorAll(".jp-NotebookPanel .jp-WindowedPanel-outer");
@@ -16,7 +17,9 @@ function isAtEnd(notebook) {
 
 function initialize() {
   const notebook = findVisibleNotebook();
-  if (notebook && isAtEnd(notebook)) notebook.scrollTop = 0;
+  if (!notebook) return;
+  notebook.closest(".jp-NotebookPanel").classList.add("fl-lesson");
+  if (isAtEnd(notebook)) notebook.scrollTop = 0;
 }
 
 export default { initialize };

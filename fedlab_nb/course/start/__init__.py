@@ -1,0 +1,1 @@
+"""Lesson 1: the first question, and the playground."""
