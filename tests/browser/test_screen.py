@@ -145,7 +145,8 @@ def test_a_view_that_is_older_than_the_controls_is_dim_with_its_sentence(browser
 # Words of the table of runs that are cut off, or lie on other words, or reach beyond the table.
 CUT_ROWS = """() => {
   const table = document.querySelector(".fl-runs").getBoundingClientRect();
-  const cells = [...document.querySelectorAll(".fl-cells span")].filter((one) => one.checkVisibility() && one.textContent);
+  const cells = [...document.querySelectorAll(".fl-cells span")]
+    .filter((one) => one.checkVisibility() && one.textContent);
   const boxes = cells.map((one) => one.getBoundingClientRect());
   const isCut = (cell, k) => cell.scrollWidth > cell.clientWidth + 1 || boxes[k].right > table.right + 1;
   const lies = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
@@ -164,11 +165,14 @@ def test_the_table_of_runs_is_whole_at_every_width(browser, width):
         '<span>38 %</span><span class="fl-right">188 kB</span><span class="fl-right">1.05 MB</span>',
     )
     assert "1.05 MB" in done and "fl-bad" in failed
-    row = '<div class="fl-row{}" style="display: flex"><div class="fl-pad widget-html"></div><div class="widget-html">{}</div></div>'
-    rows = row.format(" fl-head", HEAD) + row.format("", done) + row.format("", failed)
+    rows = ""
+    for css_class, cells in (("fl-row fl-head", HEAD), ("fl-row", done), ("fl-row", failed)):
+        rows += f"""<div class="{css_class}" style="display: flex">
+<div class="fl-pad widget-html"></div><div class="widget-html">{cells}</div></div>"""
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.set_content(
-        f'<style>{theme.STYLE}</style><body style="margin: 0"><div class="fl-root"><div class="fl-runs">{rows}</div></div>'
+        f'<style>{theme.STYLE}</style><body style="margin: 0"><div class="fl-root">'
+        f'<div class="fl-runs">{rows}</div></div>'
     )
     expect(page.locator(".fl-row")).to_have_count(3)
     assert page.evaluate(CUT_ROWS) == []
