@@ -9,15 +9,22 @@ export function isDark() {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** Calls `changed()` after every change of the theme; returns a function that ends the watch. */
+/** Calls `changed()` in the frame after every change of the theme; returns a function that ends the watch.
+    Not at once: JupyterLab hides its whole window while it changes its theme, and nothing has a size then. */
 export function watchTheme(changed) {
-  const observer = new MutationObserver(changed);
+  let frame = 0;
+  const schedule = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(changed);
+  };
+  const observer = new MutationObserver(schedule);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", changed);
+  system.addEventListener("change", schedule);
   return () => {
+    cancelAnimationFrame(frame);
     observer.disconnect();
-    system.removeEventListener("change", changed);
+    system.removeEventListener("change", schedule);
   };
 }

@@ -3,7 +3,7 @@
 Page and panels take their words from here, so that both say the same.
 """
 
-# What samples are, and who holds them, in sentences. The page and the stage of the playground tell of post offices;
+# What samples are, and who holds them, in sentences. The page and the stage of lesson 1 tell of post offices;
 # everywhere else, as in every table and menu, whoever holds samples is a client.
 DIGITS = {"things": "digits", "thing": "digit", "kind": "digit", "kinds": "digits"}
 CLIENTS = {

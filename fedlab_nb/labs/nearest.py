@@ -28,6 +28,7 @@ from ..plots.style import (
     draw_level_line,
     get_default_figure_size,
     is_frame_narrow,
+    make_text_colour,
     set_row_axis,
 )
 from ..plots.words import SettingCaption, shorten_labels
@@ -38,6 +39,10 @@ MAX_PAIRS = 10  # in one picture
 FEW_PAIRS = 4  # up to this many pairs leave room for their distances beside them
 PAIR_HEIGHT = 2.4  # of a pair with its text, in tiles
 MIN_HEIGHT = 0.7  # share of the picture's height that two rows of tiles fill at least
+BARS_HEIGHT = (
+    0.2  # share of the picture's height that is left to the bars of distances below the tiles
+)
+MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
 
 
 class NearestImages(NamedTuple):
@@ -223,7 +228,7 @@ def make_pair_texts(
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
         if nearest_images.is_copy[row]:
-            distances[0, i] = ("same", SECOND)
+            distances[0, i] = ("same", make_text_colour(SECOND))
         else:
             distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
     return PairTexts(columns, distances)
@@ -236,10 +241,9 @@ def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
     width, height = get_default_figure_size()
-    has_room_below = (
-        not is_frame_narrow() and PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
-    )
-    if has_room_below:
+    has_low_tiles = PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
+    has_high_bars = BARS_HEIGHT * height > MIN_BAR_HEIGHT * pair_count
+    if has_low_tiles and has_high_bars and not is_frame_narrow():
         return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
     return {"rows": 1, "columns": 1, "squeeze": False}
 

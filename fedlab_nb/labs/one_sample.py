@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..plots import Picture, describe_picture, drawing, dress, format_percent, write_axes_title
 from ..plots.kit import (
@@ -25,6 +26,7 @@ from ..plots.style import (
     highlight_row_or_column,
     is_frame_narrow,
     limit_tick_count,
+    make_text_colour,
     set_class_ticks,
 )
 from ..plots.words import (
@@ -107,7 +109,7 @@ class SampleOutputs(NamedTuple):
                 "says": self.format_top_class(scores),
             }
             for title, values in self.client_numbers.items():
-                row[title] = f"{values[i]:.3g}"
+                row[title] = format_client_number(values[i])
             for column, score in zip(columns, scores, strict=True):
                 row[column] = f"{score:.2g}"
             rows.append(row)
@@ -126,10 +128,16 @@ class Layout(NamedTuple):
     text: tuple[float, float]
     bottom: float  # of the two panels beside the image, or below it
     height: float  # of these panels
+    outputs: tuple[float, float]  # left end and width of the clients' outputs
+    numbers: tuple[float, float]  # left end and width of the bars
 
 
-WIDE_LAYOUT = Layout((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785)
-NARROW_LAYOUT = Layout((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72)
+WIDE_LAYOUT = Layout(
+    (0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785, (0.245, 0.41), (0.675, 0.15)
+)
+NARROW_LAYOUT = Layout(
+    (0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72, (0.245, 0.49), (0.775, 0.21)
+)
 
 
 def draw_sample_and_outputs(
@@ -142,9 +150,15 @@ def draw_sample_and_outputs(
     # Fixed places: this picture follows a slider, and computing a layout would take most time.
     with drawing(fixed=True) as (figure, _):
         draw_sample_image(figure, sample, layout)
-        left = figure.add_axes((0.245, layout.bottom, 0.41, layout.height))
+        (outputs_left, outputs_width), (numbers_left, numbers_width) = (
+            layout.outputs,
+            layout.numbers,
+        )
+        left = figure.add_axes((outputs_left, layout.bottom, outputs_width, layout.height))
         draw_client_outputs(left, sample, title)
-        right = figure.add_axes((0.675, layout.bottom, 0.15, layout.height), sharey=left)
+        right = figure.add_axes(
+            (numbers_left, layout.bottom, numbers_width, layout.height), sharey=left
+        )
         draw_client_numbers(right, sample)
     return describe_picture(
         figure,
@@ -203,7 +217,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
     ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
-        tick.set_color(colours[row])
+        tick.set_color(make_text_colour(colours[row]))
     named_clients = [row for row in named_rows if row < clients]
     texts = [
         f"{names[row]} says {sample.format_top_class(sample.outputs[row])}" for row in named_clients
@@ -218,10 +232,12 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
 
 def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
     """Bars of the first of the client numbers, hatched where a client disagrees; beside them the
-    other numbers.
+    other numbers, where there is room.
     """
     clients = len(sample.members)
     first, *others = sample.client_numbers
+    if is_frame_narrow():
+        others = []
     hatches = ["////" if disagrees else None for disagrees in sample.disagrees]
     bars = ax.barh(
         range(clients),
@@ -234,17 +250,28 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
     )
     dress(ax, title=" | ".join((first, *others)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
-    limit_tick_count(ax, "x", 2)
+    if is_frame_narrow():  # a nought would touch the last class
+        ax.xaxis.set_major_locator(MaxNLocator(1, prune="lower"))
+    else:
+        limit_tick_count(ax, "x", 2)
     highlight_row_or_column(ax, sample.selected_row, clients, "y")
 
-    digits = 2 if is_frame_narrow() else 3
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):
-            numbers = [f"{sample.client_numbers[title][i]:.{digits}g}" for title in others]
-            labels[i] = " | ".join(numbers)
+            labels[i] = " | ".join(
+                format_client_number(sample.client_numbers[title][i]) for title in others
+            )
     ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)
-    for bar, k, value in zip(bars, sample.members, sample.client_numbers[first], strict=True):
-        attach_hover_text(
-            bar, f"{format_client_for_row(k, sample.setting)}\n{first}: {value:.3g}", client=k
-        )
+    for i, (bar, k) in enumerate(zip(bars, sample.members, strict=True)):
+        lines = [format_client_for_row(k, sample.setting)]
+        for title, values in sample.client_numbers.items():
+            lines.append(f"{title}: {format_client_number(values[i])}")
+        attach_hover_text(bar, "\n".join(lines), client=k)
+
+
+def format_client_number(value: np.number) -> str:
+    """A count with all its digits, any other number with three."""
+    if isinstance(value, np.integer):
+        return str(value)
+    return f"{value:.3g}"

@@ -277,10 +277,13 @@ class ResultsDescription(TypedDict):
 
 
 def describe_data(
-    federation: Federation, methods: Sequence[str], *, is_strip: bool = False
+    federation: Federation, methods: Sequence[str], *, tells_story: bool = False
 ) -> DataDescription:
-    """What does not change while sliders move: names, words, the cast. A strip says what its lab says: clients."""
-    choose_words = choose_stage_words if is_strip else choose_story_words
+    """What does not change while sliders move: names, words, the cast.
+
+    tells_story: whoever holds digits is a post office, not a client
+    """
+    choose_words = choose_story_words if tells_story else choose_stage_words
     dataset = federation.dataset
     colours = [
         convert_to_hex_colour(colour) for colour in list_class_colours(max(dataset.classes, 2))

@@ -397,6 +397,12 @@ class StagePanel(Panel):
         self.stage.send({**content, "view": asking_view})
         self._update_opening_messages()
 
+    @property
+    def _tells_story(self) -> bool:
+        """Whether clients are the post offices of lesson 1, whose panel has no other data. Menus, tables and other
+        views say client, so a panel that has them says nothing else."""
+        return not self.is_strip and "dataset" in self._hidden
+
     def _make_data_message(self) -> StageMessage:
         """What is shown, and the setting."""
         controls = self.controls
@@ -409,7 +415,9 @@ class StagePanel(Panel):
             hidden.append("alpha")  # it would do nothing
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
-            **describe_data(self._state.federation, self._state.methods, is_strip=self.is_strip),
+            **describe_data(
+                self._state.federation, self._state.methods, tells_story=self._tells_story
+            ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,
             "sets": list_dataset_menu_entries(

@@ -9,7 +9,7 @@ from matplotlib.patheffects import withStroke
 from .kit import describe_picture, draw_client_class_heat_map, draw_cost_points
 from .marks import attach_hover_text
 from .series import Series, select_finished
-from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress
+from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress, make_text_colour
 from .words import (
     build_table,
     format_client_letters,
@@ -88,7 +88,7 @@ def draw_tries_against_budget(
             grid="both",
         )
         ax.axvline(budget_bytes, color=SECOND, lw=1.6, ls=(0, (4, 2)))
-        ax.text(budget_bytes, 0.02, " budget", color=SECOND, fontsize=9.5)
+        ax.text(budget_bytes, 0.02, " budget", color=make_text_colour(SECOND), fontsize=9.5)
         draw_cost_points(
             ax,
             [replace(s, pinned=s.total_bytes > budget_bytes) for s in done],

@@ -27,6 +27,7 @@ from .style import (
     Picture,
     drawing,
     get_default_figure_size,
+    make_text_colour,
     write_axes_title,
 )
 from .words import build_table, format_client_letters
@@ -125,7 +126,7 @@ class MethodTile:
             self._draw_upload(tile_methods[0], words)
         if words.comes_back:
             self._draw_arrow(ARROW_END, ARROW_START, 0.5, SECOND)
-            style = {"ha": "center", "va": "top", "color": SECOND}
+            style = {"ha": "center", "va": "top", "color": make_text_colour(SECOND)}
             self._draw_text(1.1, 0.44, words.comes_back, 1.15, **style)
 
     def _draw_clients(self, info: Info) -> None:

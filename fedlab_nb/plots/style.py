@@ -16,10 +16,12 @@ highlight_row_or_column(ax, client, M)         the client that is looked at; wit
 draw_level_line(ax, chance, "guessing")           a thin line at a level
 draw_seed_lines(ax, {seed: [(x, y)]}, colour)     every seed faintly, their mean clearly
 draw_end_labels(ax, [(y, text, colour)])          the name of each line at its right end
+make_text_colour(SECOND)                          a colour's tone for letters
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import textwrap
@@ -39,7 +41,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -124,6 +126,7 @@ RULE = "#d5d9de"
 FAINT = "#eceff2"
 ACCENT = "#0072B2"
 SECOND = "#D55E00"
+READABLE = 4.5  # contrast of letters with the page, at least (WCAG 2, AA)
 LINE_SPACING = 1.2  # height of a line of text, in sizes of its letters
 # Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -839,6 +842,29 @@ def spread_label_positions(
     return places
 
 
+@functools.cache
+def make_text_colour(colour: str) -> str:
+    """Make the tone of a colour `#rrggbb` in which letters can be read on white: darker, where it is too light.
+
+    Bars and lines keep the colour itself; a page that is dark makes both lighter (`vector.py`).
+    """
+    red, green, blue = to_rgb(colour)
+    share = 1.0
+    while compute_contrast_with_white(share * red, share * green, share * blue) < READABLE:
+        share -= 0.02
+    return to_hex((share * red, share * green, share * blue))
+
+
+def compute_contrast_with_white(*channels: float) -> float:
+    """The contrast of WCAG 2 between a colour, its red, green and blue 0-1, and white."""
+    linear = []
+    for channel in channels:
+        is_dark = channel <= 0.04045
+        linear.append(channel / 12.92 if is_dark else ((channel + 0.055) / 1.055) ** 2.4)
+    luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+    return 1.05 / (luminance + 0.05)
+
+
 def draw_end_labels(
     ax: Axes,
     labels: Sequence[EndLabel],
@@ -865,7 +891,8 @@ def draw_end_labels(
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())
     for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
-        ax.text(1.02, place, text, color=colour, fontsize=font_size, **style)
+        style["color"] = make_text_colour(colour)
+        ax.text(1.02, place, text, fontsize=font_size, **style)
 
 
 # ------------------------------------------------------------------------------------------------- colour bars

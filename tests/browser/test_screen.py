@@ -7,6 +7,8 @@ from lab_steps import QUIET, notebook, open_notebook, panel, run_all, wait_for_s
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
+from fedlab_nb.panels.record import Row
+from fedlab_nb.panels.runs_panel import HEAD, make_row_html
 from fedlab_nb.panels.views import HERE as PANELS
 from fedlab_nb.plots.style import PAPER_BRIGHTNESS
 
@@ -137,6 +139,43 @@ def test_a_view_that_is_older_than_the_controls_is_dim_with_its_sentence(browser
     for name, older in (("caption", "1"), ("sentence", "0.4"), ("frame", "0.4")):
         expect(page.locator(f".fl-{name}").first).to_have_css("opacity", "1")
         expect(page.locator(f".fl-older .fl-{name}")).to_have_css("opacity", older)
+    page.close()
+
+
+# Words of the table of runs that are cut off, or lie on other words, or reach beyond the table.
+CUT_ROWS = """() => {
+  const table = document.querySelector(".fl-runs").getBoundingClientRect();
+  const cells = [...document.querySelectorAll(".fl-cells span")]
+    .filter((one) => one.checkVisibility() && one.textContent);
+  const boxes = cells.map((one) => one.getBoundingClientRect());
+  const isCut = (cell, k) => cell.scrollWidth > cell.clientWidth + 1 || boxes[k].right > table.right + 1;
+  const lies = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const isCovered = (k) => boxes.some((other, i) => i !== k && lies(boxes[k], other));
+  return cells.filter((cell, k) => isCut(cell, k) || isCovered(k)).map((cell) => cell.textContent);
+}"""
+
+
+@pytest.mark.parametrize("width", [280, 420, 700, 900, 1500])
+def test_the_table_of_runs_is_whole_at_every_width(browser, width):
+    settings = {"dataset": "digits", "alpha": 0.1, "clients": 5, "model": "mlp:16,mlp:32,mlp:64"}
+    error = "FedAvg, one round needs the same architecture at every client; these have three."
+    failed = make_row_html(Row(1, "fedavg", settings, 2, error=error))
+    done = make_row_html(Row(1, "fedavg_multi", settings, 2)).replace(
+        "<span>…</span><span></span><span></span>",
+        '<span>38 %</span><span class="fl-right">188 kB</span><span class="fl-right">1.05 MB</span>',
+    )
+    assert "1.05 MB" in done and "fl-bad" in failed
+    rows = ""
+    for css_class, cells in (("fl-row fl-head", HEAD), ("fl-row", done), ("fl-row", failed)):
+        rows += f"""<div class="{css_class}" style="display: flex">
+<div class="fl-pad widget-html"></div><div class="widget-html">{cells}</div></div>"""
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_content(
+        f'<style>{theme.STYLE}</style><body style="margin: 0"><div class="fl-root">'
+        f'<div class="fl-runs">{rows}</div></div>'
+    )
+    expect(page.locator(".fl-row")).to_have_count(3)
+    assert page.evaluate(CUT_ROWS) == []
     page.close()
 
 

@@ -352,3 +352,23 @@ def test_destroy_leaves_nothing(window):
     assert window.evaluate("document.querySelector('#stage').shadowRoot.childElementCount") == 0
     window.set_viewport_size({"width": 700, "height": 700})
     window.emulate_media(color_scheme="dark")
+
+
+# JupyterLab hides its window while it changes its theme, and its observers are called meanwhile.
+CHANGE_THEME_HIDDEN = """async (theme) => {
+  document.body.style.display = "none";
+  document.documentElement.dataset.theme = theme;
+  await null;
+  document.body.style.display = "";
+}"""
+HAS_ITS_INK = """() => {
+  const piles = document.querySelector("#stage").shadowRoot.querySelector("canvas.wall");
+  return piles.getContext("2d").fillStyle === getComputedStyle(piles).getPropertyValue("--ink");
+}"""
+
+
+def test_numbers_over_the_piles_follow_a_theme_that_changes_while_nothing_is_seen(window):
+    for theme in ("dark", "light"):
+        window.evaluate(CHANGE_THEME_HIDDEN, theme)
+        expect(window.locator(f".stage[data-theme='{theme}']")).to_be_visible()
+        window.wait_for_function(HAS_ITS_INK, timeout=5000)

@@ -121,7 +121,7 @@ def test_a_pile_is_thrown_by_keyboard_and_undone(page, stage):
     page.wait_for_function(
         """() => {
             const owners = document.querySelector('.fl-stage').shadowRoot.querySelectorAll('.owners button');
-            return owners[4].ariaLabel.startsWith('office E: 1 sample');
+            return owners[4].ariaLabel.startsWith('client E: 1 sample');
         }"""
     )
     stage.locator(".undo").click()

@@ -7,6 +7,7 @@ from fedlab_nb.labs.afl.image import recover_class_means
 from fedlab_nb.labs.distilled.sent_images import find_nearest_images_of_all_clients
 from fedlab_nb.labs.nearest import MAX_PAIRS, draw_sent_and_nearest_images, find_nearest_own_images
 from fedlab_nb.plots import render_picture_png
+from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.studies import run
 
 
@@ -72,3 +73,17 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
         )
         assert "3 pairs" in of_class.alt
         assert render_picture_png(whole).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("size", "axes"), [((9, 3.2), 1), ((13, 5.6), 2), ((2.9, 4.4), 1)])
+def test_distances_stand_below_the_pairs_only_where_their_rows_have_room(size, axes):
+    names, stream = [str(c) for c in range(10)], np.random.default_rng(0)
+    x, y = stream.random((MAX_PAIRS, 1, 4, 4), dtype=np.float32), np.arange(MAX_PAIRS)
+    found = find_nearest_own_images(x * 0.9, y, x, y, 0, np.ones(MAX_PAIRS, dtype=int))
+    with use_figure_size(size):
+        picture = draw_sent_and_nearest_images(found, names, "Sent", "Words.", setting="here")
+    assert len(picture.figure.axes) == axes
+    if axes == 2:
+        pixels_a_row = picture.figure.axes[1].get_window_extent().height / MAX_PAIRS
+        letters = picture.figure.axes[1].get_yticklabels()[0].get_window_extent().height
+        assert letters < pixels_a_row

@@ -13,16 +13,18 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.collections import Collection
-from matplotlib.colors import same_color
+from matplotlib.colors import same_color, to_hex, to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
+from matplotlib.text import Text
 
 from fedlab_nb import plots
 from fedlab_nb.plots import FeatureMap, PartitionPicture, Series
 from fedlab_nb.plots.accuracy import draw_seed_bars
-from fedlab_nb.plots.style import list_class_colours
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.method_map import draw_method_map
+from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
+from fedlab_nb.plots.vector import GREY, convert_to_oklch, draw_svg
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -268,3 +270,24 @@ def test_classes_that_no_test_sample_has_are_empty_not_nought():
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
     assert plots.render_picture_png(picture).startswith(PNG)
+
+
+def list_coloured_letters(picture):
+    """{text: colour} of a picture's letters that have a hue; those on squares are black or white."""
+    found = {}
+    for text in picture.figure.findobj(Text):
+        colour = to_hex(text.get_color())
+        if text.get_text().strip() and convert_to_oklch(colour)[1] > GREY:
+            found[text.get_text()] = colour
+    return found
+
+
+def test_letters_that_have_a_hue_can_be_read_on_white():
+    pictures = {**every_picture(), "map": draw_method_map(["fens", "fedavg"])}
+    coloured = {name: list_coloured_letters(picture) for name, picture in pictures.items()}
+    for name in ("accuracy", "communication", "map"):
+        assert coloured[name], name
+    for name, letters in coloured.items():
+        for text, colour in letters.items():
+            contrast = compute_contrast_with_white(*to_rgb(colour))
+            assert contrast >= READABLE, (name, text, colour, contrast)

@@ -12,7 +12,17 @@ from fedlab_nb.declared import read_toml
 from fedlab_nb.plots import PartitionPicture, style
 from fedlab_nb.plots.identity import COLOURS
 from fedlab_nb.plots.marks import get_marks_by_id
-from fedlab_nb.plots.style import INK, QUIET, SIZE, drawing, list_class_colours, use_figure_size
+from fedlab_nb.plots.style import (
+    INK,
+    QUIET,
+    SECOND,
+    SERIES,
+    SIZE,
+    drawing,
+    list_class_colours,
+    make_text_colour,
+    use_figure_size,
+)
 from fedlab_nb.plots.vector import (
     adapt_colour_to_dark_page,
     convert_from_oklch,
@@ -129,3 +139,26 @@ def test_inks_are_read_on_the_card_of_paper_that_photos_are_on_a_dark_page(ink):
         return "#" + "".join(f"{channel:02x}" for channel in channels)
 
     assert contrast(darken(ink), darken("#ffffff")) >= 4.5
+
+
+METHODS = {words.split()[0] for words in read_toml("methods/looks.toml").values()}
+SERIES_AND_METHODS = sorted(METHODS | {*COLOURS, *SERIES})
+
+
+@pytest.mark.parametrize("colour", SERIES_AND_METHODS)
+def test_letters_in_a_colour_can_be_read_on_every_page_and_keep_its_hue(colour):
+    tone = make_text_colour(colour)
+    assert contrast(tone, "#ffffff") >= 4.5
+    assert all(contrast(adapt_colour_to_dark_page(tone), page) >= 4.5 for page in PAGES)
+    red, green, blue = to_rgb(colour)
+    strongest = max(to_rgb(tone)) / max(red, green, blue)
+    darker = [strongest * channel for channel in (red, green, blue)]
+    assert to_rgb(tone) == pytest.approx(darker, abs=0.01)
+    if contrast(colour, "#ffffff") >= 4.5:
+        assert tone == colour.lower()
+    else:
+        assert contrast(tone, "#ffffff") < 5  # no darker than it must be
+
+
+def test_orange_is_too_light_for_letters_and_its_tone_is_not():
+    assert contrast(SECOND, "#ffffff") < 4.5 <= contrast(make_text_colour(SECOND), "#ffffff")

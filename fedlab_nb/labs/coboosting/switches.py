@@ -194,7 +194,7 @@ def describe_largest_idea_losses(
         losses = {}
         for variant in reduced_variants:
             gap = difference(getattr(variant, model), getattr(full_method, model))
-            if not gap.is_noise and gap.mean < 0:
+            if not gap.is_noise and round(-100 * gap.mean) > 0:
                 losses[variant.words] = -gap.mean
         if losses:
             worst = max(losses, key=losses.__getitem__)
@@ -214,7 +214,7 @@ def describe_variant_differences(
         losses = []
         for variant in reduced_variants:
             gap = difference(getattr(variant, model), getattr(full_method, model))
-            if not gap.is_noise:
+            if not gap.is_noise and round(100 * gap.mean) != 0:
                 sign = "" if gap.mean < 0 else "+"
                 losses.append(f"{sign}{abs(100 * gap.mean):.0f} points with {variant.words}")
         if losses:

@@ -367,6 +367,16 @@ def test_switches_name_what_matters_and_what_is_noise():
     assert row["ensemble, against all three"] == "-20 points, clear"
 
 
+def test_where_switched_off_ideas_change_nothing_none_of_them_is_named():
+    variants = [variant(IDEAS, [0.1], [0.1]), variant((), [0.1], [0.1])]
+    picture = sound(draw_idea_variants(variants, SETTING), SETTING)
+    assert picture.sentence == (
+        "Against all three ideas (seed 0) the teacher is as good without any of them; the student is as "
+        "good without any of them."
+    )
+    assert "0 points" not in picture.detail
+
+
 def test_switches_of_one_seed_give_no_verdict():
     variants = [variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])]
     picture = sound(draw_idea_variants(variants, SETTING), SETTING)

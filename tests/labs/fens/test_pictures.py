@@ -10,6 +10,7 @@ from fedlab_nb.labs.fens.forget import Removals, draw_removals
 from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_counts_and_weights
 from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_and_outputs
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
+from fedlab_nb.plots.style import use_figure_size
 
 SETTING = "digits, α = 0.1, 3 clients"
 ABC = ("a", "b", "c")
@@ -97,7 +98,31 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     first = picture.table[0]
     assert first["who"] == "client D"
     assert first["says"] == f"“c{logits[0].argmax()}”"
-    assert first["own"] == "1.2e+03"
+    assert first["own"] == "1200"
+
+
+@pytest.mark.parametrize(("size", "title"), [((2.9, 4.4), "weight"), ((9, 3.2), "weight | own")])
+def test_what_stands_beside_a_sample_stays_in_the_picture(size, title):
+    clients, classes = 10, 10
+    sample = SampleOutputs(
+        x=np.zeros((1, 8, 8)),
+        name="test sample 12",
+        truth=2,
+        outputs=np.random.default_rng(2).normal(size=(clients, classes)),
+        answers={"FENS": np.full(classes, 1 / classes)},
+        disagrees=np.zeros(clients, dtype=bool),
+        client_numbers={"weight": np.full(clients, 0.0123), "own": np.full(clients, 1200)},
+        members=list(range(clients)),
+        names=[str(i) for i in range(classes)],
+        setting=SETTING,
+    )
+    with use_figure_size(size):
+        figure = draw_sample_and_outputs(sample, "Logits", "Words.").figure
+    *_, outputs, numbers = figure.axes
+    assert numbers.get_title(loc="left") == title
+    assert numbers.get_tightbbox().x1 <= figure.bbox.x1
+    last_class, first_number = outputs.get_xticklabels()[-1], numbers.get_xticklabels()[0]
+    assert not last_class.get_window_extent().overlaps(first_number.get_window_extent())
 
 
 # ------------------------------------------------------------------------------------------------ bytes, forget
