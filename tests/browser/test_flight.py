@@ -118,7 +118,7 @@ def test_run_plays_the_flight_once(open_page, size, scheme):
 
 @pytest.mark.parametrize("method", ["fedavg", "fens"])
 def test_a_caption_is_shown_until_it_is_read(open_page, method):
-    """While it plays: 1.2 seconds at least, and a second for 15 letters; the last one stays. In full where it stands."""
+    """While it plays: 1.2 seconds at least, and a second for 15 letters. Where it stands it is in full."""
     page = open_page()
     run(page)
     page.locator("select.flown").select_option(method)

@@ -110,7 +110,8 @@ def window(browser, files, request):
 
 
 def show_recorded(page):
-    """Press Run, and answer with the recorded results and answers."""
+    """Look at the recorded image, press Run, and answer with the recorded results and answers."""
+    page.evaluate("(image) => stage.update({ image })", str(RECORDED["image"]))
     page.locator("button.run").click()
     revision = page.evaluate("sent.find(({ kind }) => kind === 'train').revision")
     page.evaluate(
