@@ -157,11 +157,12 @@ export function findHeadline(facts) {
   return findShout(facts) ?? findLoser(facts) ?? findBest(facts);
 }
 
-/** The same of one method alone, while it is the one that is shown; null where it has not been measured. */
+/** The same of one method alone, while it is the one that is shown; before it has been measured, of the piles. */
 export function findHeadlineOfMethod(facts, name) {
-  if (facts.counts.length < 2 || facts.results === null) return null;
+  if (facts.counts.length < 2) return null;
+  if (facts.results === null) return findInPiles(facts);
   const loser = name === "fedavg" ? findLoser(facts) : null;
-  return loser ?? findShout(facts, MEANS.filter((one) => one === name)) ?? findRank(facts, name);
+  return loser ?? findShout(facts, MEANS.filter((one) => one === name)) ?? findRank(facts, name) ?? findInPiles(facts);
 }
 
 /** The test image that tells most: one or two clients are right, the means follow the others, and a method that does
