@@ -10,10 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from hero import HOLD, Camera, open_page
+from hero import FRAME, HOLD, Camera, open_page
 from playwright.sync_api import Page
 
-FRAMES = 3000 // 60 + 2  # of a flight of three seconds, and two of its end
 FLIGHT = "document.querySelector('#stage').shadowRoot.querySelector('.flight')"
 
 
@@ -25,7 +24,8 @@ def act(camera: Camera, page: Page, method: str) -> None:
     page.keyboard.press("Escape")
     page.clock.run_for(2000)  # bars and cards come to rest
     page.locator("select.flown").select_option(method)
-    camera.take_many(FRAMES)
+    duration = page.evaluate(f"{FLIGHT}.inspect().steps.at(-1).end")
+    camera.take_many(duration // FRAME + 2)  # and two of its end
     camera.take(HOLD)
 
 

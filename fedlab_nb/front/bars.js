@@ -1,4 +1,5 @@
-// Accuracies of this run, a bar a method; behind each, in grey, the band of its stored seeds where one is stored.
+// Accuracies of this run, a bar a method; behind each, in grey, the band of its stored seeds where one is stored. A click
+// on the bar of a method that sends anything chooses it.
 import { html, keyed, setText } from "./dom.js";
 import { countMostMessages } from "./flight_plan.js";
 import { percent } from "./text.js";
@@ -34,13 +35,15 @@ function describeMessages(flight) {
   return most > 1 ? `${most} messages` : "";
 }
 
+const isSending = ({ name }) => name !== "local";
+
 /** What the bars are, in a few words: where no method sends anything, no message makes them. */
 export function nameBars(methods, people) {
-  const isAnySent = methods.some(({ name }) => name !== "local");
-  return isAnySent ? "What one message makes" : `What one ${people.one} alone gets right`;
+  return methods.some(isSending) ? "What the messages make" : `What one ${people.one} alone gets right`;
 }
 
-export function createBars({ methods, people }) {
+/** send(event): what a click on a bar means; null where bars are only looked at. */
+export function createBars({ methods, people }, send = null) {
   const title = html("h2", {}, nameBars(methods, people));
   const about = html("p", { className: "about" });
   const list = html("div", { className: "bars" });
@@ -49,9 +52,14 @@ export function createBars({ methods, people }) {
 
   let rows = [];
 
-  function make({ short, colour }) {
+  function make({ name, short, colour }) {
     const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }), html("i", { className: "band" }), html("i", { className: "before" }));
-    const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short, " ", html("small")), track, html("b"));
+    const parts = [html("span", {}, short, " ", html("small")), track, html("b")];
+    const look = { className: "bar", style: { "--hue": colour } };
+    const canChoose = send !== null && isSending({ name });
+    const choose = () => send({ kind: "method", value: name });
+    const bar = canChoose ? html("button", { ...look, type: "button", onclick: choose }, ...parts) : html("div", look, ...parts);
+    const row = html("div", {}, bar);
     row.setAttribute("role", "listitem");
     return row;
   }
@@ -64,7 +72,8 @@ export function createBars({ methods, people }) {
         stored of a method without a band, in words;   help: more on the grey marks;
         accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
         whose accuracy is of another setting; before: those of the setting before this one, {method: 0-1}, for
-        a tick where nothing is stored; stored(name): {mean, half} or null; about: what the bars are, in words. */
+        a tick where nothing is stored; stored(name): {mean, half} or null; about: what the bars are, in words;
+        shown: the method that is shown on the stage, or null. */
     update({
       accuracies,
       bands = {},
@@ -76,6 +85,7 @@ export function createBars({ methods, people }) {
       flights = {},
       about: words,
       help = "",
+      shown = null,
     }) {
       setText(about, words);
       about.title = help;
@@ -88,11 +98,13 @@ export function createBars({ methods, people }) {
       });
       list.classList.toggle("stale", isStale);
       keyed(list, methods, ({ name }) => name, make, (row, { name, title: full }) => {
-        const [label, track, number] = row.children;
+        const bar = row.firstChild;
+        const [label, track, number] = bar.children;
+        if (bar.matches("button")) bar.setAttribute("aria-pressed", String(name === shown));
         const messages = describeMessages(flights[name]);
         setText(label.lastChild, messages);
         const [ghost, value, own, tick] = track.children;
-        row.classList.toggle("stale", older.includes(name));
+        bar.classList.toggle("stale", older.includes(name));
         const band = stored(name);
         const share = accuracies[name];
         own.hidden = share === undefined || bands[name] === undefined;
@@ -114,7 +126,7 @@ export function createBars({ methods, people }) {
         if (earlier !== null) facts.push(`before your last change: ${percent(earlier)}`);
         if (flights[name]?.gesture === "sums") facts.push("sums: it does not matter who holds what");
         if (messages) facts.push(`up to ${messages} each`);
-        row.title = facts.filter(Boolean).join("; ");
+        bar.title = facts.filter(Boolean).join("; ");
       });
     },
   };

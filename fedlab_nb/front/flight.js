@@ -10,22 +10,20 @@ import { createPlayer, makeSignButton } from "./player.js";
 import { percent } from "./text.js";
 
 /** data: {methods, people, groups, shownClasses}; hint(text): a sentence for where the stage's own hint stands, ""
-    for none. */
-export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {}) {
+    for none; choose(method): a person has chosen another method. */
+export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose = () => {} } = {}) {
   const { methods, people, groups, shownClasses } = data;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const who = html("b", { className: "who" }); // whose flight it is, and where in it one is
   const title = html("b");
   const text = html("span");
   const result = html("span", { className: "result" });
-  const caption = html("p", { className: "caption" }, title, " ", text, " ", result);
+  const caption = html("p", { className: "caption" }, who, " ", title, " ", text, " ", result);
   const canvas = html("canvas", { className: "sky" });
   canvas.setAttribute("role", "img");
   const layer = html("div", { className: "flight", hidden: true }, caption, canvas);
   const choice = html("select", { className: "flown" });
-  choice.addEventListener("change", () => {
-    wanted = choice.value;
-    open(wanted);
-  });
+  choice.addEventListener("change", () => choose(choice.value));
   choice.setAttribute("aria-label", "Method whose messages fly");
   const watch = makeSignButton("Watch what was sent", "▶ Flight", () => open(choice.value));
   const player = createPlayer({
@@ -40,7 +38,10 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
       const index = findStep(plan, time);
       return `Step ${index + 1} of ${plan.steps.length}: ${plan.steps[index].title}`;
     },
-    changed: (isPlaying) => caption.setAttribute("aria-live", isPlaying ? "off" : "polite"),
+    changed(isPlaying) {
+      caption.setAttribute("aria-live", isPlaying ? "off" : "polite");
+      if (plan !== null) draw(player.getTime());
+    },
     ended: rest,
   });
   const skip = makeSignButton("Close the flight", "×", close);
@@ -53,10 +54,9 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   let accuracies = {};
   let plan = null; // of the flight that is open
   let method = "";
-  let wanted = ""; // the method that a person chose; it stays chosen while its flight is not there
   let size = { width: 0, height: 0 };
 
-  const nameOf = (name) => methods.find((one) => one.name === name)?.short ?? name;
+  const findMethod = (name) => methods.find((one) => one.name === name);
 
   /** Both plain means are one ensemble, whose messages are the same. */
   const flightOf = (name) => flights[name === "logits" ? "ensemble" : name];
@@ -96,7 +96,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   function close() {
     if (plan === null) return;
     const isSeen = player.getTime() >= plan.duration;
-    const said = isSeen ? summarise(plan, nameOf(method)) : "";
+    const said = isSeen ? summarise(plan, findMethod(method).short) : "";
     const hadFocus = tools.contains(bar.getRootNode().activeElement);
     player.setPlaying(false);
     player.load(0);
@@ -114,8 +114,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     const index = findStep(plan, at);
     const step = plan.steps[index];
     const share = accuracies[method];
-    setText(title, `${index + 1} ${step.title}.`);
-    setText(text, step.text);
+    writeCaption(index, player.isPlaying());
     setText(result, step.kind === "end" && share !== undefined ? `It gets ${percent(share)} right.` : "");
     if (canvas.getAttribute("aria-label") !== step.text) canvas.setAttribute("aria-label", step.text);
     if (!size.width) return;
@@ -129,19 +128,26 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     paintScene(pen, listShapes(at), { ...colours, font: style.fontFamily });
   }
 
+  /** What happens in a step: while it plays no more than can be read, else in full. */
+  function writeCaption(index, isPlaying) {
+    const step = plan.steps[index];
+    const { short, colour } = findMethod(method);
+    who.style.setProperty("--hue", colour);
+    setText(who, `${short}, ${index + 1} of ${plan.steps.length}:`);
+    setText(title, `${step.title}.`);
+    setText(text, isPlaying ? step.brief : step.text);
+  }
+
   const listShapes = (at) => makeScene(plan, at, size, listColours(plan.clients));
 
   /** Room for the longest caption, so that the server stays where it is. */
   function measure() {
-    const now = plan.steps[findStep(plan, player.getTime())];
     let top = 0;
-    for (const step of plan.steps) {
-      setText(title, `0 ${step.title}.`);
-      setText(text, step.text);
+    plan.steps.forEach((step, index) => {
+      writeCaption(index, false);
       setText(result, step.kind === "end" ? "It gets 100 % right." : "");
       top = Math.max(top, caption.offsetHeight);
-    }
-    setText(title, now.title);
+    });
     size = { width: layer.clientWidth, height: layer.clientHeight, top: top + 8 };
     const scale = devicePixelRatio || 1;
     canvas.width = Math.round(size.width * scale);
@@ -175,8 +181,9 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
     close,
     isOpen: () => plan !== null,
     /** What is seen, for a picture: the canvas's address and the step in words; null while nothing flies. */
-    describe: () => (plan === null ? null : { address: canvas.toDataURL(), caption: `${title.textContent} ${text.textContent}` }),
-    /** flights: by method, {} where nothing was sent yet;   counts: [M, C];   accuracies: by method. */
+    describe: () => (plan === null ? null : { address: canvas.toDataURL(), caption: [who, title, text].map((one) => one.textContent).join(" ") }),
+    /** flights: by method, {} where nothing was sent yet;   counts: [M, C];   accuracies: by method;   chosen: the
+        method that a person has chosen, or null: it stays chosen while its flight is not there. */
     update(next) {
       ({ flights, counts, accuracies } = next);
       const flown = methods.filter(({ name }) => flightOf(name));
@@ -184,14 +191,17 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
       const names = flown.map(({ name }) => name).join();
       if (names !== choice.names) {
         choice.names = names;
-        const kept = wanted || choice.value;
         choice.replaceChildren(...flown.map(({ name, short }) => html("option", { value: name }, short)));
-        if (flown.some(({ name }) => name === kept)) choice.value = kept;
       }
+      const inHand = plan === null ? next.chosen : method;
+      const shown = flown.find(({ name }) => name === inHand) ?? flown[0];
+      if (shown !== undefined) choice.value = shown.name;
       if (plan !== null) draw(player.getTime());
     },
     /** The method whose flight comes with a run: the one that was chosen, else the first that sends anything. */
     chosen: () => choice.value,
+    /** The method whose flight is shown, or null. */
+    getMethod: () => (plan === null ? null : method),
     resize() {
       if (plan === null) return;
       measure();

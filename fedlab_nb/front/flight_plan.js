@@ -3,11 +3,13 @@
 // shuts, and what becomes of the messages.
 import { dataSize, letter, listed, plural } from "./text.js";
 
-export const FLIGHT_TIME = 3000; // milliseconds of a whole flight at normal speed
+const STEP_TIME = 1200; // milliseconds that a step takes at least at normal speed
+const EXCHANGE_TIME = 3000; // the same of a step whose messages go there and back again and again
+const LETTERS_A_SECOND = 15; // that a person reads while something moves
+const TIME_UNIT = 20; // milliseconds: a step takes a multiple, as the slider of a flight has it
 const MOST_SILENT = 4; // clients that a sentence names
 const MOST_TRIPS = 5; // of a leg with many messages: a trip in the picture then stands for several
 const LATEST_START = 0.25; // of a hop's time: when the last client's envelope leaves
-const WEIGHTS = { start: 0.6, work: 0.8, send: 1.2, exchange: 2, gate: 0.8, end: 1.3 };
 
 const total = (values) => values.reduce((sum, value) => sum + value, 0);
 const isRepeated = (leg) => Math.max(...leg.messages) > 1;
@@ -99,7 +101,7 @@ function describeSend(leg, legs, people) {
   if (leg.way === "down") {
     const before = legs.slice(0, legs.indexOf(leg)).some((one) => one.way === "up");
     const title = before ? "The gate stays open" : "From the server";
-    return { title, text: `${subject} gets ${leg.words}${describePacking(leg, legs)}: ${sizes}.` };
+    return { title, brief: describeCargo(leg), text: `${subject} gets ${leg.words}${describePacking(leg, legs)}: ${sizes}.` };
   }
   const up = legs.filter((one) => one.way === "up");
   const most = Math.max(...leg.messages);
@@ -107,7 +109,12 @@ function describeSend(leg, legs, people) {
   const parts = most > 1 ? `, in ${most} messages` : "";
   const one = up[0] === leg ? "One message each" : "Another message each";
   const title = most > 1 ? "Several messages each" : one;
-  return { title, text: `${subject}${describeSilent(leg)} sends ${leg.words}${once}${parts}: ${sizes}.` };
+  return { title, brief: describeCargo(leg), text: `${subject}${describeSilent(leg)} sends ${leg.words}${once}${parts}: ${sizes}.` };
+}
+
+/** What a leg carries, as a sentence of its own: "Its network." */
+function describeCargo({ words }) {
+  return `${words[0].toUpperCase()}${words.slice(1)}.`;
 }
 
 function describeExchange(legs, rounds, people) {
@@ -121,7 +128,7 @@ function describeExchange(legs, rounds, people) {
   const all = dataSize(total(legs.map((leg) => total(leg.bytes))));
   const title = isSmall ? `Small notes, ${rounds} times` : `There and back, ${rounds} times`;
   const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}${describeSilent(legs[0])}`;
-  return { title, text: `${start} ${listed(parts)}: ${all} in all.` };
+  return { title, brief: `${all} in all.`, text: `${start} ${listed(parts)}: ${all} in all.` };
 }
 
 const WORK = {
@@ -171,8 +178,9 @@ function describeEnd(flight) {
   return { title, text };
 }
 
-/** The steps of a flight: {kind, title, text, start, end, still, hops, …}, times in milliseconds of a flight at normal
-    speed; still: when a step is seen best. flight: what the engine says of a run's ledger (front/flight.py): clients,
+/** The steps of a flight: {kind, title, text, brief, start, end, still, hops, …}, times in milliseconds of a flight at
+    normal speed; text: what happens, in a sentence; brief: as much of it as is read while the flight plays, ""
+    where the title says enough; still: when a step is seen best. flight: what the engine says of a run's ledger (front/flight.py): clients,
     legs, gesture, result, source; people: the data set's words. */
 export function planFlight(flight, people) {
   const { legs } = flight;
@@ -183,7 +191,7 @@ export function planFlight(flight, people) {
     if (firstUp && !hasWorked) {
       const main = group.find((leg) => leg.way === "up" && leg.cargo !== "note") ?? firstUp;
       const text = WORK[main.cargo](people);
-      steps.push({ kind: "work", cargo: main.cargo, title: `Each ${people.one} alone`, text, legs: [], hops: [] });
+      steps.push({ kind: "work", cargo: main.cargo, title: `Each ${people.one} alone`, text, brief: "", legs: [], hops: [] });
       hasWorked = true;
     }
     const { rounds, hops } = makeHops(group);
@@ -191,22 +199,25 @@ export function planFlight(flight, people) {
     const words = isExchange ? describeExchange(group, rounds, people) : describeSend(group[0], legs, people);
     steps.push({ kind: isExchange ? "exchange" : "send", rounds, legs: group, hops, ...words });
   }
-  steps.push({ kind: "gate", legs: [], hops: [], ...describeGate(legs, people) });
-  steps.push({ kind: "end", legs: [], hops: [], ...describeEnd(flight) });
-  return { ...flight, duration: FLIGHT_TIME, steps: setTimes(steps) };
+  steps.push({ kind: "gate", brief: "", legs: [], hops: [], ...describeGate(legs, people) });
+  steps.push({ kind: "end", brief: "", legs: [], hops: [], ...describeEnd(flight) });
+  const timed = setTimes(steps);
+  return { ...flight, duration: timed.at(-1).end, steps: timed };
 }
 
-/** Each step gets its share of the whole time; hops follow each other within their step. */
+/** How long a step is shown: until what happens in it is seen, and its title and brief words are read. */
+function computeStepTime({ kind, title, brief }) {
+  const readingTime = (1000 * `${title}. ${brief}`.length) / LETTERS_A_SECOND;
+  const time = Math.max(kind === "exchange" ? EXCHANGE_TIME : STEP_TIME, readingTime);
+  return TIME_UNIT * Math.ceil(time / TIME_UNIT);
+}
+
+/** One step after the other; hops follow each other within their step. */
 function setTimes(steps) {
-  const weights = steps.map((step, i) => {
-    const isStart = i === 0 && step.kind === "send" && step.hops[0].way === "down";
-    return WEIGHTS[isStart ? "start" : step.kind];
-  });
-  const whole = total(weights);
-  const edge = (count) => Math.round((FLIGHT_TIME * total(weights.slice(0, count))) / whole);
-  return steps.map((step, i) => {
-    const start = edge(i);
-    const end = edge(i + 1);
+  let end = 0;
+  return steps.map((step) => {
+    const start = end;
+    end += computeStepTime(step);
     const long = (end - start) / Math.max(1, step.hops.length);
     const hops = step.hops.map((hop, j) => ({ ...hop, start: start + j * long, end: start + (j + 1) * long }));
     return { ...step, start, end, hops, still: findStill(hops, end) };

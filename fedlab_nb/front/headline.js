@@ -4,6 +4,7 @@ import { countInWords, endSentence, fixed, letter, listed, percent } from "./tex
 const NEARLY_ALL = 0.95; // of a client's samples: it knows this class alone
 const CROWD = 0.6; // of the test images called one class: somebody shouts
 const CLEAR = 0.05; // a difference of accuracies of one seed that a sentence may name
+const MOST_EXPERTS = 2; // clients that are right in a story
 const FEW_CLASSES = 4; // of a data set; a client's effective number of them is then said with a decimal
 const MEANS = ["logits", "ensemble", "fedavg"]; // methods that a loud client can drown
 
@@ -40,9 +41,13 @@ function nameClass({ name, plural }) {
   return plural ?? `“${name}”`;
 }
 
-/** Who shouts: a mean of all calls most images by one class. */
-function findShout({ counts, classes, people, methods, results }) {
-  for (const name of MEANS) {
+/** A method within a sentence, and where it begins one: a mean by its full name, as its short one is for a column. */
+const nameWithin = ({ short, phrase }) => (phrase.startsWith("The ") ? `the ${phrase.slice(4)}` : short);
+const nameFirst = ({ short, phrase }) => (phrase.startsWith("The ") ? phrase : short);
+
+/** Who shouts: one of these means calls most images by one class. */
+function findShout({ counts, classes, people, methods, results }, means = MEANS) {
+  for (const name of means) {
     const calls = results.calls?.[name];
     const method = methods.find((one) => one.name === name);
     if (!calls || !method) continue;
@@ -50,7 +55,7 @@ function findShout({ counts, classes, people, methods, results }) {
     const most = Math.max(...calls);
     if (most < CROWD * all) continue;
     const c = calls.indexOf(most);
-    const called = `${method.phrase} calls ${most} of ${all} ${people.things} “${classes[c].name}”.`;
+    const called = `${nameFirst(method)} calls ${most} of ${all} ${people.things} “${classes[c].name}”.`;
     const shouting = listClientsOfOneClass(counts, c);
     if (shouting.length === 0) return called;
     const alone = classes.map((_, own) => listClientsOfOneClass(counts, own));
@@ -79,27 +84,46 @@ function findLoser({ people, results }) {
   return `The average of ${each.length} networks gets ${percent(average)} right: ${people.one} ${who} alone gets ${percent(best)}.`;
 }
 
-/** A method within a sentence, and where it begins one: a mean by its full name, as its short one is for a column. */
-const nameWithin = ({ short, phrase }) => (phrase.startsWith("The ") ? `the ${phrase.slice(4)}` : short);
-const nameFirst = ({ short, phrase }) => (phrase.startsWith("The ") ? phrase : short);
+/** The methods that make one model of all, the best first. */
+function rankMethods({ methods, results }) {
+  return methods
+    .filter(({ name }) => name !== "local" && results.accuracies[name] !== undefined)
+    .sort((p, q) => results.accuracies[q.name] - results.accuracies[p.name]);
+}
+
+/** By how many points of the percentages that are shown an accuracy is above another one. */
+const countPoints = (one, other) => Math.round(100 * one) - Math.round(100 * other);
 
 /** Who is best, by how much. */
 function findBest({ methods, results }) {
-  const ranked = methods
-    .filter(({ name }) => name !== "local" && results.accuracies[name] !== undefined)
-    .sort((p, q) => results.accuracies[q.name] - results.accuracies[p.name]);
+  const ranked = rankMethods({ methods, results });
   if (ranked.length < 2) return null;
   const share = ({ name }) => results.accuracies[name];
   const [first, second] = ranked;
   const last = ranked.at(-1);
-  const ahead = Math.round(100 * share(first)) - Math.round(100 * share(second));
   if (share(first) - share(second) >= CLEAR) {
+    const ahead = countPoints(share(first), share(second));
     return endSentence(`${nameFirst(first)} gets most right: ${percent(share(first))}, ${ahead} points ahead of ${nameWithin(second)}`);
   }
   if (share(first) - share(last) < CLEAR) {
     return `Here it hardly matters how they are combined: ${percent(share(last))} to ${percent(share(first))} right.`;
   }
   return `Of the joint models, ${nameWithin(last)} loses most: ${percent(share(last))} right, where ${nameWithin(first)} gets ${percent(share(first))}.`;
+}
+
+/** Where one method stands among all: against the best of the others. */
+function findRank({ methods, results }, name) {
+  const ranked = rankMethods({ methods, results });
+  const method = ranked.find((one) => one.name === name);
+  if (method === undefined) return null;
+  const share = results.accuracies[name];
+  const right = `${nameFirst(method)} gets ${percent(share)} right`;
+  const rival = ranked.find((one) => one.name !== name);
+  if (rival === undefined) return endSentence(right);
+  const other = results.accuracies[rival.name];
+  if (Math.abs(share - other) < CLEAR) return endSentence(`${right}, about as many as ${nameWithin(rival)}`);
+  const points = Math.abs(countPoints(share, other));
+  return endSentence(`${right}, ${points} points ${share > other ? "ahead of" : "behind"} ${nameWithin(rival)}`);
 }
 
 /** What the piles alone show. */
@@ -133,25 +157,40 @@ export function findHeadline(facts) {
   return findShout(facts) ?? findLoser(facts) ?? findBest(facts);
 }
 
+/** The same of one method alone, while it is the one that is shown; before it has been measured, of the piles. */
+export function findHeadlineOfMethod(facts, name) {
+  if (facts.counts.length < 2) return null;
+  if (facts.results === null) return findInPiles(facts);
+  const loser = name === "fedavg" ? findLoser(facts) : null;
+  return loser ?? findShout(facts, MEANS.filter((one) => one === name)) ?? findRank(facts, name) ?? findInPiles(facts);
+}
+
 /** The test image that tells most: one or two clients are right, the means follow the others, and a method that does
-    not merely take a mean is right. said: what each method and each client calls each image. */
-export function chooseStory({ methods, clients, truth }) {
+    not merely take a mean is right. That which is shown, if it is one. said: what each method and each client calls
+    each image; shown: a test image's number. */
+export function chooseStory({ methods, clients, truth }, shown) {
   const cast = MEANS.filter((name) => methods[name]);
   const careful = Object.keys(methods).filter((name) => !MEANS.includes(name));
-  let best = null;
-  let most = 0;
-  truth.forEach((label, i) => {
+  const worths = truth.map((label, i) => {
     const experts = clients.filter((said) => said[i] === label).length;
     const drowned = cast.filter((name) => methods[name][i] !== label).length;
     const saved = careful.filter((name) => methods[name][i] === label).length;
-    const isStory = experts >= 1 && experts <= 2 && drowned === cast.length && saved > 0;
-    const worth = isStory ? 10 * saved + experts : 0;
-    if (worth > most) {
-      most = worth;
-      best = i;
-    }
+    const isStory = experts >= 1 && experts <= MOST_EXPERTS && drowned === cast.length && saved > 0;
+    return isStory ? 10 * saved + experts : 0;
   });
-  return best;
+  if (worths[shown] > 0) return shown;
+  const most = Math.max(0, ...worths);
+  return most > 0 ? worths.indexOf(most) : null;
+}
+
+/** Why the image of a story is shown: "Chosen for you: only offices B and J get it right, and no mean does." */
+export function describeStory({ methods, clients, truth }, image, people) {
+  const experts = [];
+  clients.forEach((said, k) => { if (said[image] === truth[image]) experts.push(letter(k)); });
+  const isOne = experts.length === 1;
+  const who = `${isOne ? people.one : people.many} ${listed(experts)}`;
+  const means = MEANS.some((name) => methods[name]) ? ", and no mean does" : "";
+  return `Chosen for you: only ${who} ${isOne ? "gets" : "get"} it right${means}.`;
 }
 
 /** What can be done next, under the headline. about: what the data are; canDragAlpha: whether α is at hand; needsRun:

@@ -138,7 +138,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   }
 
   function render() {
-    const { truth, asked, chosen, isStale, about, sum = null, unfolded = "" } = last;
+    const { truth, asked, chosen, isStale, about, sum = null, unfolded = "", shownMethod = null } = last;
     const table = isEmpty() ? null : last.table;
     const sums = isStale || table === null ? [] : last.sums ?? [];
     drawPicture();
@@ -148,7 +148,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     clients.tabIndex = asked > 20 ? 0 : -1; // it scrolls
     const rowOf = (key) => table?.get(key) ?? null;
     const cast = methods.filter(({ name }) => name !== "local");
-    fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: sums.includes(name), isUnfolded: name === unfolded })), truth);
+    fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: sums.includes(name), isUnfolded: name === unfolded, isChosen: name === shownMethod })), truth);
     const isSeen = sum !== null && sums.includes(sum.method);
     arithmetic.update(isSeen ? { ...sum, name: cast.find(({ name }) => name === sum.method).short } : null);
     const keys = Array.from({ length: asked }, (_, k) => k);
@@ -176,7 +176,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing);
         about.row: [[name, value], …] of a table, empty where there is none; about.curve: a recording (sample.js), or null; table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting; sums: the methods whose answer is a sum;
-        unfolded: the one whose sum is looked at; sum: that (arithmetic.js), null until it is there. */
+        shownMethod: the method that is shown on the stage, or null; unfolded: the one whose sum is looked at; sum: that (arithmetic.js), null until it is there. */
     update(next) {
       const isOther = last !== null && last.about.key !== next.about.key;
       if (isOther && !next.about.isDrawing) isOpen = false; // another image has come: the pen's field makes room

@@ -54,9 +54,10 @@ export function renderPanel({ model, el }, stylesheet) {
     const old = stage?.getState() ?? FIRST_STATE;
     const isSame = transport?.data.digest === about.digest;
     const { image, client, classIndex } = isSame ? old : FIRST_STATE;
+    const method = about.methods.some(({ name }) => name === old.method) ? old.method : null;
     stage?.destroy();
     transport = createKernelTransport(model, makeStageData(about, samples), view);
-    stage = createStage(place, transport, { stylesheet, initial: { ...FIRST_STATE, image, client, classIndex, ...about.setting } });
+    stage = createStage(place, transport, { stylesheet, initial: { ...FIRST_STATE, image, client, classIndex, method, ...about.setting } });
     model.send({ kind: "opened" });
   }
 

@@ -7,7 +7,7 @@ import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
 import { countLabels, describeMoves, groupLabels, isLastSampleKept, orderPile } from "./federation.js";
 import { createFlight } from "./flight.js";
-import { chooseStory, describeFirstSteps, findHeadline } from "./headline.js";
+import { chooseStory, describeFirstSteps, describeStory, findHeadline, findHeadlineOfMethod } from "./headline.js";
 import { createLegend } from "./legend.js";
 import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
@@ -41,7 +41,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let sum = null; // how it comes to its answer (arithmetic.js)
   let job = { isRunning: false, share: 0, text: "" }; // isRun: of all seeds, by the button
   let words = {}; // what the engine says of the next run: {runLabel, cost, waitsForRun}
-  let isImageChosen = false; // by a person: then no story takes its place
+  let isImageKept = initial.image !== FIRST_STATE.image; // a person has chosen it or moved piles, or has seen answers to it: it stays
+  let story = null; // {image, revision, text}: why this image was chosen for a person
   let isNudged = false;
   let flights = null; // {revision, flights}, what a run's methods have sent
   let isFlightDue = false; // Run was pressed, and its first messages have not been shown yet
@@ -54,7 +55,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const hint = html("span", {});
   const undo = html("button", { type: "button", className: "link undo", hidden: true, onclick: () => dispatch({ kind: "undo" }) });
   const controls = createControls(data, dispatch, (alpha) => transport.preview(state, alpha));
-  const bars = createBars(data);
+  const bars = createBars(data, dispatch);
   const piles = createPiles(data, dispatch, { hasCard: !isStrip });
   const legend = createLegend(data, dispatch);
   const oneImage = createOneImage(data, dispatch);
@@ -62,10 +63,14 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   if (data.hasSettings) chips.append(...makeSettingsButtons());
   if (isStrip) chips.append(makeImageButton());
   chips.append(...makeSaveButtons());
-  const flight = createFlight(data, { clock, hint(text) {
-    flown = text;
-    draw();
-  } });
+  const flight = createFlight(data, {
+    clock,
+    hint(text) {
+      flown = text;
+      draw();
+    },
+    choose: chooseMethod,
+  });
   const sub = html("p", { className: "sub" }, hint, undo, flight.bar);
   const scene = html("div", { className: "scene" }, headline, sub, piles.element);
   piles.element.firstChild.append(flight.layer);
@@ -165,13 +170,14 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     if (event.kind === "stop") return stop();
     if (PASSED_ON.includes(event.kind)) return transport.send(event);
     if (event.kind === "unfold") return unfold(event.method);
+    if (event.kind === "method") return chooseMethod(event.value === getShownMethod() ? null : event.value);
     if (event.kind === "another") return dispatch({ kind: "image", value: nextImage() });
     const before = state;
     flight.close();
     flown = "";
     isFlightDue = event.kind === "run";
     state = reduce(state, event);
-    if (event.kind === "image") isImageChosen = true;
+    if (event.kind === "image" || event.kind === "move") isImageKept = true;
     if (event.kind === "move") isNudged = true;
     const isOther = revisionOf(before) !== revisionOf(state);
     if (isOther) {
@@ -197,6 +203,19 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     }
     if (job.isRunning && !isStrip && !(transport.keepsRuns && job.isRun)) stop();
     transport.send({ kind: "deal", ...about, isEcho: kind === "restore" });
+  }
+
+  /** The method that is shown: the one whose messages fly, else the one that a person has chosen; null: none. */
+  const getShownMethod = () => flight.getMethod() ?? state.method;
+
+  /** Show a method: what it sends, where that is known, and its answer to the image; null: none any more. */
+  function chooseMethod(method) {
+    flight.close();
+    flown = "";
+    state = reduce(state, { kind: "method", value: method });
+    if (method !== null) flight.open(method);
+    if (method !== null && unfolded !== "" && unfolded !== method) unfold(method);
+    draw();
   }
 
   /** After Run, as soon as it is known what has been sent. */
@@ -290,13 +309,24 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return `${did} in ${fixed(seconds, 1)} s.`;
   }
 
-  /** After a run: an image on which its finding can be seen, unless a person looks at another one. */
+  /** After the first run: an image on which its finding can be seen, and why it is shown. From then on it stays. */
   function tellStory() {
-    if (!isImageChosen && results.said) {
-      const story = chooseStory({ ...results.said, truth: data.test.labels });
-      if (story !== null) state = { ...state, image: String(story) };
+    if (!isImageKept && results.said) {
+      isImageKept = true;
+      const said = { ...results.said, truth: data.test.labels };
+      const found = chooseStory(said, Number(state.image));
+      if (found !== null && String(found) !== state.image) {
+        state = { ...state, image: String(found) };
+        story = { image: state.image, revision: results.revision, text: describeStory(said, found, people) };
+      }
     }
     ask();
+  }
+
+  /** Why this image was chosen, as long as that is true; "" where nobody has. */
+  function describeChoiceOfImage() {
+    const isTrue = story?.image === state.image && story.revision === revisionOf(state);
+    return isTrue ? ` ${story.text}` : "";
   }
 
   function nextImage() {
@@ -411,8 +441,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   function drawHeadline() {
     const isFresh = results !== null && results.isFinal && !isStale(results);
-    const facts = { ...data, counts: federation.counts, results: isFresh ? results : null };
-    const text = findHeadline(facts);
+    const ofOneSetting = { ...results, accuracies: selectAccuraciesOfOneSetting(results ?? {}) };
+    const facts = { ...data, counts: federation.counts, results: isFresh ? ofOneSetting : null };
+    const flying = flight.getMethod();
+    const text = flying === null ? findHeadline(facts) : findHeadlineOfMethod(facts, flying);
     setText(headline, text ?? "");
     const moves = state.moves;
     const first = describeFirstSteps({
@@ -459,21 +491,23 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       flights: isFlightFresh ? flights.flights : {},
       counts: federation.counts,
       accuracies: staleResults ? {} : results?.accuracies ?? {},
+      chosen: state.method,
     });
     const earlier = recordAccuracies(selectAccuraciesOfOneSetting(results ?? {}), staleResults);
     before = state.moves.length > 0 ? earlier : {};
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, before, stored, about: describeStored(),
       reason: describeLack(),
+      shown: getShownMethod(),
       flights: flights?.flights ?? data.flights ?? {},
       help: data.storedSeeds > 0 ? `Grey: the mean of ${data.storedSeeds} stored runs, each with the samples dealt anew; it is as wide as its 95 % band` : "",
     });
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
     const hasRows = isAnswered && answers.rows.size > 0;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? text : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? `${text}${describeChoiceOfImage()}` : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
     const table = hasRows ? answers.rows : null;
     oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about,
-      sums: answers?.sums, sum: sum?.image === state.image ? sum : null, unfolded });
+      sums: answers?.sums, sum: sum?.image === state.image ? sum : null, unfolded, shownMethod: getShownMethod() });
   }
 
   function redrawTheme() {
@@ -502,7 +536,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   return {
     update(next) {
-      isImageChosen ||= next.image !== undefined;
+      isImageKept ||= next.image !== undefined;
       dispatch({ kind: "restore", state: next });
     },
     /** Choose a client and a class, as another part of the panel says. */

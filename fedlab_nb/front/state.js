@@ -1,8 +1,8 @@
 // From an event to the next state. Pure: the stage draws what comes out, and asks the engine for what is missing.
 /** alpha, clients, seed, moves: the setting, which says who holds what; client: a pile that is chosen, or null;
-    classIndex: a class that is chosen, or null; image: a test image's number, "t" and a training image's, or 64 letters a-q of a drawing;
+    classIndex: a class that is chosen, or null; method: the one that a person has chosen, or null; image: a test image's number, "t" and a training image's, or 64 letters a-q of a drawing;
     isStarted: somebody has made a gesture, so that results may follow the hand. */
-export const FIRST_STATE = { alpha: 0.1, clients: 10, seed: 4, moves: [], client: null, classIndex: null, image: "1", isStarted: false };
+export const FIRST_STATE = { alpha: 0.1, clients: 10, seed: 4, moves: [], client: null, classIndex: null, method: null, image: "1", isStarted: false };
 
 /** Seeds go from 0 to this, as in the panels (`MOST_SEED` in panels/controls.py). */
 export const MOST_SEED = 1_000_000;
@@ -29,6 +29,8 @@ export function reduce(state, event) {
       return { ...state, client: state.client === event.value ? null : event.value };
     case "class":
       return { ...state, classIndex: state.classIndex === event.value ? null : event.value };
+    case "method":
+      return { ...state, method: event.value };
     case "select": // what was chosen elsewhere
       return fitClients({ ...state, ...event.selection });
     case "close":

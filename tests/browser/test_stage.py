@@ -35,7 +35,7 @@ window.sent = [];
 window.shards = null;
 let listener;
 window.receive = (message) => listener(message);
-const transport = {
+const transport = window.transport = {
   data,
   connect(receive) { listener = receive; },
   send(message) {
@@ -110,7 +110,8 @@ def window(browser, files, request):
 
 
 def show_recorded(page):
-    """Press Run, and answer with the recorded results and answers."""
+    """Look at the recorded image, press Run, and answer with the recorded results and answers."""
+    page.evaluate("(image) => stage.update({ image })", str(RECORDED["image"]))
     page.locator("button.run").click()
     revision = page.evaluate("sent.find(({ kind }) => kind === 'train').revision")
     page.evaluate(
@@ -345,6 +346,72 @@ def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):
     assert window.evaluate(count) == 1  # a hand still holds the slider
     window.evaluate(f"{slider}.dispatchEvent(new Event('change'))")
     assert window.evaluate(count) == 2
+
+
+def test_a_gesture_during_a_run_is_trained_after_it(window):
+    """Where runs go on while the setting changes, as in a panel: one seed follows the run, which is not stopped."""
+    window.evaluate("transport.keepsRuns = true")
+    window.locator("button.run").click()
+    first = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
+    assert first["isRun"] and "isAfterRun" not in first
+    running = {"kind": "job", "isRunning": True, "isRun": True, "share": 0.2, "text": "Seed 1 of 5"}
+    window.evaluate("(job) => receive(job)", running)
+    window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    after = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
+    assert (after["isRun"], after["isAfterRun"]) == (False, True)
+    assert after["revision"] == window.evaluate(
+        "sent.findLast(({ kind }) => kind === 'deal').revision"
+    )
+    assert len(after["setting"]["moves"]) == 1
+    assert window.evaluate("sent.some(({ kind }) => kind === 'stop')") is False
+    assert window.locator("button.run").inner_text() == "Stop"  # the run is still the job in sight
+    assert texts(window, ".progress") == ["Seed 1 of 5"]
+
+
+def answer_with(page, said):
+    """A result of the setting on the screen, in which everybody names these classes for the test images."""
+    page.evaluate(
+        """(said) => {
+          const { revision } = sent.findLast(({ kind }) => kind === "deal");
+          receive({ kind: "results", revision, accuracies: { fens: 0.9 }, each: [], calls: null, said,
+            isFinal: true, done: 1, total: 1, seconds: 0.1 });
+          const { image } = sent.findLast(({ kind }) => kind === "ask");
+          receive({ kind: "answers", revision, image, rows: new Map([[0, new Array(10).fill(0.1)]]) });
+        }""",
+        said,
+    )
+
+
+def tell_story(page, image):
+    """What is said where on this image alone offices A and B are right, and FENS, but no mean."""
+    truth = page.evaluate("data.test.labels")
+    wrong = [(label + 1) % 10 for label in truth]
+    right_once = [*wrong[:image], truth[image], *wrong[image + 1 :]]
+    methods = {"fedavg": wrong, "logits": wrong, "ensemble": wrong, "fens": right_once}
+    return {"methods": methods, "clients": [right_once, right_once, *[wrong] * 8]}
+
+
+ABOUT_IMAGE = ".votes > .about"
+
+
+def test_an_image_is_chosen_once_with_a_reason_and_then_stays(window):
+    window.locator("button.run").click()
+    answer_with(window, tell_story(window, 7))
+    assert window.evaluate("stage.getState().image") == "7"
+    reason = "Chosen for you: only offices A and B get it right, and no mean does."
+    assert texts(window, ABOUT_IMAGE)[0].endswith(f"that nobody has trained on. {reason}")
+    window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    assert reason not in texts(window, ABOUT_IMAGE)[0]  # it was true of the piles before
+    answer_with(window, tell_story(window, 20))
+    assert window.evaluate("stage.getState().image") == "7"
+
+
+def test_a_throw_does_not_change_the_image(window):
+    before = texts(window, ABOUT_IMAGE)[0].split(".")[0]
+    window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    answer_with(window, tell_story(window, 7))
+    assert window.evaluate("stage.getState().image") == "1"
+    assert texts(window, ABOUT_IMAGE) == [f"{before}."]
 
 
 def test_destroy_leaves_nothing(window):

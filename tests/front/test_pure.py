@@ -111,8 +111,8 @@ def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
     lists = [["local"], ["local", "fens"], ["fens"]]
     assert javascript("dom text flight_plan bars", code, lists=lists, people=PEOPLE) == [
         "What one office alone gets right",
-        "What one message makes",
-        "What one message makes",
+        "What the messages make",
+        "What the messages make",
     ]
 
 
@@ -431,7 +431,7 @@ return composePicture({
   headline: 'A <b> & "c"', setting: "digits", link: "playground.html#alpha=0.1",
   wall: { address: "data:,", width: 600, height: 200 },
   owners: [{ name: "A", score: "20 %" }, { name: "B", score: "" }],
-  bars: { title: "What one message makes",
+  bars: { title: "What the messages make",
           rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 }, before: null },
                  { short: "AFL", colour: "#0f0", share: null, band: null, before: null },
                  { short: "Mean", colour: "#f00", share: 0.45, band: null, before: 0.37 }], about: "one seed" },
@@ -636,6 +636,58 @@ def test_the_headline_says_the_first_clear_finding(counts, results, says):
     assert javascript(HEADLINE, "return findHeadline(facts)", facts=facts) == says
 
 
+@pytest.mark.parametrize(
+    ("name", "accuracies", "calls", "says"),
+    [
+        (
+            "fedavg",
+            {"fedavg": 0.3, "afl": 0.9},
+            {"fedavg": [30, 0]},
+            "The average of 2 networks gets 30 % right: office A alone gets 40 %.",
+        ),
+        (
+            "fedavg",
+            {"fedavg": 0.5, "afl": 0.9},
+            {"fedavg": [25, 5]},
+            "FedAvg calls 25 of 30 digits “0”.",
+        ),
+        # Another mean shouts: that is not said of this one.
+        ("fedavg", {"fedavg": 0.5}, {"logits": [30, 0]}, "FedAvg gets 50 % right."),
+        (
+            "afl",
+            {"afl": 0.84, "logits": 0.98},
+            {"logits": [30, 0]},
+            "AFL gets 84 % right, 14 points behind the mean of logits.",
+        ),
+        (
+            "logits",
+            {"afl": 0.84, "logits": 0.98, "fedavg": 0.7},
+            {},
+            "The mean of logits gets 98 % right, 14 points ahead of AFL.",
+        ),
+        (
+            "afl",
+            {"afl": 0.94, "logits": 0.98},
+            {},
+            "AFL gets 94 % right, about as many as the mean of logits.",
+        ),
+        # It has not been measured: what the piles show.
+        ("afl", {"local": 0.3, "logits": 0.98}, {}, "Every office sees both digits."),
+    ],
+)
+def test_while_a_method_is_shown_the_headline_speaks_of_it(name, accuracies, calls, says):
+    results = {"accuracies": accuracies, "calls": calls, "each": [0.4, 0.2]}
+    facts = dict(counts=[[5, 5], [6, 4]], results=results, people=PEOPLE)
+    facts |= {"methods": METHODS, "classes": CLASSES}
+    said = javascript(HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name)
+    assert said == says.replace(" %", "\xa0%")
+    facts["results"] = None
+    before = javascript(
+        HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name
+    )
+    assert before == "Every office sees both digits."
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(2, 12).flatmap(
@@ -694,9 +746,30 @@ def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
         "truth": [0, 0, 0, 0],
     }
     # 0: one expert, both means wrong, AFL right; 1: nobody saves it; 2: FedAvg is right; 3: three know it.
-    assert javascript(HEADLINE, "return chooseStory(said)", said=said) == 0
+    code = "return chooseStory(said, shown)"
+    assert javascript(HEADLINE, code, said=said, shown=1) == 0
     said["methods"]["afl"] = [1, 1, 0, 0]
-    assert javascript(HEADLINE, "return chooseStory(said)", said=said) is None
+    assert javascript(HEADLINE, code, said=said, shown=1) is None
+
+
+def test_an_image_that_tells_a_story_stays_and_another_one_says_why_it_is_shown():
+    """Image 1 has two experts, image 0 one: it would be chosen over image 0."""
+    said = {
+        "methods": {"fedavg": [1, 1], "afl": [0, 0]},
+        "clients": [[0, 0], [1, 0], [1, 1], [1, 1]],
+        "truth": [0, 0],
+    }
+    code = "return [0, 1].map((shown) => chooseStory(said, shown))"
+    assert javascript(HEADLINE, code, said=said) == [0, 1]
+    del said["methods"]["fedavg"]
+    code = "return [0, 1].map((image) => describeStory(said, image, people))"
+    assert javascript(HEADLINE, code, said=said, people=PEOPLE) == [
+        "Chosen for you: only office A gets it right.",
+        "Chosen for you: only offices A and B get it right.",
+    ]
+    said["methods"]["logits"] = [1, 1]
+    first, _ = javascript(HEADLINE, code, said=said, people=PEOPLE)
+    assert first == "Chosen for you: only office A gets it right, and no mean does."
 
 
 @pytest.mark.parametrize("step", [1, 0.5, 2 / 3])
