@@ -78,7 +78,7 @@ def start_server(node: str) -> NodeServer:
     return NodeServer(node)
 
 
-def javascript(files: str, code: str, **data: Any) -> Any:
+def run_javascript(files: str, code: str, **data: Any) -> Any:
     """What `code` returns, with `data` (JSON) as its variables, after `files` (page and front), joined by blanks."""
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     modules = join_javascript_modules(*map(find_module, files.split()))

@@ -13,35 +13,30 @@ from fedlab_nb.course import COURSE
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOURCES = {name: source_of(name).read_text(encoding="utf-8") for name in COURSE}
-# pages without exercises
-PAGES = ("1_start_here", "shelf/masks_and_noise", "shelf/paper_tables")
-LESSONS = {
-    name: text for name, text in SOURCES.items() if name not in PAGES
-}  # with guesses and exercises
+PAGES_WITHOUT_EXERCISES = ("1_start_here", "shelf/masks_and_noise", "shelf/paper_tables")
+LESSONS = {name: text for name, text in SOURCES.items() if name not in PAGES_WITHOUT_EXERCISES}
 
 
-def lesson_of(name):
-    """What is `lesson` in the notebook `name`."""
-    room, of = re.search(r"from (\S+) import (lesson|\w+(?= as lesson))", SOURCES[name]).groups()
-    return importlib.import_module(f"{room}.{of}")
+def import_lesson(name):
+    """Import the module that is called `lesson` in the notebook `name`."""
+    statement = r"from (\S+) import (lesson|\w+(?= as lesson))"
+    package, module = re.search(statement, SOURCES[name]).groups()
+    return importlib.import_module(f"{package}.{module}")
 
 
-def problems(kind):
-    """(notebook, problem) of each exercise of that kind, in all lessons."""
-    views = [
-        (name, of, getattr(lesson_of(name), of, None))
-        for name in LESSONS
-        for of in ("q1", "q2", "q3", "q4")
-    ]
-    made = [(name, of, view.problem) for name, of, view in views if view is not None]
-    return [
-        pytest.param(name, each, id=f"{name} {of}")
-        for name, of, each in made
-        if isinstance(each, kind)
-    ]
+def list_problems(kind):
+    """(notebook, problem) of each exercise of that kind, in all lessons, as parameters of a test."""
+    problems = []
+    for name in LESSONS:
+        lesson = import_lesson(name)
+        for exercise in ("q1", "q2", "q3", "q4"):
+            view = getattr(lesson, exercise, None)
+            if view is not None and isinstance(view.problem, kind):
+                problems.append(pytest.param(name, view.problem, id=f"{name} {exercise}"))
+    return problems
 
 
-def teachers_page(name):
+def read_teachers_page(name):
     return page_of(name).read_text(encoding="utf-8")
 
 
@@ -55,7 +50,7 @@ def read_screen(name):
             for kind, content in output.get("data", {}).items():
                 if kind.startswith("text/"):
                     texts.append(re.sub(r'src="data:[^"]*"', "", content))
-            for about in output.get("metadata", {}).values():
-                if isinstance(about, dict):
-                    texts.append(about.get("alt", ""))
+            for metadata in output.get("metadata", {}).values():
+                if isinstance(metadata, dict):
+                    texts.append(metadata.get("alt", ""))
     return html.unescape("\n".join(texts))

@@ -8,7 +8,7 @@ import re
 import make
 import nbformat
 import pytest
-from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of, teachers_page
+from lessons import LESSONS, NOTEBOOKS, SOURCES, import_lesson, read_teachers_page
 
 
 def test_cells_of_a_source():
@@ -61,7 +61,7 @@ def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
 def test_the_pages_for_teachers_show_the_tagged_pictures():
     wanted = {name: list(make.pictures(name)) for name in SOURCES}
     shown = {
-        name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", teachers_page(name))
+        name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", read_teachers_page(name))
         for name in SOURCES
     }
     files = {
@@ -100,5 +100,7 @@ def test_a_lesson_has_guesses_exercises_and_a_recap_of_its_goals():
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_has_every_name_that_its_pages_use(name):
-    used = set(re.findall(r"\blesson\.(\w+)", SOURCES[name] + teachers_page(name))) - {"md"}
-    assert len(used) >= 5 and [each for each in used if not hasattr(lesson_of(name), each)] == []
+    used = set(re.findall(r"\blesson\.(\w+)", SOURCES[name] + read_teachers_page(name))) - {"md"}
+    assert (
+        len(used) >= 5 and [each for each in used if not hasattr(import_lesson(name), each)] == []
+    )

@@ -1,4 +1,4 @@
-"""Outcomes without a run, for what judges a record of runs: method, accuracy, settings, options."""
+"""Outcomes without a run, for tests of what judges records of runs."""
 
 from types import SimpleNamespace
 
@@ -9,12 +9,21 @@ from fedlab_nb.studies.settings import make_recipe_for_classroom
 
 
 def toy(method, accuracy, *, options=None, report=None, settings=None, **more):
-    """Its validation accuracy is `accuracy` too. `settings`: fields of Settings, the defaults of the rest as they are;
-    `more`: any other attributes."""
-    asked, recipe = Settings(**(settings or {})), make_recipe_for_classroom(1237)
-    more = {"accuracy_validation": accuracy, **more}
-    same = Conditions(Settings(**{**(settings or {}), "seed": 0}), recipe)
-    return SimpleNamespace(
-        method=method, accuracy=accuracy, settings=asked, recipe=recipe, conditions=same, options=options or {},
-        report=report or Report(), **more,
-    )  # fmt: skip
+    """An outcome with this accuracy, on validation images, too.
+
+    settings: fields of Settings that are not at their defaults
+    more: any other attributes
+    """
+    settings = settings or {}
+    recipe = make_recipe_for_classroom(1237)
+    attributes = {
+        "method": method,
+        "accuracy": accuracy,
+        "accuracy_validation": accuracy,
+        "settings": Settings(**settings),
+        "recipe": recipe,
+        "conditions": Conditions(Settings(**{**settings, "seed": 0}), recipe),
+        "options": options or {},
+        "report": report or Report(),
+    }
+    return SimpleNamespace(**attributes | more)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-from class_fixtures import a_room
+from class_fixtures import make_room
 from playwright.async_api import async_playwright
 from test_class import PHONE, SHAPES
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError
@@ -381,7 +381,7 @@ async def hold(crowd, folder, chromium):
 
 def compare_with_one_place(folder, honest, desks):
     """AFL's weights from the messages in the file are those of all drawings in one place, to 1e-6."""
-    room = a_room(folder / "class.jsonl")
+    room = make_room(folder / "class.jsonl")
     own = [message.sums for message in room.messages.values()]
     ours = afl.solve_classifier_weights(
         convert_class_sums_to_ridge_sums(sum(own[1:], own[0])), len(own), 0.0, AFL.rho

@@ -9,7 +9,8 @@ PAIR = (("ensemble", {"rule": "logits"}), ("feddf", {}))
 
 
 def test_exercise_1_is_torch_s_divergence():
-    p, q = torch.tensor([0.8, 0.2]), torch.tensor([0.5, 0.5])
+    p = torch.tensor([0.8, 0.2])
+    q = torch.tensor([0.5, 0.5])
     answer = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item()
     assert lesson.q1.problem.check(answer).state == "right"
     reverse = torch.nn.functional.kl_div(p.log(), q, reduction="sum").item()
@@ -17,10 +18,8 @@ def test_exercise_1_is_torch_s_divergence():
 
 
 def test_exercise_2_is_torch_s_softmax():
-    assert (
-        lesson.q2.problem.check(100 * (torch.tensor([4.0, 0.0]) / 4).softmax(0)[0].item()).state
-        == "right"
-    )
+    shares = (torch.tensor([4.0, 0.0]) / 4).softmax(0)
+    assert lesson.q2.problem.check(100 * shares[0].item()).state == "right"
 
 
 def test_a_student_repeats_its_teacher():

@@ -18,7 +18,7 @@ POINTS = np.random.default_rng(0).normal(size=(200, 2)) * 1.5
 
 
 @pytest.fixture(scope="module")
-def made():
+def bells_panel():
     opened = bells.show()
     yield opened
     opened.close()
@@ -40,9 +40,8 @@ def test_straight_borders_share_the_mean_covariance():
 def test_the_nearest_mean_forgets_the_spread():
     placed = plane.fit_bells_to_all_training_images()
     distances = [((POINTS - bell.mean) ** 2).sum(1) for bell in placed]
-    assert (
-        plane.classify_points_by_bells(placed, "means", POINTS) == np.argmin(distances, 0)
-    ).all()
+    labels = plane.classify_points_by_bells(placed, "means", POINTS)
+    assert (labels == np.argmin(distances, 0)).all()
 
 
 def test_a_fitted_bell_has_the_mean_and_the_covariance_of_its_points():
@@ -53,40 +52,39 @@ def test_a_fitted_bell_has_the_mean_and_the_covariance_of_its_points():
 
 
 def test_each_head_is_better_than_the_one_before_and_than_the_start():
-    """On these 109 test images; the lesson calls it a picture and makes no claim of it."""
+    """On these 109 test images; the lesson makes no claim of it beyond this picture."""
     placed = plane.fit_bells_to_all_training_images()
-    means, shared, own = (
-        plane.measure_test_accuracy_of_bells(placed, head) for head in plane.HEADS
-    )
-    assert means < shared < own
+    accuracies = [plane.measure_test_accuracy_of_bells(placed, head) for head in plane.HEADS]
+    nearest_mean, straight_borders, curved_borders = accuracies
+    assert nearest_mean < straight_borders < curved_borders
     assert plane.measure_test_accuracy_of_bells(plane.make_misplaced_starting_bells(), "qda") < 0.5
 
 
-def test_the_live_panel_hides_its_still_picture(made):
+def test_the_live_panel_hides_its_still_picture(bells_panel):
     """The style of a saved panel shows the picture unless the page has an element of this class."""
-    assert "fl-live" in made._dom_classes and "fl-live" in SAVED_STYLE
+    assert "fl-live" in bells_panel._dom_classes and "fl-live" in SAVED_STYLE
 
 
-def test_a_drag_in_the_browser_draws_the_borders_anew(made):
-    made._set_bells(plane.make_misplaced_starting_bells())
-    before = made.field.regions
+def test_a_drag_in_the_browser_draws_the_borders_anew(bells_panel):
+    bells_panel._set_bells(plane.make_misplaced_starting_bells())
+    before = bells_panel.field.regions
     assert len(before) == plane.COLUMNS * plane.ROWS and set(before) == set("012")
     moved = [asdict(bell) for bell in plane.make_misplaced_starting_bells()]
     moved[0]["x"] = -1.0
-    made.field.bells = moved
-    assert made.field.regions != before
-    assert "your bells get" in made.note.value
+    bells_panel.field.bells = moved
+    assert bells_panel.field.regions != before
+    assert "your bells get" in bells_panel.note.value
 
 
-def test_the_sums_place_the_bells(made):
-    made.sums.click()
-    assert made.bells == plane.fit_bells_to_all_training_images()
-    assert made.test_accuracy == plane.measure_test_accuracy_of_bells(
-        plane.fit_bells_to_all_training_images(), made.head
+def test_the_sums_place_the_bells(bells_panel):
+    bells_panel.sums.click()
+    assert bells_panel.bells == plane.fit_bells_to_all_training_images()
+    assert bells_panel.test_accuracy == plane.measure_test_accuracy_of_bells(
+        plane.fit_bells_to_all_training_images(), bells_panel.head
     )
-    made.heads.value = "means"
-    assert "nearest mean your bells get 89 %" in made.sentence
-    assert len(made.still().table) == 3
+    bells_panel.heads.value = "means"
+    assert "nearest mean your bells get 89 %" in bells_panel.sentence
+    assert len(bells_panel.still().table) == 3
     with pytest.raises(UsageError, match="head"):
         bells.show(head="gda")
 

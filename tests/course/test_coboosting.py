@@ -11,9 +11,9 @@ from fedlab_nb.methods.coboosting.boosting import step_down_gradient_sign_within
 
 
 def test_exercise_1_is_what_the_method_does():
-    w = step_down_gradient_sign_within_unit_interval(
-        torch.tensor([0.02, 0.3, 0.5]), torch.tensor([1.0, -1.0, 1.0]), 0.1
-    )
+    weights = torch.tensor([0.02, 0.3, 0.5])
+    gradient = torch.tensor([1.0, -1.0, 1.0])
+    w = step_down_gradient_sign_within_unit_interval(weights, gradient, 0.1)
     assert lesson.q1.problem.check(float(w[1] / w.sum())).state == "right"
 
 
@@ -27,22 +27,28 @@ def test_one_step_by_hand():
 
 
 def test_the_worst_class_and_its_holders():
-    logits = np.zeros(
-        (4, 3, 2)
-    )  # [N, M, C]: two images of each class; client 1 knows class 1, the others say 0
-    logits[:, :, 0], logits[2:, 1] = 2, (0, 3)
-    labels = np.array([0, 0, 1, 1])
-    counts = np.array([[9, 0], [0, 9], [9, 0]])
-    made = toy(
-        "ensemble", 0.5, test_features=logits.reshape(4, -1), test_labels=labels, label_counts=counts,
-        test_predictions=np.zeros(4, int), plan=None,
-    )  # fmt: skip
-    assert lesson.compute_worst_class_accuracy_percent(made) == 0
-    text = repr(lesson.show_worst_class(made))
-    assert "0 % of the “1”s" in text and "(client B 100 %)" in text and "2 of 3 clients" in text
+    """Two images of each class; client B knows class 1, the two others say class 0 to all."""
+    logits = np.zeros((4, 3, 2))  # [N, M, C]
+    logits[:, :, 0] = 2
+    logits[2:, 1] = (0, 3)
+    outcome = toy(
+        "ensemble",
+        0.5,
+        test_features=logits.reshape(4, -1),
+        test_labels=np.array([0, 0, 1, 1]),
+        label_counts=np.array([[9, 0], [0, 9], [9, 0]]),
+        test_predictions=np.zeros(4, int),
+        plan=None,
+    )
+    assert lesson.compute_worst_class_accuracy_percent(outcome) == 0
+    text = repr(lesson.show_worst_class(outcome))
+    assert "0 % of the “1”s" in text
+    assert "(client B 100 %)" in text
+    assert "2 of 3 clients" in text
 
 
-def test_the_student_is_said_to_be_where_it_is(monkeypatch):
-    for server, words in zip((70, 58, 45), lesson.STUDENTS, strict=True):
-        monkeypatch.setattr(lesson, "mean_of", {"server": server, "weighted": 60, "equal": 37}.get)
-        assert lesson.choose_answer_on_student_accuracy() == words
+def test_the_answer_on_the_student_follows_its_accuracy(monkeypatch):
+    for student, answer in zip((70, 58, 45), lesson.STUDENTS, strict=True):
+        means = {"server": student, "weighted": 60, "equal": 37}
+        monkeypatch.setattr(lesson, "mean_of", means.get)
+        assert lesson.choose_answer_on_student_accuracy() == answer

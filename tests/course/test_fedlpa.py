@@ -14,33 +14,30 @@ from fedlab_nb.methods.fedlpa.client import LocalPosterior
 
 def test_exercise_2_is_what_a_client_sends():
     network = torch.nn.Sequential(torch.nn.Linear(20, 10))
-    sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).make_upload(
-        1e-3, "one"
-    )
-    assert lesson.q2.problem.check(count_payload_bytes(sent) / 4).state == "right"
+    posterior = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2]))
+    upload = posterior.make_upload(1e-3, "one")
+    assert lesson.q2.problem.check(count_payload_bytes(upload) / 4).state == "right"
 
 
 def test_the_upload_is_what_the_ledger_counts():
     assert lesson.runs("fedlpa", seeds=1, epochs=1)[0].bytes_up == 10 * 4 * 14084
 
 
-def test_shares_are_judged_by_accuracy(monkeypatch):
-    for regmean, words in zip((60, 88, 32), lesson.SHARES, strict=True):
-        monkeypatch.setattr(lesson, "mean_of", {"fedavg": 30, "fedlpa": 90, "regmean": regmean}.get)
-        assert lesson.choose_answer_on_regmean_accuracy() == words
+def test_the_answer_on_regmean_follows_its_accuracy(monkeypatch):
+    for regmean, answer in zip((60, 88, 32), lesson.SHARES, strict=True):
+        means = {"fedavg": 30, "fedlpa": 90, "regmean": regmean}
+        monkeypatch.setattr(lesson, "mean_of", means.get)
+        assert lesson.choose_answer_on_regmean_accuracy() == answer
 
 
 def test_the_place_of_two_weights():
     assert "(9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in LESSONS["shelf/fedlpa"]
-    assert (
-        lesson.PLACES[1].startswith("(1.2, 1.2)")
-        and lesson.choose_answer_on_product_mean() == lesson.PLACES[1]
-    )
+    assert lesson.PLACES[1].startswith("(1.2, 1.2)")
+    assert lesson.choose_answer_on_product_mean() == lesson.PLACES[1]
 
 
 @pytest.mark.parametrize("angle", [90, 45])
-def test_it_is_what_the_picture_of_two_weights_shows(angle):
-    shown = make_two_weights(angle, 9)
-    np.testing.assert_allclose(
-        lesson.product_mean(np.array(shown.means), np.array(shown.precisions)), shown.aggregate
-    )
+def test_the_product_s_mean_is_what_the_picture_of_two_weights_shows(angle):
+    picture = make_two_weights(angle, 9)
+    mean = lesson.product_mean(np.array(picture.means), np.array(picture.precisions))
+    np.testing.assert_allclose(mean, picture.aggregate)

@@ -11,48 +11,43 @@ from fedlab_nb.course import COURSE, get_lesson_label
 
 MATHS = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
 WORDS = re.compile(r"\\(?:text|mathrm)\{[^{}]*\}")  # words in a formula: no symbols
-# \mathcal P is another symbol than P; of the others, Greek letters and capitals that stand alone
-SYMBOL = re.compile(
+# A capital of another alphabet (\mathcal P is another symbol than P), any command, a capital that stands alone.
+SYMBOL_OR_COMMAND = re.compile(
     r"\\(?:mathcal|mathbb)\s?\{?[A-Z]\}?|\\[A-Za-z]+|(?<![A-Za-z])[A-Z](?![A-Za-z])"
 )
 GREEK = {
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "varepsilon",
-    "zeta",
-    "eta",
-    "theta",
-    "kappa",
-    "lambda",
-    "mu",
+    *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta"),
+    *("kappa", "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "varphi"),
+    *("chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma"),
+    *("Phi", "Psi", "Omega"),
 }
-GREEK |= {"nu", "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega"}
-GREEK |= {"Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"}
 
 
-def rows():
-    """The cells of each row of the table."""
+def list_table_rows():
+    """The cells of each row of the table of symbols, without its two lines of headings."""
     lines = [line for line in fl.notation().data.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    rows = []
+    for line in lines[2:]:
+        cells = line.strip("|").split("|")
+        rows.append([cell.strip() for cell in cells])
+    return rows
 
 
-def symbols(text):
+def find_symbols(text):
     """Greek letters, capitals that stand alone, and capitals of another alphabet, in the formulas of `text`."""
     formulas = "\n".join(long or short for long, short in MATHS.findall(text))
-    names = {re.sub(r"[\s{}]", "", name) for name in SYMBOL.findall(WORDS.sub("", formulas))}
-    return {
-        name
-        for name in names
-        if not name.startswith("\\") or name[1:] in GREEK or name[1:5] == "math"
-    }
+    symbols = set()
+    for match in SYMBOL_OR_COMMAND.findall(WORDS.sub("", formulas)):
+        name = re.sub(r"[\s{}]", "", match)
+        is_capital = not name.startswith("\\")
+        if is_capital or name[1:] in GREEK or name.startswith("\\math"):
+            symbols.add(name)
+    return symbols
 
 
-def test_symbols_of_a_text():
+def test_symbols_of_a_text_are_found():
     text = r"$\bar f_w(x)$ and $\mathcal{L}_H=\mathrm{CE}\,\sum_k A_k$, $$\frac M8\text{ of K},\ \Sigma_c$$ and K"
-    assert symbols(text) == {"\\mathcalL", "H", "A", "M", "\\Sigma"}
+    assert find_symbols(text) == {"\\mathcalL", "H", "A", "M", "\\Sigma"}
 
 
 def test_it_is_shown_in_a_notebook_and_stands_beside_the_lessons():
@@ -62,13 +57,14 @@ def test_it_is_shown_in_a_notebook_and_stands_beside_the_lessons():
 
 
 def test_each_symbol_has_one_row():
-    table = rows()  # test_symbols says that no two are alike
-    assert all(len(row) == 5 for row in table)
-    assert {row[3] for row in table} <= {*map(get_lesson_label, COURSE), "panels"}
+    rows = list_table_rows()  # test_symbols.py says that no two are alike
+    assert all(len(row) == 5 for row in rows)
+    assert {row[3] for row in rows} <= {*map(get_lesson_label, COURSE), "panels"}
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_each_symbol_of_a_lesson_is_in_the_table(lesson):
-    explained = symbols("\n".join(" ".join(row[:2]) for row in rows()))
-    missing = symbols(LESSONS[lesson]) - explained
+    cells_with_symbols = [" ".join(row[:2]) for row in list_table_rows()]
+    explained = find_symbols("\n".join(cells_with_symbols))
+    missing = find_symbols(LESSONS[lesson]) - explained
     assert not missing, f"{lesson} uses {sorted(missing)}: give each a row in notebooks/notation.md"

@@ -8,7 +8,7 @@ pictures are listed here by hand with the figure that they show.
 import re
 
 import pytest
-from lessons import NOTEBOOKS, SOURCES, read_screen, teachers_page
+from lessons import NOTEBOOKS, SOURCES, read_screen, read_teachers_page
 
 from fedlab_nb.course import COURSE
 from fedlab_nb.declared import ROOT, read_toml
@@ -83,7 +83,7 @@ def find_contradictions(text, drawn):
 @pytest.mark.parametrize("name", SOURCES)
 def test_no_number_of_a_text_contradicts_a_bar_of_its_lesson(name):
     drawn = read_bars(name)
-    for text in (SOURCES[name], teachers_page(name)):
+    for text in (SOURCES[name], read_teachers_page(name)):
         assert find_contradictions(text, drawn) == []
 
 
@@ -94,7 +94,7 @@ def test_no_number_of_a_text_contradicts_the_sentence_of_a_picture(name, figure)
     sentence = re.search(SENTENCES[name][figure], read_screen(name))
     assert sentence, "the picture says it in other words: mend SENTENCES"
     stated = re.findall(
-        rf"<!--n {re.escape(figure)}-->([^<]*)<!--/n-->", SOURCES[name] + teachers_page(name)
+        rf"<!--n {re.escape(figure)}-->([^<]*)<!--/n-->", SOURCES[name] + read_teachers_page(name)
     )
     assert stated, "no text says it any more: take it out of SENTENCES"
     assert {text.strip() for text in stated} == {sentence[1]}
@@ -112,9 +112,9 @@ def test_a_contradiction_is_found_and_bars_are_read():
 
 def test_no_mark_leaves_a_space_before_a_comma():
     """A mark is not seen: "borders <!--c x-->, and" is read "borders , and"."""
-    pages = [*NOTEBOOKS.glob("*.md"), *NOTEBOOKS.glob("guide/*.md")]
-    texts = [*SOURCES.values(), *(path.read_text(encoding="utf-8") for path in pages)]
-    texts += [teachers_page(name) for name in SOURCES]
-    assert [
-        found for text in texts for found in re.findall(r".{0,20} <!--c [^>]*-->[,.;:]", text)
-    ] == []
+    texts = list(SOURCES.values())
+    texts += [read_teachers_page(name) for name in SOURCES]
+    for page in [*NOTEBOOKS.glob("*.md"), *NOTEBOOKS.glob("guide/*.md")]:
+        texts.append(page.read_text(encoding="utf-8"))
+    for text in texts:
+        assert re.findall(r".{0,20} <!--c [^>]*-->[,.;:]", text) == []

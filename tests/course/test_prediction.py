@@ -14,51 +14,58 @@ from fedlab_nb.errors import UsageError
         (90, "20 points too low"),
     ],
 )
-def test_number_and_gap(value, words):
+def test_the_reveal_of_a_number_names_the_gap(value, words):
     guess = predict("How accurate?", unit="%")
     assert guess.guess is None
     assert guess.commit(70).startswith("Noted: 70 %.")
     assert words in repr(guess.reveal(value, "Why."))
 
 
-def test_options():
+def test_the_reveal_of_an_option_is_right_or_not_it():
     guess = predict("Which?", ["better", "worse"])
     guess.commit("worse")
-    assert guess.reveal("worse") and guess.gap_in_words == "right"
-    assert guess.reveal("better") and guess.gap_in_words == "not it"
+    assert guess.reveal("worse")
+    assert guess.gap_in_words == "right"
+    assert guess.reveal("better")
+    assert guess.gap_in_words == "not it"
 
 
 def test_without_a_guess_there_is_the_answer_alone():
     guess = predict("How many?", high=10, unit="digits")
     assert repr(guess.reveal(2.7)) == "Predicted and measured: The answer is 2.7 digits."
-    assert (
-        guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."
-    )  # after Run All
+    # after Run All a guess comes when the answer is there
+    assert guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."
 
 
 @pytest.mark.parametrize("wrong", [-1, 101, float("nan"), "many", None])
-def test_refuses_what_is_out_of_range(wrong):
+def test_a_guess_out_of_range_is_refused(wrong):
     with pytest.raises(UsageError, match="guess"):
         predict("How accurate?").commit(wrong)
 
 
-def test_refuses_other_options():
+def test_an_option_that_is_not_offered_is_refused():
     with pytest.raises(UsageError, match="did you mean 'worse'"):
         predict("Which?", ["better", "worse"]).commit("wurse")
     with pytest.raises(UsageError, match="two options"):
         predict("Which?", ["only"])
 
 
-def test_form_commits_with_its_button():
-    guess, choice = predict("How accurate?", unit="%"), predict("Which?", ["better", "worse"])
-    for asked, value in ((guess, 40), (choice, "worse")):
-        entry, buttons, note, _ = asked.form().children
+def test_a_form_skips_and_commits_with_its_buttons():
+    number = predict("How accurate?", unit="%")
+    choice = predict("Which?", ["better", "worse"])
+    for prediction, value in ((number, 40), (choice, "worse")):
+        entry, buttons, note, _ = prediction.form().children
         commit, skip = buttons.children
-        if asked is choice:
+        if prediction is choice:  # no option is chosen at first
             commit.click()
-            assert choice.guess is None and not choice.is_settled and note.value
+            assert choice.guess is None
+            assert not choice.is_settled
+            assert note.value
         skip.click()
-        assert asked.guess is None and asked.is_settled and "Skipped." in note.value
+        assert prediction.guess is None
+        assert prediction.is_settled
+        assert "Skipped." in note.value
         entry.value = value
         commit.click()
-        assert asked.guess == value and f"Noted: {value}" in note.value
+        assert prediction.guess == value
+        assert f"Noted: {value}" in note.value

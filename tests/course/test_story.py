@@ -17,15 +17,17 @@ USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
 OURS = make_setting_caption(USUAL, "seed 0")
 
 
-def test_the_three_with_a_name_are_found_in_the_federation():
+def test_the_three_clients_with_a_name_are_found_in_the_federation():
+    """Who has the largest share of one digit, of the sixes; the fewest samples; the largest logits."""
     counts = np.asarray(federate("digits", alpha=0.1, clients=10, seed=0).label_counts)
-    outcome = run("ensemble", seed=0)
-    loud = outcome.test_features.reshape(-1, 10, 10).max(2).mean(0)
+    logits = run("ensemble", seed=0).test_features.reshape(-1, 10, 10)  # [N, M, C]
     keeper, digit = np.unravel_index((counts / counts.sum(0)).argmax(), counts.shape)
-    found = {int(keeper): "sixes", int(counts.sum(1).argmin()): "tiny", int(loud.argmax()): "loud"}
-    assert digit == 6 and found == find_character_names(OURS) == find_character_names(
-        make_setting_caption(USUAL, "seeds 0–2")
-    )
+    tiny = counts.sum(1).argmin()
+    loud = logits.max(2).mean(0).argmax()
+    assert digit == 6
+    names = {int(keeper): "sixes", int(tiny): "tiny", int(loud): "loud"}
+    assert find_character_names(OURS) == names
+    assert find_character_names(make_setting_caption(USUAL, "seeds 0–2")) == names
 
 
 @pytest.mark.parametrize(
@@ -33,8 +35,9 @@ def test_the_three_with_a_name_are_found_in_the_federation():
 )
 def test_clients_of_other_federations_have_no_names(changed):
     other = make_setting_caption({**USUAL, **changed}, "seed 0")
-    assert find_character_names(other) == {} and format_client_for_list(3, other) == "D"
-    assert format_client_for_list(
-        3, OURS
-    ) == f"D {SYMBOL} sixes" and SYMBOL not in format_client_for_title(0, OURS)
-    assert find_character_names(str(OURS)[:]) == {}  # words alone
+    assert find_character_names(other) == {}
+    assert format_client_for_list(3, other) == "D"
+    assert format_client_for_list(3, OURS) == f"D {SYMBOL} sixes"
+    assert SYMBOL not in format_client_for_title(0, OURS)
+    plain_text = str(OURS)[:]
+    assert find_character_names(plain_text) == {}

@@ -7,7 +7,7 @@ import pkgutil
 import re
 
 import pytest
-from lessons import LESSONS, SOURCES, read_screen, teachers_page
+from lessons import LESSONS, SOURCES, read_screen, read_teachers_page
 from make import source_of
 
 from fedlab_nb import labs
@@ -32,7 +32,7 @@ def find_undeclared(page):
 @pytest.mark.parametrize("name", LESSONS)
 def test_what_they_should_see_is_on_the_screen(name):
     screen = read_screen(name)
-    page = teachers_page(name.removeprefix("shelf/"))
+    page = read_teachers_page(name.removeprefix("shelf/"))
     for number in find_undeclared(page):
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?!\d|[.,]\d)", screen), (name, number)
 
@@ -47,7 +47,10 @@ TABS = re.compile(r"\btabs? ((?:\*[^*]+\*(?:, | and )?)+)")
 
 
 def find_tab_names(text):
-    return [name for group in TABS.findall(text) for name in re.findall(r"\*([^*]+)\*", group)]
+    names = []
+    for group in TABS.findall(text):
+        names += re.findall(r"\*([^*]+)\*", group)
+    return names
 
 
 def test_names_of_tabs_are_found():
@@ -61,7 +64,7 @@ def test_every_tab_that_a_lesson_or_its_teachers_page_names_is_on_the_screen(nam
     specs = [*map(labs.find_lab_spec, methods), PLAYGROUND, COMPARE, RACE]
     titles = {view.title for spec in specs for view in spec.views}
     titles |= {view.title for view in COMMON} | set(TITLES.values())
-    page = teachers_page(name.removeprefix("shelf/"))
+    page = read_teachers_page(name.removeprefix("shelf/"))
     for tab in find_tab_names(SOURCES[name] + page):
         assert tab in titles, (name, tab)
 
@@ -87,7 +90,7 @@ def find_results(text):
     """Numbers with a unit in a lesson's texts, and in those that its code shows, that no comment declares."""
     shown = "\n".join(STRING.findall("\n".join(CODE.findall(text))))
     prose = BY_HAND.sub("", DECLARED.sub("", CODE.sub("", text)))
-    return [match[0] for part in (prose, shown) for match in SHARE.finditer(part)]
+    return SHARE.findall(prose) + SHARE.findall(shown)
 
 
 def find_quoted(name):
@@ -98,9 +101,11 @@ def find_quoted(name):
         if isinstance(study, FigureStudy) and path in study.quotes:
             rows = study.load_rows()
             for template in study.quotes[path]:
-                fixed = re.split(r"\{([^}]+)\}", template)
-                fixed[1::2] = [study.format_figure_values(what, rows) for what in fixed[1::2]]
-                numbers += SHARE.findall("".join(fixed))
+                quote = template
+                for figure in re.findall(r"\{([^}]+)\}", template):
+                    value = study.format_figure_values(figure, rows)
+                    quote = quote.replace(f"{{{figure}}}", value)
+                numbers += SHARE.findall(quote)
     return numbers
 
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from records import record_pairs
 from torch import nn
-from toy_outcomes import toy
 
 import fedlab_nb as fl
 from fedlab_nb.course.your_own import lesson
@@ -20,11 +20,11 @@ from fedlab_nb.methods import METHODS, EnsembleModel, Method, knob, register
 from fedlab_nb.models import MODELS, build
 from fedlab_nb.studies.settings import Settings, make_plans
 
-SEEN = ("accuracy", "accuracy_validation", "settings", "conditions")
+ATTRIBUTES = ("accuracy", "accuracy_validation", "settings", "conditions")  # that a claim reads
 QUICK = {"clients": 3, "epochs": 1, "alpha": 0.5}
 
 
-def written():
+def register_mine():
     """A method as a learner writes it."""
 
     @register("mine", title="Mine", paper="a lesson", rounds="one-shot", traffic="S_θ", leaks="all")
@@ -48,15 +48,17 @@ def written():
 
 @pytest.fixture
 def mine():
-    yield written()
+    yield register_mine()
     METHODS.pop("mine", None)
 
 
 def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
     out = fl.run("mine", scale=2, cache=False, **QUICK)
-    assert out.options == {"scale": 2} and out.bytes_up > 0
+    assert out.options == {"scale": 2}
+    assert out.bytes_up > 0
     panel = fl.lab("mine", scale=0.5, methods=["ensemble"])
-    assert panel.controls.knobs["scale"].value == 0.5 and panel.methods == ("mine", "ensemble")
+    assert panel.controls.knobs["scale"].value == 0.5
+    assert panel.methods == ("mine", "ensemble")
     panel.close()
 
 
@@ -74,31 +76,26 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         inputs = math.prod(shape)
         return [nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU())], width
 
+    def deeper_layout(shape, width):
+        blocks, features = layout(shape, width)
+        return [*blocks, nn.ReLU()], features
+
     try:
         fl.add_model("wide", layout, width=40)
         assert build("wide", (1, 8, 8), 10).features(torch.zeros(2, 1, 8, 8)).shape == (2, 40)
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
-        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.client_model == "wide:24"
-        key = make_plans(Settings.make(model="wide"), ["fedavg"])[
-            0
-        ].hash_settings_of_local_training()
-        fl.add_model(
-            "wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40
-        )
-        assert (
-            make_plans(Settings.make(model="wide"), ["fedavg"])[0].hash_settings_of_local_training()
-            != key
-        )
+        assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10
+        assert out.plan.client_model == "wide:24"
+
+        def compute_key():
+            (plan,) = make_plans(Settings.make(model="wide"), ["fedavg"])
+            return plan.hash_settings_of_local_training()
+
+        key = compute_key()
+        fl.add_model("wide", deeper_layout, width=40)
+        assert compute_key() != key
     finally:
         MODELS.pop("wide", None)
-
-
-def record(alpha, gaps, method):
-    return [
-        toy(of, right, settings={"alpha": alpha, "seed": seed})
-        for seed, gap in enumerate(gaps)
-        for of, right in (("ensemble", 0.5), (method, 0.5 + gap / 100))
-    ]
 
 
 def test_exercise_1_by_the_lesson_s_formula():
@@ -110,12 +107,12 @@ def test_exercise_1_by_the_lesson_s_formula():
 def test_exercise_2_solution_supports_the_claim():
     source = (Path(__file__).parents[2] / "fedlab_nb/course/your_own/lesson.md").read_text("utf-8")
     (cell,) = (code for code in source.split("```python\n") if "class CountedModel" in code)
-    space = {"__name__": "__main__", "torch": torch}
     code = cell.split("```")[0]
+    # in a notebook, too, Python finds the source of a cell in this cache
     name = f"<{len(linecache.cache)}: Counted>"
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
-        exec(compile(code, name, "exec"), space)
+        exec(compile(code, name, "exec"), {"__name__": "__main__", "torch": torch})
         text = lesson.q2.solution().text
         assert "Supported by your runs: rooted at α = 1: +" in text
     finally:
@@ -127,17 +124,26 @@ def test_exercise_2_solution_supports_the_claim():
     ("runs", "state", "words"),
     [
         (
-            record(1, [17, 12, 20], "counted"),
+            record_pairs(("ensemble",), ("counted",), [17, 12, 20], alpha=1),
             "wrong",
             "under a new name ('counted' is the lesson's)",
         ),
-        (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),
-        (record(0.1, [17, -12, 2], "mine"), "wrong", "Not clear yet"),
+        (
+            record_pairs(("ensemble",), ("mine",), [17, 12, 20], alpha=0.1),
+            "right",
+            "mine at α = 0.1: +16",
+        ),
+        (
+            record_pairs(("ensemble",), ("mine",), [17, -12, 2], alpha=0.1),
+            "wrong",
+            "Not clear yet",
+        ),
     ],
 )
-def test_exercise_2(mine, runs, state, words):
+def test_exercise_2_wants_a_clear_gain_of_a_method_of_one_s_own(mine, runs, state, words):
     verdict = lesson.q2.problem.check(runs)
-    assert verdict.state == state and words in verdict.message
+    assert verdict.state == state
+    assert words in verdict.message
 
 
 @pytest.mark.slow
@@ -145,8 +151,10 @@ def test_the_lesson_s_method_under_another_name_is_no_answer(mine):
     """`class_counts` is what the lesson's `counted` computes with ζ = 1."""
     counted = fl.compare("ensemble", alpha=1, seeds=10, **{"ensemble.rule": "class_counts"})
     plain = fl.compare("ensemble", alpha=1, seeds=10, **{"ensemble.rule": "logits"})
-    copied = [
-        SimpleNamespace(**{name: getattr(o, name) for name in SEEN}, method="mine") for o in counted
-    ]
-    verdict = lesson.q2.problem.check([*plain, *copied])
-    assert verdict.state == "wrong" and "just as 'counted' does" in verdict.message
+    renamed = []
+    for outcome in counted:
+        attributes = {name: getattr(outcome, name) for name in ATTRIBUTES}
+        renamed.append(SimpleNamespace(**attributes, method="mine"))
+    verdict = lesson.q2.problem.check([*plain, *renamed])
+    assert verdict.state == "wrong"
+    assert "just as 'counted' does" in verdict.message

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from javascript import javascript
+from javascript import run_javascript
 
 import fedlab_nb as fl
 from fedlab_nb.data import Edit, Edits, federate, format_client_letters
@@ -148,13 +148,13 @@ def test_the_page_reads_the_same_texts():
         "return vectors.map(({ text, seed = 4 }) =>"
         " readMoves(text, { clients: 30, classes: 10, seed }))"
     )
-    assert javascript("text federation", code, vectors=VECTORS) == [v["page"] for v in VECTORS]
+    assert run_javascript("text federation", code, vectors=VECTORS) == [v["page"] for v in VECTORS]
 
 
 def test_the_page_writes_what_it_reads():
     plain = [v for v in VECTORS if not v["page"]["leftOut"] and "seed" not in v]
     code = "return pages.map(({ moves }) => writeMoves(moves))"
-    written = javascript("text federation", code, pages=[v["page"] for v in plain])
+    written = run_javascript("text federation", code, pages=[v["page"] for v in plain])
     assert written == [v["text"] for v in plain] and len(plain) >= 7
 
 

@@ -5,15 +5,17 @@
         float((x + 1).sum())                   # two launches; one copy to the host, counted
         x + torch.zeros(3)                     # RuntimeError: the tensors are on two devices
 
-Its operations run on the CPU, bit for bit as there, by a GPU's rules:
-- tensors of both devices in one operation raise; a CPU tensor without dimensions may stand for a number, and CPU rows
-  may index a tensor of the device, which copies them there;
-- `.numpy()` raises; `.cpu()`, `.item()`, `.tolist()`, `float()`, `bool()`, `if`, `torch.tensor(..., device=...)`, a
-  list as index and copies in both directions count in `device.transfers`, and so does what makes a GPU wait because a
-  shape depends on the numbers (`nonzero`, a mask as index, `unique`, `bincount`);
-- numbers drawn on the device come from a stream of its own, so whoever draws there has other numbers than on the CPU.
+Its operations run on the CPU and give the CPU's bits, but they follow a GPU's rules:
+- An operation on tensors of both devices raises. There are two exceptions: a CPU tensor without dimensions may stand
+  for a number, and CPU rows may index a tensor of the device, which copies them there.
+- `.numpy()` raises.
+- `device.transfers` counts copies in both directions: `.cpu()`, `.item()`, `.tolist()`, `float()`, `bool()`, `if`,
+  `torch.tensor(..., device=...)` and a list as index. It also counts what makes a GPU's host wait because a shape
+  depends on the numbers: `nonzero`, a mask as index, `unique`, `bincount`.
+- Random numbers drawn on the device come from the device's own stream, so they differ from the CPU's.
 
-`device.launches` counts operations that would launch a kernel. It says nothing of speed, TF32, streams or CUDA graphs.
+`device.launches` counts operations that would launch a kernel. The device says nothing of speed, TF32, streams or
+CUDA graphs.
 """
 
 from __future__ import annotations
@@ -27,24 +29,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 NAME = "meta"
 aten = torch.ops.aten
+# Operations that launch no kernel, by the beginning of their names.
 NO_LAUNCH = ("empty", "_unsafe_view", "_local_scalar_dense", "is_same_size", "new_empty", "lift")
-INDEXED = (
+INDEXING = (
     aten.index.Tensor,
     aten.index_put.default,
     aten.index_put_.default,
     aten._index_put_impl_.default,
 )
-JOINED = (aten.cat.default, aten.stack.default)
-PLAIN = {
-    int,
-    float,
-    bool,
-    str,
-    type(None),
-    torch.dtype,
-    torch.device,
-}  # arguments that hold no tensor
-# Answers whose size, or whether there is one, only the numbers tell: a GPU's host waits for them.
+JOINING = (aten.cat.default, aten.stack.default)
+# Types of arguments that hold no tensor.
+PLAIN_TYPES = {int, float, bool, str, type(None), torch.dtype, torch.device}
+# Operations whose answer or its size depends on the numbers, so that a GPU's host waits for them.
 WAITING = {
     aten.equal.default,
     aten.bincount.default,
@@ -55,14 +51,14 @@ _current: EmulatedDevice | None = None
 
 
 class Emulated(torch.Tensor):
-    """A tensor of the device; `raw` are its numbers."""
+    """A tensor of the device; `raw` holds its numbers on the CPU."""
 
     raw: torch.Tensor
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def __new__(cls, raw: torch.Tensor) -> Emulated:
-        made = torch.Tensor._make_wrapper_subclass(
+        tensor = torch.Tensor._make_wrapper_subclass(
             cls,
             raw.shape,
             strides=raw.stride(),
@@ -70,8 +66,8 @@ class Emulated(torch.Tensor):
             dtype=raw.dtype,
             device=NAME,
         )
-        made.raw = raw
-        return made
+        tensor.raw = raw
+        return tensor
 
     def __init__(self, raw: torch.Tensor) -> None: ...
 
@@ -102,79 +98,93 @@ class Emulated(torch.Tensor):
         return torch.tensor(data, dtype=dtype or self.dtype, device=NAME)
 
     def __getitem__(self, index: Any) -> torch.Tensor:
-        return super().__getitem__(_rows(index))
+        return super().__getitem__(_convert_lists_to_tensors(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(_rows(index), value)
+        super().__setitem__(_convert_lists_to_tensors(index), value)
 
 
-def _rows(index: Any) -> Any:
-    """Lists in an index as tensors of the host: what torch copies to the device before it looks them up."""
+def _convert_lists_to_tensors(index: Any) -> Any:
+    """Make the lists in an index tensors of the host, which torch copies to the device to look them up."""
     if isinstance(index, tuple):
-        return tuple(map(_rows, index))
-    return torch.tensor(index) if isinstance(index, list) else index
+        return tuple(map(_convert_lists_to_tensors, index))
+    if isinstance(index, list):
+        return torch.tensor(index)
+    return index
 
 
 @functools.cache
-def launches(func: Any) -> bool:
+def launches_kernel(func: Any) -> bool:
     """Whether an operation would launch a kernel: neither a view nor bookkeeping."""
-    returned = func._schema.returns
-    view = any(value.alias_info is not None and not value.alias_info.is_write for value in returned)
-    return not view and not func._schema.name.removeprefix("aten::").startswith(NO_LAUNCH)
+    aliases = [value.alias_info for value in func._schema.returns]
+    is_view = any(alias is not None and not alias.is_write for alias in aliases)
+    return not is_view and not func._schema.name.removeprefix("aten::").startswith(NO_LAUNCH)
 
 
 @functools.cache
-def waits(func: Any) -> bool:
+def makes_host_wait(func: Any) -> bool:
     """Whether the host has to wait for the numbers before it can go on."""
-    return func in WAITING or (torch.Tag.dynamic_output_shape in func.tags and func not in INDEXED)
+    if func in WAITING:
+        return True
+    return torch.Tag.dynamic_output_shape in func.tags and func not in INDEXING
 
 
 @functools.cache
-def draws(func: Any) -> bool:
+def draws_random_numbers(func: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in func.tags
 
 
 class EmulatedDevice(TorchDispatchMode):
-    """The device, there inside `with`. `launched`, `moved`: counts by operation, and by direction and operation."""
+    """The device, which exists inside `with`.
+
+    launch_counts: {operation: launches}
+    transfer_counts: {(direction, operation): transfers}
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.launched: collections.Counter = collections.Counter()
-        self.moved: collections.Counter = collections.Counter()
-        self.random = torch.Generator().manual_seed(20_000).get_state()
+        self.launch_counts: collections.Counter = collections.Counter()
+        self.transfer_counts: collections.Counter = collections.Counter()
+        self.random_state = torch.Generator().manual_seed(20_000).get_state()
 
     @property
     def launches(self) -> int:
-        return self.launched.total()
+        return self.launch_counts.total()
 
     @property
     def to_host(self) -> int:
-        """Copies to the host, and waits for numbers there."""
-        return sum(count for (way, _), count in self.moved.items() if way == "to host")
+        """Copies to the host, and waits of the host for numbers."""
+        return self._count_transfers("to host")
 
     @property
     def to_device(self) -> int:
-        return sum(count for (way, _), count in self.moved.items() if way == "to device")
+        return self._count_transfers("to device")
+
+    def _count_transfers(self, direction: str) -> int:
+        return sum(n for (way, _), n in self.transfer_counts.items() if way == direction)
 
     @property
     def transfers(self) -> int:
-        return self.moved.total()
+        return self.transfer_counts.total()
 
     # ------------------------------------------------------------------ making tensors of Python's numbers
     def __enter__(self) -> EmulatedDevice:
         global _current
-        _current, self._made = self, (torch.tensor, torch.as_tensor)
-        torch.tensor, torch.as_tensor = (
-            functools.partial(self._from_host, made) for made in self._made
-        )
+        _current = self
+        self._torch_tensor = torch.tensor
+        self._torch_as_tensor = torch.as_tensor
+        torch.tensor = functools.partial(self._make_from_host, torch.tensor)
+        torch.as_tensor = functools.partial(self._make_from_host, torch.as_tensor)
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         global _current
         super().__exit__(*error)
-        _current, (torch.tensor, torch.as_tensor) = None, self._made
+        _current = None
+        torch.tensor = self._torch_tensor
+        torch.as_tensor = self._torch_as_tensor
 
-    def _from_host(
+    def _make_from_host(
         self,
         make: Any,
         data: Any,
@@ -183,7 +193,7 @@ class EmulatedDevice(TorchDispatchMode):
         device: Any = None,
         **more: Any,
     ):
-        """`torch.tensor` and `torch.as_tensor`, which would make an empty tensor on "meta"."""
+        """Stands in for `torch.tensor` and `torch.as_tensor`, which would make an empty tensor on "meta"."""
         if isinstance(data, torch.Tensor) or device is None or torch.device(device).type != NAME:
             return make(data, dtype=dtype, device=device, **more)
         return make(data, dtype=dtype, device="cpu", **more).to(NAME)
@@ -193,104 +203,119 @@ class EmulatedDevice(TorchDispatchMode):
         return self.run(func, args, kwargs or {})
 
     def run(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """One operation, on the CPU, by the rules of two devices."""
+        """Run one operation on the CPU, by the rules of two devices."""
         ours: list[Emulated] = []
         others: list[torch.Tensor] = []
-        raw = _unwrapped(args, ours, others)
-        named = (
-            {name: _unwrapped(value, ours, others) for name, value in kwargs.items()}
-            if kwargs
-            else {}
-        )
+        raw = _unwrap(args, ours, others)
+        options = {name: _unwrap(value, ours, others) for name, value in kwargs.items()}
         target = kwargs.get("device")
-        here = bool(ours) if target is None else target.type == NAME
-        if not ours and not here:
+        is_result_ours = bool(ours) if target is None else target.type == NAME
+        if not ours and not is_result_ours:
             return func(*args, **kwargs)
         if target is not None:
-            named["device"] = "cpu"
+            options["device"] = "cpu"
         if func is aten._to_copy.default:
-            named = {
-                name: value
-                for name, value in named.items()
-                if name not in ("pin_memory", "non_blocking")
-            }
-            if here and ours:
-                self.launched["copy"] += 1
-            else:
-                self.moved["to device" if here else "to host", "copy"] += 1
-            copied = func(*raw, **named)
-            return Emulated(copied) if here else copied
+            return self._copy_to(is_result_ours, bool(ours), raw, options)
         if func is aten.copy_.default:
-            if ours and others:
-                self.moved[
-                    "to device" if isinstance(args[0], Emulated) else "to host", "copy_"
-                ] += 1
-            else:
-                self.launched["copy"] += 1
+            self._count_copy_into(args[0], crosses_devices=bool(ours and others))
             raw[0].copy_(raw[1])
             return args[0]
-        self._check(func, args, ours, others)
-        if launches(func):
-            self.launched[func._schema.name] += 1
-        if here and kwargs.get("generator") is not None:
+        if func in INDEXING and isinstance(args[0], Emulated):
+            rows = [index for index in args[1] if index is not None]
+            self._count_lookup(rows)
+            others = [tensor for tensor in others if not any(tensor is index for index in rows)]
+        if ours and others:
+            _refuse_mixed_devices(func, args, others)
+        if launches_kernel(func):
+            self.launch_counts[func._schema.name] += 1
+        if is_result_ours and kwargs.get("generator") is not None:
             raise RuntimeError(
                 f"Expected a 'meta' device type for generator, but {func} got a 'cpu' one."
             )
-        out = self._drawn(func, raw, named) if here and draws(func) else func(*raw, **named)
+        if is_result_ours and draws_random_numbers(func):
+            result = self._run_with_device_stream(func, raw, options)
+        else:
+            result = func(*raw, **options)
         if func is aten._local_scalar_dense.default:
-            self.moved["to host", "item"] += 1
-            return out
-        if waits(func):
-            self.moved["to host", func._schema.name] += 1
-        return _wrapped(out, {id(tensor.raw): tensor for tensor in ours}) if here else out
+            self.transfer_counts["to host", "item"] += 1
+            return result
+        if makes_host_wait(func):
+            self.transfer_counts["to host", func._schema.name] += 1
+        if not is_result_ours:
+            return result
+        return _wrap(result, {id(tensor.raw): tensor for tensor in ours})
 
-    def _drawn(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """An operation that draws, from the device's own stream."""
+    def _copy_to(
+        self, to_device: bool, from_device: bool, raw: tuple, options: dict[str, Any]
+    ) -> torch.Tensor:
+        """`aten._to_copy`: a copy within the device is a launch, one between the devices a transfer."""
+        if to_device and from_device:
+            self.launch_counts["copy"] += 1
+        elif to_device:
+            self.transfer_counts["to device", "copy"] += 1
+        else:
+            self.transfer_counts["to host", "copy"] += 1
+        for name in ("pin_memory", "non_blocking"):
+            options.pop(name, None)
+        copy = aten._to_copy.default(*raw, **options)
+        return Emulated(copy) if to_device else copy
+
+    def _count_copy_into(self, destination: torch.Tensor, *, crosses_devices: bool) -> None:
+        if not crosses_devices:
+            self.launch_counts["copy"] += 1
+        elif isinstance(destination, Emulated):
+            self.transfer_counts["to device", "copy_"] += 1
+        else:
+            self.transfer_counts["to host", "copy_"] += 1
+
+    def _count_lookup(self, rows: list[torch.Tensor]) -> None:
+        """Rows of the host are copied to the device; for a mask the host waits, because its count is needed."""
+        host_rows = [index for index in rows if not isinstance(index, Emulated)]
+        has_mask = any(index.dtype in (torch.bool, torch.uint8) for index in rows)
+        self.transfer_counts["to device", "index"] += len(host_rows)
+        self.transfer_counts["to host", "mask"] += has_mask
+
+    def _run_with_device_stream(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run an operation that draws random numbers, from the device's own stream."""
         with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self.random)
-            out = func(*args, **kwargs)
-            self.random = torch.get_rng_state()
-        return out
-
-    def _check(
-        self, func: Any, args: tuple, ours: list[Emulated], others: list[torch.Tensor]
-    ) -> None:
-        """RuntimeError for tensors of both devices; rows of the host that look up a tensor of the device are copied."""
-        if func in INDEXED and isinstance(args[0], Emulated):
-            looked_up = [rows for rows in args[1] if rows is not None]
-            self.moved["to device", "index"] += sum(
-                not isinstance(rows, Emulated) for rows in looked_up
-            )
-            self.moved["to host", "mask"] += any(
-                rows.dtype in (torch.bool, torch.uint8) for rows in looked_up
-            )
-            others = [tensor for tensor in others if not any(tensor is rows for rows in looked_up)]
-        if not ours or not others:
-            return
-        written = func._schema.is_mutable and args and not isinstance(args[0], Emulated)
-        if written or func in JOINED or any(tensor.dim() for tensor in others):
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device, but {func} got both devices' tensors."
-            )
+            torch.set_rng_state(self.random_state)
+            result = func(*args, **kwargs)
+            self.random_state = torch.get_rng_state()
+        return result
 
 
-def _unwrapped(value: Any, ours: list[Emulated], others: list[torch.Tensor]) -> Any:
-    """`value` with the numbers of the device's tensors; which tensors of either device there were is noted."""
+def _refuse_mixed_devices(func: Any, args: tuple, others: list[torch.Tensor]) -> None:
+    """RuntimeError, unless the tensors of the host are single numbers that are only read."""
+    writes_to_host = func._schema.is_mutable and args and not isinstance(args[0], Emulated)
+    if writes_to_host or func in JOINING or any(tensor.dim() for tensor in others):
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but {func} got both devices' tensors."
+        )
+
+
+def _unwrap(value: Any, ours: list[Emulated], others: list[torch.Tensor]) -> Any:
+    """`value` with raw tensors in the place of the device's.
+
+    The device's tensors are appended to `ours`, the host's to `others`.
+    """
     kind = type(value)
     if kind is Emulated:
         ours.append(value)
         return value.raw
     if kind is list or kind is tuple:
-        return kind([_unwrapped(part, ours, others) for part in value])
-    if kind not in PLAIN and isinstance(value, torch.Tensor):
+        return kind([_unwrap(part, ours, others) for part in value])
+    if kind not in PLAIN_TYPES and isinstance(value, torch.Tensor):
         others.append(value)
     return value
 
 
-def _wrapped(value: Any, known: dict[int, Emulated]) -> Any:
-    """A result as tensors of the device; what an operation has written to stays the tensor that it was."""
+def _wrap(value: Any, known: dict[int, Emulated]) -> Any:
+    """A result as tensors of the device.
+
+    known: {id of raw numbers: tensor}; a tensor that an operation has written to stays the same tensor
+    """
     if isinstance(value, torch.Tensor):
-        return known.get(id(value)) if id(value) in known else Emulated(value)
+        return known[id(value)] if id(value) in known else Emulated(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(_wrapped(part, known) for part in value)
+        return type(value)(_wrap(part, known) for part in value)
     return value

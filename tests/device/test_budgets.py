@@ -1,5 +1,7 @@
 """How many kernels a step launches, and that no step waits for the host, counted on the emulated device."""
 
+import math
+
 import pytest
 import torch
 
@@ -26,26 +28,27 @@ def device(monkeypatch):
         yield device
 
 
-def on_device(name, shape, sizes, width=None):
+def make_clients_on_device(name, shape, sizes):
+    """Models and shards, as of `make_clients`; a residual network is narrow."""
+    width = 4 if "resnet" in name else None
     models, shards = make_clients(name, shape, sizes, dtype=torch.float32, width=width)
-    return [model.to(NAME) for model in models], [
-        tuple(part.to(NAME) for part in shard) for shard in shards
-    ]
+    models = [model.to(NAME) for model in models]
+    shards = [(x.to(NAME), y.to(NAME)) for x, y in shards]
+    return models, shards
 
 
 # ------------------------------------------------------------------------------------------------ launches
-def launches_of_a_step(device, name, shape, count, backend="stacked", **recipe):
-    """Of one step of `count` clients: the second of an epoch, when everything is set up."""
-    models, shards = on_device(name, shape, [12] * count, 4 if "resnet" in name else None)
-    steps = train_clients(
-        models, shards, Recipe(epochs=1, batch_size=4, **recipe), seed=0, backend=backend
-    )
-    own = count if backend == "loop" else 1  # steps that make one of all clients
-    for _ in range(own):
-        next(steps)
+def count_launches_of_step(device, name, shape, count, backend="stacked", **recipe):
+    """The launches of one step of all `count` clients: the second of an epoch, when everything is set up."""
+    models, shards = make_clients_on_device(name, shape, [12] * count)
+    recipe = Recipe(epochs=1, batch_size=4, **recipe)
+    ticks = train_clients(models, shards, recipe, seed=0, backend=backend)
+    ticks_per_step = count if backend == "loop" else 1
+    for _ in range(ticks_per_step):
+        next(ticks)
     before = device.launches
-    for _ in range(own):
-        next(steps)
+    for _ in range(ticks_per_step):
+        next(ticks)
     return device.launches - before
 
 
@@ -54,19 +57,19 @@ def launches_of_a_step(device, name, shape, count, backend="stacked", **recipe):
     ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 16, 16))]
 )
 def test_a_stacked_step_launches_as_much_for_any_number_of_clients(name, shape, optimizer, device):
-    few, many = (
-        launches_of_a_step(device, name, shape, count, optimizer=optimizer) for count in (2, 7)
-    )
+    few = count_launches_of_step(device, name, shape, 2, optimizer=optimizer)
+    many = count_launches_of_step(device, name, shape, 7, optimizer=optimizer)
     assert few == many > 0
 
 
 def test_a_step_of_all_clients_is_at_most_60_launches_for_the_five_layer_cnn(device):
-    assert launches_of_a_step(device, "cnn", (3, 32, 32), 20) <= 60
+    assert count_launches_of_step(device, "cnn", (3, 32, 32), 20) <= 60
 
 
 def test_a_loop_launches_for_every_client(device):
-    """What the stack is there for; and the count would see it, if it fell back to a loop."""
-    one, four = (launches_of_a_step(device, "mlp", (1, 8, 8), count, "loop") for count in (1, 4))
+    """Which the stack avoids. If the stack fell back to a loop, the tests above would see these counts."""
+    one = count_launches_of_step(device, "mlp", (1, 8, 8), 1, "loop")
+    four = count_launches_of_step(device, "mlp", (1, 8, 8), 4, "loop")
     assert four == 4 * one
 
 
@@ -75,34 +78,33 @@ def test_a_loop_launches_for_every_client(device):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_no_transfer_inside_an_epoch(name, backend, optimizer, device):
-    """Its order comes from the host when an epoch of the stack, or of a client, begins; nothing goes back."""
-    models, shards = on_device(name, (1, 8, 8), (20, 20), 4 if name == "resnet8" else None)
-    device.moved.clear()
+    """The order of the samples comes from the host when an epoch begins; nothing goes back to the host."""
+    models, shards = make_clients_on_device(name, (1, 8, 8), (20, 20))
+    device.transfer_counts.clear()
     recipe = Recipe(epochs=2, batch_size=4, optimizer=optimizer)
-    at = [device.to_device for _ in train_clients(models, shards, recipe, seed=0, backend=backend)]
+    copies = []  # to the device, up to each of the 5 steps of an epoch
+    for _ in train_clients(models, shards, recipe, seed=0, backend=backend):
+        copies.append(device.to_device)
     assert device.to_host == 0
-    if backend == "stacked":  # the weights of the batches, once, and an order an epoch
-        assert at == [2] * 5 + [3] * 5
-    else:
-        assert at == [order for order in (1, 2) for _ in range(5)] + [2] + [
-            o for o in (3, 4) for _ in range(5)
-        ] + [4]
+    if backend == "stacked":  # the weights of the batches, once, and an order for each epoch
+        assert copies == [2] * 5 + [3] * 5
+    else:  # an order for each epoch of a client, and a last tick of each client
+        first_client = [1] * 5 + [2] * 5 + [2]
+        second_client = [3] * 5 + [4] * 5 + [4]
+        assert copies == first_client + second_client
 
 
 # ------------------------------------------------------------------------------------------------ methods
-def moved(method, **settings):
-    """The transfers of a whole run, by kind, and its launches."""
+def count_in_run(method, **settings):
+    """The transfers of a whole run, {(direction, operation): count}, and the number of its launches."""
+    settings = {**in_study(method), "model": "mlp:8", "share": 0.3, **settings}
     with EmulatedDevice() as device:
-        run(
-            method,
-            device=NAME,
-            cache=False,
-            **in_study(method) | {"model": "mlp:8", "share": 0.3} | settings,
-        )
-    return dict(+device.moved), device.launches
+        run(method, device=NAME, cache=False, **settings)
+    return dict(+device.transfer_counts), device.launches
 
 
-FEWER_MORE = {
+# {step: (method, knob, value for few steps, value for more steps)}
+FEW_AND_MORE_STEPS = {
     "local training": ("ensemble", "batch_size", 256, 64),
     "FedAvg's local step": ("fedavg_multi", "batch_size", 256, 64),
     "SCAFFOLD's local step": ("scaffold", "batch_size", 256, 64),
@@ -117,85 +119,95 @@ FEWER_MORE = {
     "FedCVAE's step": ("fedcvae", "steps", 2, 9),
     "the step of kernel inducing points": ("distilled", "steps", 2, 9),
     "FENS' local step": ("fens", "local_steps", 2, 4),
-    "FedLPA's gradient step": (
-        "fedlpa",
-        "iterations",
-        5,
-        7,
-    ),  # at powers of two it looks whether it diverges
+    # at powers of two FedLPA looks whether it diverges: there is none from 5 to 7
+    "FedLPA's gradient step": ("fedlpa", "iterations", 5, 7),
 }
-
-
+# Knobs that make a method take the step in question.
+STEP_KNOBS = {
+    "fedlpa": {"fedlpa.solver": "gd"},
+    "dense": {"dense.batch": 8},
+    "distilled": {"distilled.images": "kip"},
+}
+LOCAL_STEPS = [step for step in FEW_AND_MORE_STEPS if "local" in step]
 CASES = [
-    (step, way)
-    for step in FEWER_MORE
-    for way in (("loop", "stacked") if "local" in step else ("stacked",))
+    *((step, "stacked") for step in FEW_AND_MORE_STEPS),
+    *((step, "loop") for step in LOCAL_STEPS),
 ]
 
 
 @pytest.mark.parametrize(("step", "backend"), CASES)
 def test_more_steps_are_no_more_transfers(step, backend, device):
-    method, knob, few, many = FEWER_MORE[step]
-    special = {"fedlpa.solver": "gd", "dense.batch": 8, "distilled.images": "kip"}
-    more = {name: value for name, value in special.items() if name.startswith(f"{method}.")}
-    name = knob if knob == "batch_size" else f"{method}.{knob}"
-    assert name == knob or knob in {field.name for field in METHODS[method].fields()}
-    one, other = (moved(method, backend=backend, **more | {name: value}) for value in (few, many))
-    assert one[0] == other[0] and one[1] < other[1]
+    method, knob, few, more = FEW_AND_MORE_STEPS[step]
+    if knob == "batch_size":
+        name = knob
+    else:
+        name = f"{method}.{knob}"
+        assert knob in {field.name for field in METHODS[method].fields()}
+    settings = {"backend": backend, **STEP_KNOBS.get(method, {})}
+    transfers_of_few, launches_of_few = count_in_run(method, **settings, **{name: few})
+    transfers_of_more, launches_of_more = count_in_run(method, **settings, **{name: more})
+    assert transfers_of_few == transfers_of_more
+    assert launches_of_few < launches_of_more
 
 
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("aggregator", TRAINED)
-def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
-    """Of FENS, with the shortcut for K = 1 and without."""
+def test_no_transfer_in_a_round_of_phase_2_of_fens(aggregator, steps, device):
+    """With one local step, for which there is a shortcut, and with two."""
     stream = torch.Generator().manual_seed(0)
-    sets = [
-        (torch.randn(n, 3, 4, generator=stream), torch.arange(n) % 4, torch.rand(n, 1, 8, 8))
-        for n in (9, 30)
-    ]
-    proxies = {i: ProxySamples(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
+    proxies = {}
+    for k, n in enumerate((9, 30)):
+        logits = torch.randn(n, 3, 4, generator=stream).to(NAME)
+        labels = (torch.arange(n) % 4).to(NAME)
+        images = torch.rand(n, 1, 8, 8).to(NAME)
+        proxies[k] = ProxySamples(logits, labels, images)
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
     rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
     rounds = fens.train_aggregator_in_place(
-        rule, proxies, lambda i: torch.Generator().manual_seed(i)
+        rule, proxies, lambda k: torch.Generator().manual_seed(k)
     )
-    at = [(next(rounds), device.transfers)[1] for _ in range(4)]
-    assert at == at[:1] * 4 and device.to_host == 0
+    transfers = []  # up to the end of each round
+    for _ in range(4):
+        next(rounds)
+        transfers.append(device.transfers)
+    assert transfers == transfers[:1] * 4
+    assert device.to_host == 0
 
 
-def system(where):
-    """A layer of three clients that conjugate gradients do not solve in a few steps."""
+def make_layer_system(device_name):
+    """A layer of three clients that conjugate gradients do not solve in a few steps, and where they start."""
     stream = torch.Generator().manual_seed(0)
-    roots = [
-        [torch.randn(12, 12, generator=stream, dtype=torch.float64) for _ in "ab"] for _ in range(3)
-    ]
-    factors = [
-        KroneckerFactors(*((root @ root.T / 12 + 1e-4 * torch.eye(12)).to(where) for root in pair))
-        for pair in roots
-    ]
-    layers = [
-        torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)
-    ]
-    made = LayerPosterior.stack(layers, factors, [1 / 3] * 3)
-    return made, made.solve_with_averaged_factors()
+
+    def draw_matrix():
+        return torch.randn(12, 12, generator=stream, dtype=torch.float64)
+
+    def draw_factor():
+        root = draw_matrix()
+        return (root @ root.T / 12 + 1e-4 * torch.eye(12)).to(device_name)
+
+    factors = [KroneckerFactors(draw_factor(), draw_factor()) for _ in range(3)]
+    layers = [draw_matrix().to(device_name) for _ in range(3)]
+    posterior = LayerPosterior.stack(layers, factors, [1 / 3] * 3)
+    return posterior, posterior.solve_with_averaged_factors()
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, device):
-    here = list(run_conjugate_gradients(*system("cpu"), tolerance=tolerance, iteration_limit=30))
-    problem = system(NAME)
-    device.moved.clear()
-    there = list(run_conjugate_gradients(*problem, tolerance=tolerance, iteration_limit=30))
-    assert len(there) == len(here) > GPU_STEPS  # the steps too many are thrown away
-    assert device.transfers == -(-len(here) // GPU_STEPS)
-    for one, other in zip(there, here, strict=True):
-        assert torch.equal(one.residual, other.residual) and torch.equal(
-            one.matrix.cpu(), other.matrix
-        )
+    limits = {"tolerance": tolerance, "iteration_limit": 30}
+    steps_here = list(run_conjugate_gradients(*make_layer_system("cpu"), **limits))
+    system = make_layer_system(NAME)
+    device.transfer_counts.clear()
+    steps_there = list(run_conjugate_gradients(*system, **limits))
+    # the device takes a few steps too many before it looks, and throws them away
+    assert len(steps_there) == len(steps_here) > GPU_STEPS
+    assert device.transfers == math.ceil(len(steps_here) / GPU_STEPS)
+    for there, here in zip(steps_there, steps_here, strict=True):
+        assert torch.equal(there.residual, here.residual)
+        assert torch.equal(there.matrix.cpu(), here.matrix)
 
 
 def test_no_transfer_in_a_step_of_gradient_descent(device):
-    problem = system(NAME)
-    device.moved.clear()
+    problem = make_layer_system(NAME)
+    device.transfer_counts.clear()
     assert len(list(run_gradient_descent(*problem, iterations=20))) == 21
     assert device.transfers == 0

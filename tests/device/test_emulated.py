@@ -13,34 +13,35 @@ def device():
         yield device
 
 
-def here(*shape):
+def count_up(*shape):
+    """The numbers 1, 2, 3 … in this shape, on the host."""
     return torch.arange(1.0, 1 + torch.Size(shape).numel()).view(shape)
 
 
 REFUSED = {
-    "sum": lambda x: x + here(3),
-    "in place": lambda x: here(3).add_(x[0]),
-    "cat": lambda x: torch.cat([x, here(3)]),
-    "product": lambda x: here(2, 3) @ x,
+    "sum": lambda x: x + count_up(3),
+    "in place": lambda x: count_up(3).add_(x[0]),
+    "cat": lambda x: torch.cat([x, count_up(3)]),
+    "product": lambda x: count_up(2, 3) @ x,
     "layer that stayed": lambda x: nn.Linear(3, 2)(x),
-    "where": lambda x: torch.where(x > 1, x, here(3)),
-    "lists of tensors": lambda x: torch._foreach_add_([x], [here(3)]),
-    "rows of a host's tensor": lambda x: here(3)[x.long() - 1],
-    "values written": lambda x: x.index_put_((torch.zeros(3, dtype=torch.long),), here(3)),
+    "where": lambda x: torch.where(x > 1, x, count_up(3)),
+    "lists of tensors": lambda x: torch._foreach_add_([x], [count_up(3)]),
+    "rows of a host's tensor": lambda x: count_up(3)[x.long() - 1],
+    "values written": lambda x: x.index_put_((torch.zeros(3, dtype=torch.long),), count_up(3)),
     "scatter": lambda x: x.scatter_add_(0, torch.zeros(3, dtype=torch.long), x),
     "numpy": lambda x: x.numpy(),
     "a host's stream": lambda x: torch.rand(3, device=NAME, generator=torch.Generator()),
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_a_gpu_refuses(what, device):
-    x = here(3).to(NAME)
+@pytest.mark.parametrize("operation", REFUSED)
+def test_what_a_gpu_refuses_is_refused(operation, device):
+    x = count_up(3).to(NAME)
     with pytest.raises((RuntimeError, TypeError)):
-        REFUSED[what](x)
+        REFUSED[operation](x)
 
 
-# What is done, and how many transfers it costs: (to the host, to the device).
+# {name: (operation, transfers to the host, transfers to the device)}
 COSTS = {
     "float": (lambda x: float(x[0]), 1, 0),
     "bool": (lambda x: bool(x[0] > 0), 1, 0),
@@ -53,12 +54,12 @@ COSTS = {
     "mask": (lambda x: x[x > 1], 1, 0),
     "unique": (lambda x: x.unique(), 1, 0),
     "bincount": (lambda x: x.long().bincount(), 1, 0),
-    "to": (lambda x: here(3).to(NAME), 0, 1),
-    "to the other's": (lambda x: here(3).to(x), 0, 1),
+    "to": (lambda x: count_up(3).to(NAME), 0, 1),
+    "to the other's": (lambda x: count_up(3).to(x), 0, 1),
     "tensor": (lambda x: torch.tensor([1.0], device=NAME), 0, 1),
     "as_tensor": (lambda x: torch.as_tensor([1.0], device=NAME), 0, 1),
     "new_tensor": (lambda x: x.new_tensor([1.0]), 0, 1),
-    "copy in": (lambda x: x.copy_(here(3)), 0, 1),
+    "copy in": (lambda x: x.copy_(count_up(3)), 0, 1),
     "rows": (lambda x: x[torch.tensor([0, 2])], 0, 1),
     "list": (lambda x: x[[0, 2]], 0, 1),
     "number": (lambda x: x + torch.tensor(1.0), 0, 0),
@@ -73,33 +74,34 @@ COSTS = {
 }
 
 
-@pytest.mark.parametrize("what", COSTS)
-def test_what_is_counted(what, device):
-    x, (do, out, back) = here(3).to(NAME), COSTS[what]
-    device.moved.clear()
-    do(x)
-    assert (device.to_host, device.to_device) == (out, back)
+@pytest.mark.parametrize("name", COSTS)
+def test_each_operation_costs_its_transfers(name, device):
+    operation, to_host, to_device = COSTS[name]
+    x = count_up(3).to(NAME)
+    device.transfer_counts.clear()
+    operation(x)
+    assert (device.to_host, device.to_device) == (to_host, to_device)
 
 
-def test_launches_leave_out_views(device):
-    x = here(2, 3).to(NAME)
-    device.launched.clear()
+def test_views_are_no_launches(device):
+    x = count_up(2, 3).to(NAME)
+    device.launch_counts.clear()
     (x[1:].t().unsqueeze(0).reshape(-1).detach() * 2).sum()
     assert device.launches == 2
 
 
-def test_what_is_drawn_there_is_not_what_is_drawn_here(device):
+def test_the_device_draws_other_numbers_than_the_host_and_leaves_its_stream_alone(device):
     state = torch.get_rng_state()
-    there = [torch.rand(8, device=NAME), torch.zeros(8, device=NAME).uniform_()]
+    drawn_there = [torch.rand(8, device=NAME), torch.zeros(8, device=NAME).uniform_()]
     assert torch.equal(state, torch.get_rng_state())
     with torch.random.fork_rng():
-        assert not any(torch.equal(drawn.cpu(), torch.rand(8)) for drawn in there)
+        assert not any(torch.equal(drawn.cpu(), torch.rand(8)) for drawn in drawn_there)
 
 
-def test_nothing_is_left_behind():
-    made = torch.tensor, torch.as_tensor
+def test_torch_is_as_before_when_the_device_has_ended():
+    before = torch.tensor, torch.as_tensor
     with EmulatedDevice():
-        x = here(3).to(NAME)
-    assert (torch.tensor, torch.as_tensor) == made
+        x = count_up(3).to(NAME)
+    assert (torch.tensor, torch.as_tensor) == before
     with pytest.raises(RuntimeError, match="after the device's end"):
         x + 1

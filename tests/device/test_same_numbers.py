@@ -1,6 +1,7 @@
 """On the emulated device every method, model and backend gives the CPU's numbers, and no code path mixes devices.
 
-In float64, where the device takes the very operations that the CPU takes; in float32 the CPU has kernels of its own.
+The tests run in float64, where the package takes the same operations on both; in float32 it has ways of its own for
+the CPU.
 """
 
 import copy
@@ -23,118 +24,135 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
 
 @pytest.fixture(autouse=True)
-def doubled(monkeypatch):
-    """Runs in float64, on a device that settings would refuse."""
+def float64_on_any_device(monkeypatch):
+    """Runs are in float64, and settings accept the emulated device, which they would refuse."""
     monkeypatch.setattr("fedlab_nb.studies.settings.resolve_device", str)
     monkeypatch.setitem(Context.__init__.__kwdefaults__, "dtype", torch.float64)
 
 
-def events(method, device, **settings):
-    """All that a panel would see of a run on a seventh of the training samples, a few batches for each client."""
-    seen = list(
-        job([method], device=device, cache=False, **in_study(method) | {"share": 0.15} | settings)
-    )
-    for event in seen:
+def list_events(method, device, **settings):
+    """All events of a run on a seventh of the training samples: a few batches for each client."""
+    settings = {**in_study(method), "share": 0.15, **settings}
+    events = list(job([method], device=device, cache=False, **settings))
+    for event in events:
         if event.error is not None:
             raise event.error
-    return seen
+    return events
 
 
-def alike(there, here, where):
-    """Equal, but for rounding, whatever they are made of."""
+def assert_close(there, here, place):
+    """Equal, but for rounding; dicts and sequences are compared part by part.
+
+    place: where in the compared value these two stand, for the message of a failure
+    """
     if isinstance(here, dict):
-        assert there.keys() == here.keys(), where
+        assert there.keys() == here.keys(), place
         for name in here:
-            alike(there[name], here[name], f"{where}.{name}")
+            assert_close(there[name], here[name], f"{place}.{name}")
     elif isinstance(here, (list, tuple)):
-        assert len(there) == len(here), where
-        for at, (one, other) in enumerate(zip(there, here, strict=True)):
-            alike(one, other, f"{where}[{at}]")
+        assert len(there) == len(here), place
+        for i, (part_there, part_here) in enumerate(zip(there, here, strict=True)):
+            assert_close(part_there, part_here, f"{place}[{i}]")
     elif isinstance(here, (float, np.ndarray)):
-        np.testing.assert_allclose(there, here, err_msg=where, **CLOSE)
+        np.testing.assert_allclose(there, here, err_msg=place, **CLOSE)
     else:
-        assert there == here, where
+        assert there == here, place
 
 
-def seen(event):
+def collect_values(event):
     """An event's live values, and those of its outcome."""
     values = {
-        "at": (event.phase, event.done, event.total),
+        "progress": (event.phase, event.done, event.total),
         "metrics": dict(event.metrics),
         "curve": event.curve,
     }
     if event.report is not None:
         values["report"] = (event.report.numbers(), event.report.arrays())
-    if (out := event.outcome) is not None:
-        values["outcome"] = [
-            out.accuracy, out.accuracy_validation, out.per_class, out.per_client, out.history, out.parameters,
-            out.ledger.to_json(), out.test_features, out.test_predictions, out.report.numbers(),
-            out.report.arrays(),
-        ]  # fmt: skip
+    outcome = event.outcome
+    if outcome is not None:
+        values["outcome"] = {
+            "accuracy": outcome.accuracy,
+            "accuracy_validation": outcome.accuracy_validation,
+            "per_class": outcome.per_class,
+            "per_client": outcome.per_client,
+            "history": outcome.history,
+            "parameters": outcome.parameters,
+            "ledger": outcome.ledger.to_json(),
+            "test_features": outcome.test_features,
+            "test_predictions": outcome.test_predictions,
+            "numbers": outcome.report.numbers(),
+            "arrays": outcome.report.arrays(),
+        }
     return values
 
 
-def compared(method, **settings):
-    here = events(method, "cpu", **settings)
+def compare_devices(method, **settings):
+    """Run the method on the CPU and on the emulated device, and compare all events."""
+    events_here = list_events(method, "cpu", **settings)
     with EmulatedDevice() as device:
-        there = events(method, NAME, **settings)
-    assert device.launches > 0 and there[-1].outcome.settings.device == NAME
-    alike([seen(event) for event in there], [seen(event) for event in here], method)
+        events_there = list_events(method, NAME, **settings)
+    assert device.launches > 0
+    assert events_there[-1].outcome.settings.device == NAME
+    values_there = [collect_values(event) for event in events_there]
+    values_here = [collect_values(event) for event in events_here]
+    assert_close(values_there, values_here, method)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method(method):
+def test_every_method_gives_the_same_numbers(method):
     """Live curves and reports, evaluation, features and what a run leaves behind; stacked."""
-    compared(method, backend="stacked")
+    compare_devices(method, backend="stacked")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "method", ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "matching", "regmean", "moon"]
 )
-def test_methods_with_other_architectures(method):
-    """Mixed ones where the method allows it; one after the other. Of methods that look into networks, or mix them."""
-    one = "one architecture" in METHODS[method].info.needs
-    mixed = (
-        "resnet10:4,resnet18:4" if method == "fusefl" else "mlp:8,cnn:4"
-    )  # FuseFL joins maps of one size
-    compared(method, backend="loop", model="cnn:4" if one else mixed)
+def test_methods_give_the_same_numbers_with_other_architectures(method):
+    """Methods that look into networks or mix them, with mixed architectures where they allow it; in a loop."""
+    if "one architecture" in METHODS[method].info.needs:
+        model = "cnn:4"
+    elif method == "fusefl":
+        model = "resnet10:4,resnet18:4"  # FuseFL joins maps of one size
+    else:
+        model = "mlp:8,cnn:4"
+    compare_devices(method, backend="loop", model=model)
 
 
 @pytest.mark.parametrize("method", ["local", "fens", "fedlpa", "coboosting"])
-def test_samples_that_come_from_the_host(method, monkeypatch):
+def test_an_outcome_predicts_samples_that_come_from_the_host(method, monkeypatch):
     monkeypatch.setitem(Context.__init__.__kwdefaults__, "dtype", torch.float32)
     with EmulatedDevice():
-        outcome = events(method, NAME)[-1].outcome
-        x = outcome.federation().dataset.x_test
-        right = outcome.predict(x) == outcome.federation().dataset.y_test.numpy()
-        assert len(outcome.features(x[:3])) == 3
-    if method != "local":  # whose accuracy is the mean of its models'
-        assert right.mean() == pytest.approx(outcome.accuracy)
+        outcome = list_events(method, NAME)[-1].outcome
+        dataset = outcome.federation().dataset
+        is_right = outcome.predict(dataset.x_test) == dataset.y_test.numpy()
+        assert len(outcome.features(dataset.x_test[:3])) == 3
+    if method != "local":  # its accuracy is the mean of the clients' models'
+        assert is_right.mean() == pytest.approx(outcome.accuracy)
 
 
 @pytest.mark.parametrize(
     ("name", "optimizer"), [*((name, "sgd") for name in MODELS), ("cnn2", "adam")]
 )
-def test_every_model(name, optimizer):
-    """As a stack where that can be; methods with other architectures have the loop."""
-    models, shards = make_clients(
-        name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4
-    )
+def test_every_model_is_trained_to_the_same_numbers(name, optimizer):
+    """As a stack where the model can be stacked, else in a loop."""
+    width = 12 if name == "mlp" else 4
+    models, shards = make_clients(name, (1, 8, 8), sizes=(1, 9, 20), width=width)
     backend = "stacked" if can_stack_model(models[0]) else "loop"
-    recipe = Recipe(
-        epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
-    )
-    twins, x = copy.deepcopy(models), shards[2][0]
+    lr = 1e-3 if optimizer == "adam" else 0.05
+    recipe = Recipe(epochs=1, batch_size=8, optimizer=optimizer, lr=lr)
+    twins = copy.deepcopy(models)
+    x, _ = shards[2]
     here = ClientModels(train_clients_to_end(models, shards, recipe, seed=3, backend=backend))
     with EmulatedDevice():
-        on_device = (
-            [model.to(NAME) for model in twins],
-            [tuple(part.to(NAME) for part in own) for own in shards],
+        models_there = [model.to(NAME) for model in twins]
+        shards_there = [(x.to(NAME), y.to(NAME)) for x, y in shards]
+        there = ClientModels(
+            train_clients_to_end(models_there, shards_there, recipe, seed=3, backend=backend)
         )
-        there = ClientModels(train_clients_to_end(*on_device, recipe, seed=3, backend=backend))
-        for answers in (lambda of, x: of.logits(x), lambda of, x: of.features(x)):
-            assert torch.allclose(answers(there, x.to(NAME)).cpu(), answers(here, x), **CLOSE)
-        for one, other in zip(there.modules, here.modules, strict=True):
-            alike({name: part.cpu().numpy() for name, part in model_state(one).items()},
-                  {name: part.numpy() for name, part in model_state(other).items()}, name)  # fmt: skip
+        assert torch.allclose(there.logits(x.to(NAME)).cpu(), here.logits(x), **CLOSE)
+        assert torch.allclose(there.features(x.to(NAME)).cpu(), here.features(x), **CLOSE)
+        for model_there, model_here in zip(there.modules, here.modules, strict=True):
+            state_there = {k: v.cpu().numpy() for k, v in model_state(model_there).items()}
+            state_here = {k: v.numpy() for k, v in model_state(model_here).items()}
+            assert_close(state_there, state_here, name)

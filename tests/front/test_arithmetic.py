@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from javascript import javascript
+from javascript import run_javascript
 
 MODULES = "text dom arithmetic"
 
@@ -26,7 +26,7 @@ def sums(draw):
 def test_terms_add_up(cases):
     code = "return cases.map((one) => [addTerms(one), findMost(one.total), listTerms(one, 0)])"
     for one, (added, most, terms) in zip(
-        cases, javascript(MODULES, code, cases=cases), strict=True
+        cases, run_javascript(MODULES, code, cases=cases), strict=True
     ):
         assert added == pytest.approx(one["total"], abs=1e-6)
         assert most == int(np.argmax(one["total"]))
@@ -38,4 +38,4 @@ def test_terms_add_up(cases):
 
 def test_numbers_are_written_with_a_true_minus():
     code = "return [-12.345, 0.0312, -0.0001, 9.9996, 123.456].map((value) => writeNumber(value))"
-    assert javascript(MODULES, code) == ["−12.3", "0.031", "0.000", "10.000", "123.5"]
+    assert run_javascript(MODULES, code) == ["−12.3", "0.031", "0.000", "10.000", "123.5"]

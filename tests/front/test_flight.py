@@ -4,7 +4,7 @@ import functools
 from itertools import pairwise
 
 import pytest
-from javascript import javascript
+from javascript import run_javascript
 from method_runs import context, small
 
 from fedlab_nb.comm import Ledger
@@ -74,7 +74,7 @@ def as_table(ledger):
 
 def plan(flight):
     code = "return planFlight(flight, people)"
-    return javascript(PLAN, code, flight=flight, people=OFFICES)
+    return run_javascript(PLAN, code, flight=flight, people=OFFICES)
 
 
 @functools.cache
@@ -178,7 +178,7 @@ def test_bytes_tick_up_to_the_ledgers(name):
     made = plan_of(name)
     code = "return times.map((time) => countArrived(plan, time))"
     times = [*range(0, made["duration"], 60), made["duration"]]
-    counts = javascript(PLAN, code, plan=made, times=times)
+    counts = run_javascript(PLAN, code, plan=made, times=times)
     ledger = ledger_of(name)
     assert (counts[-1]["up"], counts[-1]["down"]) == (ledger.up, ledger.down)
     assert counts[-1]["messages"] == sum(row["messages"] for row in ledger.rows())
@@ -200,7 +200,7 @@ def test_no_frame_shows_a_message_that_the_ledger_has_not(name):
     )
     times = [*range(0, made["duration"], 50), made["duration"]]
     given = {"plan": made, "times": times, "colours": ["#3f90da"] * made["clients"]}
-    frames = javascript(f"{PLAN} flight_scene", code, **given)
+    frames = run_javascript(f"{PLAN} flight_scene", code, **given)
     seen = set()
     for time, clients in zip(times, frames, strict=True):
         hops = [hop for step in made["steps"] for hop in step["hops"]]
@@ -244,7 +244,7 @@ def test_sentences_have_the_ledgers_numbers():
         "All 10 networks stay; the notes have taught how much each counts.",
     ]
     code = 'return summarise(plan, "FENS")'
-    said = javascript(PLAN, code, plan=made).replace("\xa0", " ")
+    said = run_javascript(PLAN, code, plan=made).replace("\xa0", " ")
     assert said == "FENS: up to 51 messages each, 463 kB up and 1.16 MB down."
 
 
@@ -303,7 +303,7 @@ def test_the_still_of_rounds_has_the_bytes_of_the_rounds_that_it_counts(name):
     for step in made["steps"]:
         if step["kind"] == "exchange":
             given = {"plan": made, "time": step["still"], "colours": ["#3f90da"] * made["clients"]}
-            still = javascript(f"{PLAN} flight_scene", code, **given)
+            still = run_javascript(f"{PLAN} flight_scene", code, **given)
             count = next(text for text in still["texts"] if text.endswith(f" of {step['rounds']}"))
             done = int(count.split()[0])
             trips = min(step["rounds"], 5)
@@ -336,5 +336,5 @@ def test_rounds_are_counted_once_they_are_over():
     hops = step["hops"]
     times = [hop["start"] + 0.5 * (hop["end"] - hop["start"]) for hop in hops]
     given = {"plan": made, "times": times}
-    counts = javascript(f"{PLAN} flight_scene", code, **given)
+    counts = run_javascript(f"{PLAN} flight_scene", code, **given)
     assert counts == ["0 of 2", "0 of 2", "1 of 2", "1 of 2"]

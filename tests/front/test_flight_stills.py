@@ -4,7 +4,7 @@ import functools
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from javascript import javascript
+from javascript import run_javascript
 from method_runs import context, small
 
 from fedlab_nb.comm import Ledger
@@ -32,7 +32,7 @@ def draw(name, ledger):
     colours = [f"#0000{k:02x}" for k in range(ledger.clients)]
     code = "return drawStills(name, flight, people, colours)"
     flight = describe_flight(name, ledger)
-    return javascript(STILLS, code, name=name, flight=flight, people=OFFICES, colours=colours)
+    return run_javascript(STILLS, code, name=name, flight=flight, people=OFFICES, colours=colours)
 
 
 def count_bytes(ledger, direction):
@@ -41,7 +41,7 @@ def count_bytes(ledger, direction):
 
 def format_size(count):
     """A number of bytes in words, as text.js has it."""
-    return javascript("text", "return dataSize(count)", count=count)
+    return run_javascript("text", "return dataSize(count)", count=count)
 
 
 @pytest.mark.parametrize("name", SENDING)
@@ -130,7 +130,7 @@ def test_the_pen_writes_a_groups_elements_with_its_colour_opacity_and_place():
     path += 'stroke="currentColor" stroke-width="1.5"/>'
     place = 'opacity="0.5" transform="translate(10 20.13)scale(2)"'
     text = '<text x="1" y="2" text-anchor="end" fill="currentColor">a &lt; b</text>'
-    assert javascript("svg_pen", code) == (
+    assert run_javascript("svg_pen", code) == (
         f'<defs><g id="g0">{path}</g></defs>'
         f'<use href="#g0" color="#112233" {place}/><use href="#g0" color="#445566" {place}/>'
         f'<g color="#000">{text}</g>'
@@ -150,7 +150,7 @@ def test_shapes_of_the_pen_have_the_box_that_was_asked_for():
       pen.restore();
       return pen.finish();
     """
-    text = javascript("svg_pen", code)
+    text = run_javascript("svg_pen", code)
     box = "M3 2H9A2 2 0 0 1 11 4V6A2 2 0 0 1 9 8H3A2 2 0 0 1 1 6V4A2 2 0 0 1 3 2Z"
     circle = "M2 5A3 3 0 1 0 8 5A3 3 0 1 0 2 5Z"
     assert f'd="{box}"' in text and f'd="{circle}"' in text
@@ -162,7 +162,7 @@ def choose_numbers(*kinds):
         {"kind": kind, "hops": [{"way": kind}] if kind in ("up", "down") else []} for kind in kinds
     ]
     code = "return chooseStills({ steps }).map(({ number }) => number)"
-    return javascript(STILLS, code, steps=steps)
+    return run_javascript(STILLS, code, steps=steps)
 
 
 def test_of_many_steps_the_first_two_and_the_last_two_are_shown_with_their_own_numbers():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from javascript import javascript
+from javascript import run_javascript
 
 from fedlab_nb.data import Edits, federate, format_client_letters, load
 from fedlab_nb.data.partition import measure_skew
@@ -52,7 +52,7 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
         "const again = readMoves(text, { clients: shards.length, classes: 4, seed: 0 });"
         "return { text, again, held: applyMoves(shards, labels, moves) }; })"
     )
-    shown = javascript(FEDERATION, code, cases=cases)
+    shown = run_javascript(FEDERATION, code, cases=cases)
     for (labels, shards, moves), answer in zip(cases, shown, strict=True):
         assert answer["again"] == {"moves": moves, "leftOut": []}
         arrays = [np.array(shard) for shard in shards]
@@ -77,7 +77,7 @@ def test_moves_are_said_in_words():
             " kept when α changes.",
         ),
     ):
-        assert javascript(FEDERATION, code, moves=moves, classes=classes) == says
+        assert run_javascript(FEDERATION, code, moves=moves, classes=classes) == says
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_sample_that_stays_behind_is_explained(shards, move, is_kept):
       const isKept = isLastSampleKept(move, piles, labels);
       return [isKept, describeMoves([move], [{ name: "0" }, { name: "1" }], isKept ? "office" : "")];
     """
-    kept, says = javascript(FEDERATION, code, shards=shards, move=move)
+    kept, says = run_javascript(FEDERATION, code, shards=shards, move=move)
     assert kept == is_kept
     assert ("One sample stays: every office needs one." in says) == is_kept
 
@@ -109,7 +109,7 @@ def test_a_sample_that_stays_behind_is_explained(shards, move, is_kept):
 def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
     code = "return lists.map((names) => nameBars(names.map((name) => ({ name })), people))"
     lists = [["local"], ["local", "fens"], ["fens"]]
-    assert javascript("dom text flight_plan bars", code, lists=lists, people=PEOPLE) == [
+    assert run_javascript("dom text flight_plan bars", code, lists=lists, people=PEOPLE) == [
         "What one office alone gets right",
         "What the messages make",
         "What the messages make",
@@ -129,7 +129,7 @@ def test_accuracies_of_the_setting_before_are_kept_until_the_next():
     ]
     first = {"fens": 0.8, "afl": 0.9}
     second = {"afl": 0.7, "fens": 0.6}
-    remembered = javascript("dom text flight_plan bars", code, calls=calls)
+    remembered = run_javascript("dom text flight_plan bars", code, calls=calls)
     assert remembered == [{}, {}, first, first, first, second]
 
 
@@ -181,7 +181,7 @@ def test_piles_that_were_sent_ahead_are_shown_before_the_kernel_answers():
       transport.destroy();
       return { steps, asked };
     """
-    got = javascript(TRANSPORT, code)
+    got = run_javascript(TRANSPORT, code)
     assert got["steps"] == {
         "nothing sent ahead": [],
         "the kernel answers": [[[0, 1], [2, 3]]],
@@ -214,7 +214,7 @@ def test_a_hand_during_a_run_is_told_to_the_kernel_and_the_run_stays_the_job_in_
       train({ isRun: true });
       return { kinds: sent.map((message) => message.kind), waiting, timers };
     """
-    got = javascript(TRANSPORT, code)
+    got = run_javascript(TRANSPORT, code)
     assert got == {"kinds": ["train", "train"], "waiting": 0, "timers": 1}
 
 
@@ -278,7 +278,7 @@ def test_a_second_view_of_a_panel_follows_the_first_and_shows_no_others_piles():
       views[0].hand(0.2);
       answerAll();
       {STATE_OF_VIEWS}"""
-    got = javascript(TRANSPORT, code)
+    got = run_javascript(TRANSPORT, code)
     assert got["alphas"] == [0.2, 0.2] and got["dealt"] == [FEW, FEW]
     assert got["seen"] == [[0.1, 0.1], [3, 3], [0.2, 0.2]]
 
@@ -293,7 +293,7 @@ def test_a_view_with_a_newer_gesture_is_not_set_back_by_an_older_answer():
       answer(); // 0.3, of the other view
       answerAll();
       {STATE_OF_VIEWS}"""
-    got = javascript(TRANSPORT, code)
+    got = run_javascript(TRANSPORT, code)
     assert [one for one, _ in got["seen"]] == [2, 2, 2]
     assert got["alphas"] == [2, 2] and got["dealt"] == [MANY, MANY]
 
@@ -308,7 +308,7 @@ def test_a_views_next_question_waits_for_the_answer_to_its_own():
       for (const {{ transport }} of views) transport.destroy();
       return asked;
     """
-    assert javascript(TRANSPORT, code) == [0.1]
+    assert run_javascript(TRANSPORT, code) == [0.1]
 
 
 def test_a_view_that_has_asked_for_a_run_keeps_its_setting_until_it_is_heard():
@@ -318,7 +318,7 @@ def test_a_view_that_has_asked_for_a_run_keeps_its_setting_until_it_is_heard():
       views[0].hand(0.5, "train");
       answerAll();
       {STATE_OF_VIEWS}"""
-    got = javascript(TRANSPORT, code)
+    got = run_javascript(TRANSPORT, code)
     assert [one for one, _ in got["seen"]] == [0.5, 0.5, 0.5]
     assert got["alphas"] == [0.5, 0.5] and got["dealt"] == [FEW, FEW]
 
@@ -330,7 +330,7 @@ def test_a_link_with_moves_makes_pythons_federation():
         "return applyMoves(deal(labels, 10, 0.1, 4), labels, moves)"
     )
     text = "E>A,B0>C,F>G"
-    shown = javascript(f"{FEDERATION} learn deal", code, labels=labels, text=text)
+    shown = run_javascript(f"{FEDERATION} learn deal", code, labels=labels, text=text)
     federation = federate("digits", alpha=0.1, clients=10, seed=4, moves=text)
     assert shown == [shard.tolist() for shard in federation.shards]
 
@@ -366,7 +366,7 @@ def test_fifty_throws_of_the_page_travel_in_its_link_and_are_undone(seed):
       return { held, command, link, again, leftOut, isUndone };
     """
     labels = load("digits").y_train.tolist()
-    got = javascript(f"{FEDERATION} state learn deal", code, labels=labels, throws=throws)
+    got = run_javascript(f"{FEDERATION} state learn deal", code, labels=labels, throws=throws)
     assert sorted(i for shard in got["held"] for i in shard) == [*range(len(labels))]
     assert got["again"] == got["held"] and got["leftOut"] == []
     assert got["isUndone"] == [True] * 50
@@ -381,7 +381,7 @@ def test_what_a_link_cannot_say_is_left_out():
     """And it is said what: nobody takes what is seen for the whole link."""
     text = "E>E, A>Z, A9>B, b>C, A*, C2>B, B=north"
     code = "return texts.map((text) => readMoves(text, { clients: 3, classes: 4, seed: 4 }))"
-    shown, other_seed = javascript(FEDERATION, code, texts=[text, "7: A>B"])
+    shown, other_seed = run_javascript(FEDERATION, code, texts=[text, "7: A>B"])
     assert shown["moves"] == [{"from": 2, "label": 2, "to": 1}]
     assert shown["leftOut"] == ["E>E", "A>Z", "A9>B", "b>C", "A*", "B=north"]
     assert other_seed == {"moves": [], "leftOut": ["7: A>B"]}
@@ -394,7 +394,7 @@ def test_a_sample_that_two_clients_hold_is_a_tile_in_both_piles():
         "const counts = countLabels(piles, labels, 2);"
         "return { counts, layout: layOutPiles({ piles, labels, counts, width: 300, height: 200 }) }"
     )
-    got = javascript(f"{FEDERATION} {LAYOUT}", code, piles=piles, labels=[0, 0, 1])
+    got = run_javascript(f"{FEDERATION} {LAYOUT}", code, piles=piles, labels=[0, 0, 1])
     assert got["counts"] == [[2, 0], [0, 1], [0, 1]]
     tiles = got["layout"]["tiles"]
     assert [(tile["client"], tile["sample"]) for tile in tiles] == [(0, 0), (0, 1), (1, 2), (2, 2)]
@@ -405,14 +405,14 @@ def test_a_sample_that_two_clients_hold_is_a_tile_in_both_piles():
 def test_a_wrong_number_is_said():
     code = "return [words.map((text) => describeWrongNumber(text, 0, MOST_SEED)), MOST_SEED]"
     words = ["0", "4", "1000000", "1000001", "-1", "2.5", "", "x"]
-    said, most = javascript("text state", code, words=words)
+    said, most = run_javascript("text state", code, words=words)
     assert said[:3] == ["", "", ""] and most == MOST_SEED
     assert said[3:5] == ["at most 1,000,000", "at least 0"]
     assert said[5:] == ["a whole number"] * 3
 
 
 def test_letters_are_pythons():
-    shown = javascript("text", "return numbers.map(letter)", numbers=[*range(120)])
+    shown = run_javascript("text", "return numbers.map(letter)", numbers=[*range(120)])
     assert shown == [format_client_letters(k) for k in range(120)]
 
 
@@ -422,7 +422,7 @@ def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clien
         "const events = [['alpha', 3], ['clients', 12], ['seed', 5]];"
         "return events.map(([kind, value]) => reduce(moved, { kind, value }).moves.length)"
     )
-    assert javascript("state", code) == [1, 0, 0]
+    assert run_javascript("state", code) == [1, 0, 0]
 
 
 PICTURE = """
@@ -443,7 +443,7 @@ return composePicture({
 
 
 def test_a_saved_picture_is_xml_and_says_what_the_stage_says():
-    root = ElementTree.fromstring(javascript("text federation save_picture", PICTURE))
+    root = ElementTree.fromstring(run_javascript("text federation save_picture", PICTURE))
     space = "{http://www.w3.org/2000/svg}"
     texts = [one.text for one in root.iter(f"{space}text")]
     for text in (
@@ -470,7 +470,7 @@ def test_a_long_headline_of_a_saved_picture_is_broken_between_words():
     """Of 20 pixels, a bold letter is taken to be 13.2 wide: 66 pixels are five letters."""
     code = "return sentences.map((sentence) => breakIntoLines(sentence, 66, 20))"
     sentences = ["one", "one two three", "a b c d", "unbreakable a", ""]
-    assert javascript("federation text save_picture", code, sentences=sentences) == [
+    assert run_javascript("federation text save_picture", code, sentences=sentences) == [
         ["one"],
         ["one", "two", "three"],
         ["a b c", "d"],
@@ -481,7 +481,7 @@ def test_a_long_headline_of_a_saved_picture_is_broken_between_words():
 
 def test_a_channel_of_a_recording_is_a_line_in_its_band():
     code = "return placeLine([0, 3, -3, 30], 96, 32, 16)"
-    assert javascript("sample", code) == [[0, 40], [32, 32], [64, 48], [96, 32]]
+    assert run_javascript("sample", code) == [[0, 40], [32, 32], [64, 48], [96, 32]]
 
 
 @pytest.mark.parametrize(
@@ -506,7 +506,7 @@ def test_tiles_fit_keep_apart_and_stand_for_every_sample(clients, samples, width
     counts = [[sum(labels[i] == c for i in pile) for c in range(10)] for pile in piles]
     given_values = dict(piles=piles, labels=labels, counts=counts, width=width, height=height)
     code = "return layOutPiles({ piles, labels, counts, width, height })"
-    layout = javascript(LAYOUT, code, **given_values)
+    layout = run_javascript(LAYOUT, code, **given_values)
     side, many, column = layout["side"], layout["many"], layout["column"]
     for k in range(clients):
         own = [tile for tile in layout["tiles"] if tile["client"] == k]
@@ -525,7 +525,7 @@ def test_tiles_fit_keep_apart_and_stand_for_every_sample(clients, samples, width
 def test_more_than_ten_classes_are_the_ten_largest_and_others():
     classes = [{"name": str(c)} for c in range(12)]
     labels = [c for c in range(12) for _ in range(1 + c)]
-    shown = javascript(
+    shown = run_javascript(
         FEDERATION, "return groupLabels(labels, classes)", labels=labels, classes=classes
     )
     assert [one["name"] for one in shown["classes"]] == [*map(str, range(2, 12)), "others"]
@@ -633,7 +633,7 @@ CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
 )
 def test_the_headline_says_the_first_clear_finding(counts, results, says):
     facts = dict(counts=counts, results=results, people=PEOPLE, methods=METHODS, classes=CLASSES)
-    assert javascript(HEADLINE, "return findHeadline(facts)", facts=facts) == says
+    assert run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts) == says
 
 
 @pytest.mark.parametrize(
@@ -679,10 +679,10 @@ def test_while_a_method_is_shown_the_headline_speaks_of_it(name, accuracies, cal
     results = {"accuracies": accuracies, "calls": calls, "each": [0.4, 0.2]}
     facts = dict(counts=[[5, 5], [6, 4]], results=results, people=PEOPLE)
     facts |= {"methods": METHODS, "classes": CLASSES}
-    said = javascript(HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name)
+    said = run_javascript(HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name)
     assert said == says.replace(" %", "\xa0%")
     facts["results"] = None
-    before = javascript(
+    before = run_javascript(
         HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name
     )
     assert before == "Every office sees both digits."
@@ -699,7 +699,7 @@ def test_while_a_method_is_shown_the_headline_speaks_of_it(name, accuracies, cal
     )
 )
 def test_the_effective_number_of_classes_is_that_of_the_package(counts):
-    said = javascript(HEADLINE, "return countEffectiveClasses(counts)", counts=counts)
+    said = run_javascript(HEADLINE, "return countEffectiveClasses(counts)", counts=counts)
     assert said == pytest.approx(measure_skew(np.array(counts)).effective_classes)
 
 
@@ -718,7 +718,7 @@ def test_headline_and_sentence_say_the_same_number_of_classes(dataset, alpha, se
     counts = federation.label_counts.tolist()
     names = [{"name": name} for name in data.class_names]
     facts = dict(counts=counts, results=None, people=PEOPLE, methods=METHODS, classes=names)
-    headline = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    headline = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
     sentence = PartitionPicture().show(federation, setting="").sentence
     effectively = rf"effectively sees about ([\d.]+) of {len(names)} "
     (number,) = re.findall(effectively, sentence)
@@ -732,10 +732,10 @@ def test_not_every_office_sees_all_digits_where_one_lacks_a_digit():
     counts = [[10, 10, 10], [10, 10, 0]] + [[10, 10, 10]] * 30
     names = [{"name": name} for name in "012"]
     facts = dict(counts=counts, results=None, people=PEOPLE, methods=METHODS, classes=names)
-    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    said = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
     assert said == "Each office effectively sees about 3.0 of 3 digits."
     facts["counts"] = [row for row in counts if all(row)]
-    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    said = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
     assert said == "Every office sees all 3 digits."
 
 
@@ -747,9 +747,11 @@ def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
     }
     # 0: one expert, both means wrong, AFL right; 1: nobody saves it; 2: FedAvg is right; 3: three know it.
     code = "return chooseStory(said, shown)"
-    assert javascript(HEADLINE, code, said=said, shown=1) == 0
+    assert run_javascript(HEADLINE, code, said=said, shown=1) == 0
+||||||| .merge_file_noAOVE
+    assert run_javascript(HEADLINE, "return chooseStory(said)", said=said) == 0
     said["methods"]["afl"] = [1, 1, 0, 0]
-    assert javascript(HEADLINE, code, said=said, shown=1) is None
+    assert run_javascript(HEADLINE, code, said=said, shown=1) is None
 
 
 def test_an_image_that_tells_a_story_stays_and_another_one_says_why_it_is_shown():
@@ -760,16 +762,18 @@ def test_an_image_that_tells_a_story_stays_and_another_one_says_why_it_is_shown(
         "truth": [0, 0],
     }
     code = "return [0, 1].map((shown) => chooseStory(said, shown))"
-    assert javascript(HEADLINE, code, said=said) == [0, 1]
+    assert run_javascript(HEADLINE, code, said=said) == [0, 1]
     del said["methods"]["fedavg"]
     code = "return [0, 1].map((image) => describeStory(said, image, people))"
-    assert javascript(HEADLINE, code, said=said, people=PEOPLE) == [
+    assert run_javascript(HEADLINE, code, said=said, people=PEOPLE) == [
         "Chosen for you: only office A gets it right.",
         "Chosen for you: only offices A and B get it right.",
     ]
     said["methods"]["logits"] = [1, 1]
-    first, _ = javascript(HEADLINE, code, said=said, people=PEOPLE)
+    first, _ = run_javascript(HEADLINE, code, said=said, people=PEOPLE)
     assert first == "Chosen for you: only office A gets it right, and no mean does."
+||||||| .merge_file_noAOVE
+    assert run_javascript(HEADLINE, "return chooseStory(said)", said=said) is None
 
 
 @pytest.mark.parametrize("step", [1, 0.5, 2 / 3])
@@ -778,7 +782,7 @@ def test_a_side_is_a_multiple_of_the_step(step):
     code = "return columns.map((column) => chooseTile([[300, 40]], column, 200, step))"
     columns = [2.5, 5.94, 9.4, 31.3, 140.2]
     for column, tile in zip(
-        columns, javascript(LAYOUT, code, columns=columns, step=step), strict=True
+        columns, run_javascript(LAYOUT, code, columns=columns, step=step), strict=True
     ):
         steps = tile["side"] / step
         assert steps == pytest.approx(round(steps)) and steps >= 1
@@ -800,7 +804,7 @@ def test_a_side_is_a_multiple_of_the_step(step):
 def test_a_sample_is_said_in_the_words_of_its_data(dataset, axes, owner, says):
     people = choose_stage_words(dataset, SAMPLES[axes])
     code = 'return describeSample(people, "no", owner)'
-    assert javascript("text", code, people=people, owner=owner) == says
+    assert run_javascript("text", code, people=people, owner=owner) == says
 
 
 def test_only_who_holds_digits_is_an_office_and_only_in_the_story():
@@ -821,7 +825,7 @@ def test_the_headline_speaks_of_patients():
     classes = [{"name": "no"}, {"name": "yes"}]
     facts = dict(counts=[[5, 5], [6, 4]], results=results, people=people)
     facts |= {"methods": METHODS, "classes": classes}
-    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    said = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
     assert said == "The mean of logits calls 116 of 180 patients “yes”."
 
 
@@ -836,7 +840,7 @@ def test_a_headline_names_a_mean_in_full_and_has_one_full_stop():
         counts=[[5, 5], [6, 4]], results=results, people=choose_stage_words("digits", SAMPLES[3])
     )
     facts |= {"methods": methods, "classes": [{"name": "0"}, {"name": "1"}]}
-    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts).replace("\xa0", " ")
+    said = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts).replace("\xa0", " ")
     assert said == "Fed-ET gets most right: 85 %, 19 points ahead of the mean of probabilities."
 
 
@@ -844,7 +848,7 @@ def test_the_hint_asks_for_run_until_there_are_results():
     code = "return describeFirstSteps({ about: '', canDragAlpha: false, trainsNetworks: true, ...about })"
 
     def describe(**about):
-        return javascript(HEADLINE, code, about=about)
+        return run_javascript(HEADLINE, code, about=about)
 
     drag = "Drag a pile to a neighbour."
     assert describe(needsRun=True, isDone=False) == f"{drag} Press Run for results."

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from javascript import javascript
+from javascript import run_javascript
 
 from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import describe_flight
@@ -63,7 +63,7 @@ def test_a_moment_is_the_still_pictures(cases):
         "scene.methods.map((method) => countPaid(method, 'bytes', budget))]))"
     )
     sent = [(make_scene(series), budgets) for series, budgets in cases]
-    shown = javascript(PLAN, code, cases=sent)
+    shown = run_javascript(PLAN, code, cases=sent)
     for (series, budgets), answers in zip(cases, shown, strict=True):
         for budget, (words, counts) in zip(budgets, answers, strict=True):
             assert counts == [count_points_within_budget(one, budget) for one in series]
@@ -97,7 +97,7 @@ def test_hand_worked_moments():
           ticks: listTicks(scene, "seconds").map(({ words }) => words),
           moments: listMoments(scene, "seconds"),
         };"""
-    shown = javascript(PLAN, code, once=once, many=many)
+    shown = run_javascript(PLAN, code, once=once, many=many)
     assert shown["once"] == [100, 100, 100, 200, 300, 300]
     assert shown["many"] == [0, 100, 200, 900, 1000, 1000]
     assert shown["bytes"] == [50, 299, 300]
@@ -130,7 +130,7 @@ def test_lanes_follow_the_ledger():
           return leg === null ? null : [leg.way, share, round];
         });"""
     moments = [0, 10, 40, 80, 119, 120, 121, 122, 125, 128, 151, 152, 1000]
-    shown = javascript(PLAN, code, flight=flight, people=CLIENTS, moments=moments)
+    shown = run_javascript(PLAN, code, flight=flight, people=CLIENTS, moments=moments)
     assert [one and (one[0], one[2]) for one in shown] == [
         ("down", 1), ("down", 1), ("up", 1), ("up", 1), ("up", 1),
         ("down", 1), ("down", 1), ("up", 1), ("up", 1), ("down", 2), ("up", 4), None, None,
@@ -144,7 +144,7 @@ def test_lanes_follow_the_ledger():
 @example([[273.0, 290.0, 299.0]])  # the edge pushes a block back onto the label before it
 def test_labels_keep_their_order_and_a_line_between_them(cases):
     code = "return cases.map((wanted) => spreadLabels(wanted, 0, 300, 14))"
-    for wanted, places in zip(cases, javascript(RACE, code, cases=cases), strict=True):
+    for wanted, places in zip(cases, run_javascript(RACE, code, cases=cases), strict=True):
         order = sorted(range(len(wanted)), key=lambda i: wanted[i])
         placed = [places[i] for i in order]
         assert all(b - a >= 14 - 1e-6 for a, b in zip(placed, placed[1:], strict=False))
@@ -159,7 +159,7 @@ def test_a_name_stands_where_nothing_is():
     def choose(marks, lines=()):
         marks = [dict(zip(("x", "y", "width"), mark, strict=True)) for mark in marks]
         lines = [[{"x": x, "y": y} for x, y in line] for line in lines]
-        return javascript("race_names", code, marks=marks, lines=lines)
+        return run_javascript("race_names", code, marks=marks, lines=lines)
 
     wall_right = [(120, 0), (120, 200)]
     wall_left = [(80, 0), (80, 200)]
@@ -185,7 +185,7 @@ def test_a_stretch_enters_a_box_where_one_of_its_points_is_inside(stretches):
         "const box = { left: -6, right: 8, top: -5, bottom: 7 };"
         "return stretches.map(([ax, ay, bx, by]) => entersBox([ax, ay], [bx, by], box))"
     )
-    answers = javascript("race_names", code, stretches=stretches)
+    answers = run_javascript("race_names", code, stretches=stretches)
     for (ax, ay, bx, by), answer in zip(stretches, answers, strict=True):
         shares = np.linspace(0, 1, 2001)
         x = ax + shares * (bx - ax)

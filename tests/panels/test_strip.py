@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from javascript import javascript
+from javascript import run_javascript
 from stage_messages import START, deal, last, open_window, read_owners
 
 from fedlab_nb.data import federate
@@ -127,7 +127,7 @@ def test_a_press_on_a_mark_chooses_in_the_browser_what_it_chooses_in_python(stri
         frame.picked = {"count": number, **about}
         state = strip.state("partition")
         expected.append([state.client, state.class_index])
-    found = javascript(
+    found = run_javascript(
         "selection",
         "let now = NO_SELECTION; return presses.map(([client, classIndex, method]) => {"
         " now = chooseMark(now, { client, classIndex }, method);"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from javascript import javascript
+from javascript import run_javascript
 from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
 
 from fedlab_nb.labs import lab
@@ -194,7 +194,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
     labels = rng.integers(0, classes, images)
     tune, _ = split_into_tune_and_judge_rows(images)
     for weights in (rng.uniform(0, 1, clients), np.zeros(clients)):
-        sums, share, scores = javascript(
+        sums, share, scores = run_javascript(
             "hand_sums",
             "const logits = unpackNumbers(packed);"
             "return [[...sumLogits(logits, weights, classes)], normaliseWeights(weights),"

@@ -12,7 +12,7 @@ import time
 from datetime import date
 
 import pytest
-from class_fixtures import a_message, a_room
+from class_fixtures import make_message, make_room
 
 from fedlab_nb import live
 from fedlab_nb.errors import UsageError
@@ -30,14 +30,12 @@ TODAY = date.today()
 
 def test_a_second_class_takes_the_next_port(monkeypatch):
     async def work():
-        first = start_server(a_room(), None, None)
-        second = start_server(a_room(), None, None)
+        first = start_server(make_room(), None, None)
+        second = start_server(make_room(), None, None)
         try:
             assert second.port > first.port >= classroom.FIRST_PORT
-            with pytest.raises(OSError):
-                start_server(
-                    a_room(), None, first.port
-                )  # a port that somebody asked for is no other
+            with pytest.raises(OSError):  # who asks for a port gets no other
+                start_server(make_room(), None, first.port)
         finally:
             first.stop()
             second.stop()
@@ -47,11 +45,11 @@ def test_a_second_class_takes_the_next_port(monkeypatch):
 
 def test_a_class_that_goes_on_has_its_old_port(tmp_path):
     async def work():
-        room = a_room(tmp_path / "class.jsonl")
+        room = make_room(tmp_path / "class.jsonl")
         served = start_server(room, None, 0)
         room.store_port(served.port)
         served.stop()
-        again = a_room(tmp_path / "class.jsonl")
+        again = make_room(tmp_path / "class.jsonl")
         served_again = start_server(again, None, None)
         served_again.stop()
         assert served_again.port == served.port and served_again.address == served.address
@@ -65,7 +63,7 @@ def test_two_classes_of_a_day_do_not_share_a_file(tmp_path, monkeypatch):
     async def work():
         file = choose_file_to_keep_messages("")
         assert file.name == f"class-{TODAY}.jsonl"
-        room = a_room(file)
+        room = make_room(file)
         served = start_server(room, None, 0)
         room.store_port(served.port)
         assert choose_file_to_keep_messages("").name == f"class-{TODAY}-2.jsonl"
@@ -73,30 +71,32 @@ def test_two_classes_of_a_day_do_not_share_a_file(tmp_path, monkeypatch):
             choose_file_to_keep_messages(str(file))
         served.stop()
         await asyncio.sleep(0.1)
-        assert (
-            choose_file_to_keep_messages("") == file
-        )  # it has ended: the same command goes on with it
+        # the class has ended: the same command goes on with it
+        assert choose_file_to_keep_messages("") == file
 
     asyncio.run(work())
 
 
 def test_saving_takes_the_next_name_that_is_free(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    room = a_room()
+    room = make_room()
     for seat in range(3):
-        room.accept_message(a_message(seat))
+        room.accept_message(make_message(seat))
     names = [save_class(room).name, save_class(room).name]
     assert names == [f"class-{TODAY}.npz", f"class-{TODAY}-2.npz"]
 
 
-def end(room, answers, monkeypatch, *, is_terminal=True):
-    """How often the class was asked, after Ctrl-C until it has ended; `answers`: what is typed."""
-    typed = iter(answers)
-    asked = []
+def end_class(room, answers, monkeypatch, *, is_terminal=True):
+    """Press Ctrl-C and wait until the class has ended; returns the questions that were asked.
+
+    answers: what is typed, one text for each question; None is the end of the input
+    """
+    remaining_answers = iter(answers)
+    questions = []
 
     def answer(question):
-        asked.append(question)
-        text = next(typed)
+        questions.append(question)
+        text = next(remaining_answers)
         if text == "":  # the class goes on: press Ctrl-C once more
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         if text is None:
@@ -111,12 +111,12 @@ def end(room, answers, monkeypatch, *, is_terminal=True):
         await asyncio.wait_for(wait_for_end(room), 10)
 
     asyncio.run(work())
-    return asked
+    return questions
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
 @pytest.mark.parametrize(
-    ("answers", "asked", "is_saved"),
+    ("answers", "question_count", "is_saved"),
     [
         (["s"], 1, True),
         (["f"], 1, False),
@@ -125,36 +125,37 @@ def end(room, answers, monkeypatch, *, is_terminal=True):
         (["what?", "s"], 2, True),
     ],
 )
-def test_ctrl_c_asks_before_it_forgets(answers, asked, is_saved, tmp_path, monkeypatch):
+def test_ctrl_c_asks_before_it_forgets(answers, question_count, is_saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    room = a_room()
-    room.accept_message(a_message(0))
-    questions = end(room, answers, monkeypatch)
-    assert len(questions) == asked and "1 message" in questions[0]
+    room = make_room()
+    room.accept_message(make_message(0))
+    questions = end_class(room, answers, monkeypatch)
+    assert len(questions) == question_count
+    assert "1 message" in questions[0]
     assert (tmp_path / f"class-{TODAY}.npz").exists() is is_saved
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
 def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert end(a_room(), [], monkeypatch) == []
-    rehearsal = a_room()
+    assert end_class(make_room(), [], monkeypatch) == []
+    rehearsal = make_room()
     student = next(make_simulated_students(rehearsal, 1))
     rehearsal.accept_message(student.text, student.seat)
     rehearsal.simulated.add(student.seat)
-    assert end(rehearsal, [], monkeypatch) == []
+    assert end_class(rehearsal, [], monkeypatch) == []
     assert "Nobody but simulated students has sent" in capsys.readouterr().out
-    kept = a_room(tmp_path / "kept.jsonl")
-    kept.accept_message(a_message(0))
-    assert end(kept, [], monkeypatch) == []
+    kept = make_room(tmp_path / "kept.jsonl")
+    kept.accept_message(make_message(0))
+    assert end_class(kept, [], monkeypatch) == []
     assert not list(tmp_path.glob("*.npz"))
-    room = a_room()
-    room.accept_message(a_message(0))
-    assert end(room, [], monkeypatch, is_terminal=False) == []
+    room = make_room()
+    room.accept_message(make_message(0))
+    assert end_class(room, [], monkeypatch, is_terminal=False) == []
     assert (tmp_path / f"class-{TODAY}.npz").exists()
-    secret = a_room()
-    secret.accept_message(json.dumps(json.loads(a_message(0)) | {"keep": False}))
-    assert end(secret, [], monkeypatch, is_terminal=False) == []
+    secret = make_room()
+    secret.accept_message(json.dumps(json.loads(make_message(0)) | {"keep": False}))
+    assert end_class(secret, [], monkeypatch, is_terminal=False) == []
     assert "Nothing is saved" in capsys.readouterr().out
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
@@ -162,8 +163,8 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
 def test_a_class_that_is_ended_during_the_question_saves(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    room = a_room()
-    room.accept_message(a_message(0))
+    room = make_room()
+    room.accept_message(make_message(0))
     never = threading.Event()
     monkeypatch.setattr(builtins, "input", lambda question: never.wait() and "f")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)

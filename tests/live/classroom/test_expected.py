@@ -7,8 +7,10 @@ from fedlab_nb.live.classroom import expected
 from fedlab_nb.live.classroom.worth import WAYS
 
 GUIDE = (NOTEBOOKS / "guide" / "class.md").read_text(encoding="utf-8")
-FEW = 5 / 360 + 1e-6  # test digits near a border change sides on another processor
-LOUD = 0.15  # where the joker's logits of millions decide, rounding decides with them
+# On another processor a few test digits near a border change sides.
+TOLERANCE = 5 / 360 + 1e-6
+# The joker's logits are in the millions: where they decide, rounding decides with them.
+TOLERANCE_WITH_JOKER = 0.15
 
 
 def test_a_rehearsal_played_again_gives_the_stored_numbers():
@@ -18,17 +20,17 @@ def test_a_rehearsal_played_again_gives_the_stored_numbers():
     assert played.keys() == stored.keys() == set(expected.STEPS)
     for step in ("reveal", "joker", "rounds"):
         assert played[step].keys() == stored[step].keys()
-        room = LOUD if step == "joker" else FEW
+        tolerance = TOLERANCE_WITH_JOKER if step == "joker" else TOLERANCE
         for title, accuracy in played[step].items():
-            assert accuracy == pytest.approx(stored[step][title], abs=room), (step, title)
+            assert accuracy == pytest.approx(stored[step][title], abs=tolerance), (step, title)
     assert played["forget"] == pytest.approx(stored["forget"], abs=5)
 
 
 def test_what_the_run_sheet_asks_comes_out_as_it_says():
-    """In the mean of ten rehearsals: sums ahead of votes, votes ahead of an average; the loud vote
-    falls with the joker; learnt weights are ahead of equal ones."""
+    """On average over ten rehearsals: sums are ahead of votes, votes ahead of an average; the loud
+    vote falls with the joker; learnt weights are ahead of equal ones."""
 
-    def mean(step, title, count=30):
+    def mean(step, title, count):
         values = expected.read_simulated_accuracies(count, step, title)
         return sum(values.values()) / len(values)
 

@@ -1,18 +1,18 @@
-"""Thousands of messages that are none, and hundreds of names: each is refused in one sentence or
-taken, and nothing breaks."""
+"""Thousands of malformed messages and hundreds of names: each is taken, or refused in one sentence,
+and nothing breaks."""
 
 import base64
 import json
 import random
 
 import pytest
-from class_fixtures import a_message, a_room, make_names
+from class_fixtures import make_message, make_names, make_room
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.messages import NAME
 from fedlab_nb.models import model_state
 
-NAMED = 200
+NAME_COUNT = 200
 JUNK = [
     *(None, True, -1, 3.5, 10**30, float("nan"), "", "x", "=", "AAAA", "é", "\ud800"),
     *([], {}, [[]], [1] * 10, {"a": 1}),
@@ -20,7 +20,7 @@ JUNK = [
 
 
 def spoil(text, rng):
-    """A message that somebody has tampered with, as bytes; a few are still right."""
+    """The bytes of a message that somebody has tampered with; a few are still right."""
     kind = rng.randrange(7)
     if kind == 0:  # another value
         about = json.loads(text)
@@ -51,23 +51,25 @@ def spoil(text, rng):
 @pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.slow)])
 def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
     rng = random.Random(0)
-    room = a_room()
-    right = a_message(0, n=4)
+    room = make_room()
+    right = make_message(0, n=4)
     refused = 0
     for _ in range(count):
-        version, before = room.version, dict(room.messages)
+        version = room.version
+        before = dict(room.messages)
         try:
             message = room.accept_message(spoil(right, rng), 0)
         except UsageError as error:
             refused += 1
-            assert str(error).endswith(".") and "\n" not in str(error)
-            assert room.version == version and room.messages == before
+            assert str(error).endswith(".")
+            assert "\n" not in str(error)
+            assert room.version == version
+            assert room.messages == before
         else:
             assert message.seat == 0
             if message.network is not None:
-                assert all(
-                    bool(part.isfinite().all()) for part in model_state(message.network).values()
-                )
+                for part in model_state(message.network).values():
+                    assert part.isfinite().all()
             room.forget_message(0)
     assert refused > 0.9 * count
     room.accept_message(right, 0)
@@ -75,11 +77,13 @@ def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
 
 
 def test_every_name_is_taken_and_short_and_in_every_table():
-    room = a_room()
-    about = json.loads(a_message(0, n=4))
-    for seat, name in enumerate(make_names(NAMED)):
+    room = make_room()
+    about = json.loads(make_message(0, n=4))
+    for seat, name in enumerate(make_names(NAME_COUNT)):
         message = room.accept_message(json.dumps(about | {"seat": seat, "name": name}), seat)
-        assert len(message.nickname) <= NAME and "\n" not in message.name
+        assert len(message.nickname) <= NAME
+        assert "\n" not in message.name
         json.dumps({"name": message.name}).encode()
-    assert len({m.name for m in room.messages.values()}) == NAMED
-    assert len(room.describe_messages()) == NAMED and json.dumps(room.describe_messages()).encode()
+    assert len({m.name for m in room.messages.values()}) == NAME_COUNT
+    assert len(room.describe_messages()) == NAME_COUNT
+    assert json.dumps(room.describe_messages()).encode()

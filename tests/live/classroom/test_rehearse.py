@@ -1,9 +1,10 @@
-"""A rehearsal goes as a lesson goes: who is there draws, then sends one after another, guesses and stays."""
+"""A rehearsal goes as a lesson does: simulated students draw, send one after another, guess and stay."""
 
 import asyncio
+import itertools
 
 import pytest
-from class_fixtures import a_message, make_joker
+from class_fixtures import make_joker, make_message
 
 from fedlab_nb.live.classroom.rehearse import (
     SENDING,
@@ -17,11 +18,11 @@ COUNT = 20
 
 
 class Clock:
-    """Time that goes on only where the rehearsal waits."""
+    """Time that passes only while the rehearsal sleeps."""
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        self.plans = []  # (second, work)
+        self.plans = []  # (second, action), in order
         monkeypatch.setattr(asyncio, "sleep", self.sleep)
 
     def __call__(self):
@@ -30,19 +31,26 @@ class Clock:
     async def sleep(self, seconds):
         self.now += seconds
         while self.plans and self.plans[0][0] <= self.now:
-            self.plans.pop(0)[1]()
+            _, act = self.plans.pop(0)
+            act()
 
-    def run(self, room, count, plans):
-        """Rehearse with `count` students; plans: {second: work}, the last of which ends it."""
+    def rehearse(self, room, count, plans):
+        """Rehearse with `count` students until the last plan has been carried out.
+
+        plans: {second: action}
+        """
 
         def end():
             raise asyncio.CancelledError
 
-        self.plans = [*sorted(plans.items())]
-        last, work = self.plans.pop()
-        self.plans.append((last, lambda: (work(), end())))
+        self.plans = sorted(plans.items())
+        self.plans.append((max(plans), end))
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(simulate_students_until_cancelled(room, count))
+
+
+def do_nothing():
+    """The last plan of a rehearsal that only has to end."""
 
 
 @pytest.fixture
@@ -52,59 +60,65 @@ def clock(monkeypatch):
 
 def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(clock):
     room = Room(0.1, 8, 0, clock=clock)
-    seen = {}
+    looks = {}  # {moment: (seats, messages, most drawings of a seat)}
     arrivals = []
-    accept = room.accept_message
+    accept_message = room.accept_message
 
-    def take(text, seat=None):
+    def note_arrival(text, seat=None):
         arrivals.append(clock.now)
-        return accept(text, seat)
+        return accept_message(text, seat)
 
-    def look(name):
-        seen[name] = (
-            len(room.describe_seats()),
-            len(room.messages),
-            max(s["drawn"] for s in room.describe_seats()),
-        )
+    def look(moment):
+        seats = room.describe_seats()
+        looks[moment] = (len(seats), len(room.messages), max(seat["drawn"] for seat in seats))
 
-    room.accept_message = take
+    def look_and_begin_sending():
+        look("drawn")
+        room.conductor.begin_step("send", clock.now)
+
+    room.accept_message = note_arrival
     plans = {
         1.0: lambda: look("first"),
-        12.0: lambda: (look("drawn"), room.conductor.begin_step("send", clock.now)),
+        12.0: look_and_begin_sending,
         30.0: lambda: look("sent"),
     }
-    clock.run(room, COUNT, plans)
-    assert 1 <= seen["first"][0] < COUNT and seen["first"][1] == 0 and seen["first"][2] < 8
-    assert seen["drawn"] == (COUNT, 0, 8)  # nobody sends while the class draws
-    assert seen["sent"][:2] == (COUNT, COUNT)
-    gaps = [later - earlier for earlier, later in zip(arrivals, arrivals[1:], strict=False)]
+    clock.rehearse(room, COUNT, plans)
+    seats, messages, drawings = looks["first"]
+    assert 1 <= seats < COUNT
+    assert messages == 0
+    assert drawings < 8
+    assert looks["drawn"] == (COUNT, 0, 8)  # nobody sends while the class draws
+    assert looks["sent"][:2] == (COUNT, COUNT)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(arrivals)]
     assert min(gaps) >= SENDING / COUNT - 1e-9  # one after another, so that each is seen flying
     assert arrivals[-1] - arrivals[0] <= SENDING + COUNT * TICK
 
 
-@pytest.mark.parametrize(("guest", "is_forgotten"), [(False, True), (True, False)])
-def test_one_wants_to_be_forgotten_where_nobody_else_is_there_to_want_it(
-    clock, guest, is_forgotten
-):
+@pytest.mark.parametrize("has_guest", [False, True])
+def test_a_simulated_student_is_forgotten_only_where_no_real_one_is_there(clock, has_guest):
     room = Room(0.1, 8, 0, clock=clock)
-    if guest:
-        room.accept_message(a_message(50))
+    if has_guest:
+        room.accept_message(make_message(50))
     plans = {
         5.0: lambda: room.conductor.begin_step("send", clock.now),
         20.0: lambda: room.conductor.begin_step("forget", clock.now),
-        50.0: lambda: None,
+        50.0: do_nothing,
     }
-    clock.run(room, 3, plans)
-    assert (room.effect is not None) is is_forgotten
-    assert len(room.messages) == 3 - is_forgotten + guest  # and it does not send again
+    clock.rehearse(room, 3, plans)
+    if has_guest:
+        assert room.effect is None
+        assert len(room.messages) == 4
+    else:
+        assert room.effect is not None
+        assert len(room.messages) == 2  # who was forgotten does not send again
 
 
 def test_a_restarted_class_has_the_same_simulated_students(tmp_path, clock):
     """They do not come a second time, they stay and guess as before; the joker is still known."""
     file = tmp_path / "class.jsonl"
     room = Room(0.1, 8, 0, file, clock=clock)
-    plans = {5.0: lambda: room.conductor.begin_step("send", clock.now), 20.0: lambda: None}
-    clock.run(room, 4, plans)
+    plans = {5.0: lambda: room.conductor.begin_step("send", clock.now), 20.0: do_nothing}
+    clock.rehearse(room, 4, plans)
     seat, text = make_joker(room)
     room.add_malicious_message(text, seat)
     room.conductor.begin_step("joker", clock.now)
@@ -112,16 +126,18 @@ def test_a_restarted_class_has_the_same_simulated_students(tmp_path, clock):
     room.rewrite_class_file()
 
     again = Room(0.1, 8, 0, file, clock=clock)
-    assert again.messages.keys() == room.messages.keys() and len(again.messages) == 5
-    assert again.joker == seat and again.simulated == room.simulated and not again.has_real_messages
-    assert again.before == room.before and again.conductor.is_result_shown("joker")
+    assert again.messages.keys() == room.messages.keys()
+    assert len(again.messages) == 5
+    assert again.joker == seat
+    assert again.simulated == room.simulated
+    assert not again.has_real_messages
+    assert again.before == room.before
+    assert again.conductor.is_result_shown("joker")
     assert again.conductor.step.name == "joker"
-    assert (
-        again.make_arrays_of_class_dataset()["messages"].tolist()
-        == room.make_arrays_of_class_dataset()["messages"].tolist()
-    )  # without it
-    twice = [student.text for student in make_simulated_students(again, 4)]
-    assert twice == [room.messages[k].text for k in range(4)]
-    clock.run(again, 4, {clock.now + 20.0: lambda: None})
+    saved = again.make_arrays_of_class_dataset()["messages"]  # without the joker's
+    assert saved.tolist() == room.make_arrays_of_class_dataset()["messages"].tolist()
+    texts = [student.text for student in make_simulated_students(again, 4)]
+    assert texts == [room.messages[k].text for k in range(4)]
+    clock.rehearse(again, 4, {clock.now + 20.0: do_nothing})
     assert again.messages.keys() == room.messages.keys()
     assert again.list_seats_of_staying_phones() == [0, 1, 2, 3]

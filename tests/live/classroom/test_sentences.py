@@ -1,7 +1,7 @@
 """What the projector says: the sentences of `sentences.js`, by hand."""
 
 import pytest
-from javascript import javascript
+from javascript import run_javascript
 
 from fedlab_nb.live.classroom.conductor import FALL
 from fedlab_nb.live.classroom.worth import WAYS, describe_combination
@@ -11,25 +11,35 @@ AFL = "AFL (all sums, added up)"
 
 
 def make_state(step, *, accuracies=None, before=None, is_shown=True, **more):
-    rows = [
-        {"title": title, **WAYS[title], "digits": value}
-        for title, value in (accuracies or {}).items()
-    ]
-    state = {"stage": {"step": step, "is_shown": is_shown}, "rows": rows, "before": before or {}}
-    state |= {"seats": [], "sent": [], "joker": None, "effect": None, "rounds": None, "votes": None}
+    """What the projector is told of the class; `more` are other parts of it."""
+    rows = []
+    for title, accuracy in (accuracies or {}).items():
+        rows.append({"title": title, **WAYS[title], "digits": accuracy})
+    state = {
+        "stage": {"step": step, "is_shown": is_shown},
+        "rows": rows,
+        "before": before or {},
+        "seats": [],
+        "sent": [],
+        "joker": None,
+        "effect": None,
+        "rounds": None,
+        "votes": None,
+    }
     return state | more
 
 
-def write(function, state):
-    return javascript("text office sentences", f"return {function}(state);", state=state)
+def write_text(function, state):
+    code = f"return {function}(state);"
+    return run_javascript("text office sentences", code, state=state).replace(NO_BREAK, " ")
 
 
 def write_headline(state):
-    return write("writeHeadline", state).replace(NO_BREAK, " ")
+    return write_text("writeHeadline", state)
 
 
 def write_note(state):
-    return write("writeNote", state).replace(NO_BREAK, " ")
+    return write_text("writeNote", state)
 
 
 def test_the_headline_of_the_joker_names_what_falls_most_and_what_stays():
@@ -69,7 +79,7 @@ def test_what_the_joker_does_to_the_average_is_said_whatever_it_is(before, now, 
 
 
 def test_the_headline_speaks_of_what_the_class_has_guessed():
-    """Another bar may be longer: the answer that is marked is one of the question's."""
+    """Of an option of the question, though another bar may be longer."""
     accuracies = {"Local only": 0.2, "AFL": 0.9, "Gaussian heads": 0.95}
     state = make_state("reveal", accuracies=accuracies)
     options = [describe_combination("Local only"), describe_combination("AFL")]
@@ -84,13 +94,13 @@ def test_the_headline_speaks_of_what_the_class_has_guessed():
     [
         (0.6, 0.57, True),
         (0.6, 0.5, False),
-        (0.1, 0.1, False),  # who guesses has nothing to hold
+        (0.1, 0.1, False),  # guessing cannot fall
         (0.95, 0.95, True),
     ],
 )
 def test_steady_is_what_stays_above_guessing(before, now, is_steady):
     code = "return isSteady(before, now);"
-    found = javascript("text office sentences", code, before=before, now=now)
+    found = run_javascript("text office sentences", code, before=before, now=now)
     assert found is is_steady
 
 
@@ -103,7 +113,7 @@ def test_the_headline_of_the_joker_does_not_praise_sums_that_held():
 
 
 def test_python_and_the_wall_have_one_measure_of_a_fall():
-    assert javascript("text office sentences", "return FALL;") == FALL
+    assert run_javascript("text office sentences", "return FALL;") == FALL
 
 
 def test_results_are_said_with_the_names_of_the_bars():
@@ -133,5 +143,5 @@ def test_no_result_is_said_before_it_is_shown():
     [(170, "0.2 kB"), (9_940, "9.9 kB"), (58_249, "58 kB"), (1_940_000, "1.9 MB")],
 )
 def test_bytes_have_as_few_figures_as_there_is_room_for(count, text):
-    said = javascript("text office", "return formatBytes(count);", count=count)
+    said = run_javascript("text office", "return formatBytes(count);", count=count)
     assert said.replace(NO_BREAK, " ") == text

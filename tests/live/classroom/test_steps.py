@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from class_fixtures import a_message, a_room, make_joker
+from class_fixtures import make_joker, make_message, make_room
 
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
@@ -52,8 +52,8 @@ def test_the_clock_counts_the_class_and_the_step():
     conductor = Conductor(begun=100.0)
     conductor.begin_step("send", 160.0)
     conductor.begin_step("send", 170.0)  # pressed twice
-    told = conductor.describe_step(175.0)
-    assert (told["step"], told["seconds"], told["total"]) == ("send", 15, 75)
+    step = conductor.describe_step(175.0)
+    assert (step["step"], step["seconds"], step["total"]) == ("send", 15, 75)
     with pytest.raises(UsageError, match="dance"):
         conductor.begin_step("dance", 180.0)
 
@@ -64,8 +64,9 @@ def test_the_last_guess_counts_and_none_after_the_result():
     conductor.store_guess(3, "reveal", 0)
     conductor.store_guess(3, "reveal", 2)
     conductor.store_guess(4, "reveal", 2)
-    told = conductor.describe_step(2.0, seat=3)["question"]
-    assert told["counts"] == [0, 0, 2, 0] and told["own"] == 2
+    question = conductor.describe_step(2.0, seat=3)["question"]
+    assert question["counts"] == [0, 0, 2, 0]
+    assert question["own"] == 2
     for wrong in (4, -1, "0", None):
         with pytest.raises(UsageError):
             conductor.store_guess(5, "reveal", wrong)
@@ -78,9 +79,9 @@ def test_the_last_guess_counts_and_none_after_the_result():
     assert conductor.describe_step(3.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
-def test_who_is_forgotten_takes_the_guess_along():
-    room = a_room()
-    room.accept_message(a_message(0))
+def test_the_guess_of_who_is_forgotten_is_no_longer_counted():
+    room = make_room()
+    room.accept_message(make_message(0))
     room.conductor.begin_step("reveal", 0.0)
     room.conductor.store_guess(0, "reveal", 1)
     room.forget_message(0)
@@ -93,13 +94,15 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
     results = room.results
     room.conductor.begin_step("reveal", 0.0)
     results.measure_contribution(seat)
-    told = room.describe_for_phone(seat, results)
-    assert "share" not in told and "answer" not in told["question"]
+    description = room.describe_for_phone(seat, results)
+    assert "share" not in description
+    assert "answer" not in description["question"]
     room.conductor.show_result()
-    told = room.describe_for_phone(seat, results)
-    assert told["question"]["answer"] is not None
-    share = told["share"]
-    assert share["images"] == 360 and share["drawings"]["images"] == 2 * 11
+    description = room.describe_for_phone(seat, results)
+    assert description["question"]["answer"] is not None
+    share = description["share"]
+    assert share["images"] == 360
+    assert share["drawings"]["images"] == 2 * 11  # two of each of the other students
     room.conductor.begin_step("digit", 0.0)
     room.set_teacher_digit(load("digits").x_test[0].flatten().tolist(), 7)
     assert "digit" not in room.describe_for_phone(seat, results)  # nobody has voted yet
@@ -110,7 +113,7 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
 
 
 @pytest.mark.parametrize(
-    ("step", "facts", "answer"),
+    ("step", "facts", "right_option"),
     [
         ("reveal", {"rows": {"Local only": 0.2, "FedAvg": 0.1, "Ensemble": 0.6, "AFL": 0.9}}, 3),
         ("reveal", {"rows": {"Local only": 0.2, "FedAvg": 0.1, "Ensemble": 0.6}}, 2),
@@ -128,9 +131,10 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
         ("rounds", {"rows": {"FENS": 0.8, "Ensemble": 0.54}}, 2),
     ],
 )
-def test_which_guess_was_right(step, facts, answer):
+def test_which_guess_was_right(step, facts, right_option):
     facts = {"rows": {}, "before": {}, "effect": None} | facts
-    assert find_right_option_index(step, facts["rows"], facts["before"], facts["effect"]) == answer
+    index = find_right_option_index(step, facts["rows"], facts["before"], facts["effect"])
+    assert index == right_option
 
 
 def test_what_the_joker_did_stays_the_answer_after_a_removal():
@@ -148,51 +152,45 @@ def test_what_the_joker_did_stays_the_answer_after_a_removal():
 
     assert find_answer_on_phone() is None  # the joker has not come
     room.forget_message(students.pop().seat)
-    assert find_answer_on_phone() is None  # who left before is no joker's doing
+    assert find_answer_on_phone() is None  # who left before is not the joker's doing
+    options = ["Mean of logits", "FedAvg", "Ensemble", "AFL"]
     for _ in range(2):
         seat, text = make_joker(room)
         room.add_malicious_message(text, seat)
-        fallen = {
-            title: room.before[title] - accuracy
-            for title, accuracy in room.results.get_test_accuracies().items()
-        }
-        loudest = ["Mean of logits", "FedAvg", "Ensemble", "AFL"].index(
-            max(["Mean of logits", "FedAvg", "Ensemble", "AFL"], key=fallen.get)
-        )
-        assert find_answer_on_phone() == loudest
+        accuracies = room.results.get_test_accuracies()
+        falls = [room.before[title] - accuracies[title] for title in options]
+        largest_fall = falls.index(max(falls))
+        assert find_answer_on_phone() == largest_fall
         room.forget_message(students.pop().seat)
-        assert find_answer_on_phone() == loudest
+        assert find_answer_on_phone() == largest_fall
         room.remove_malicious_message()
-        assert find_answer_on_phone() == loudest
+        assert find_answer_on_phone() == largest_fall
 
 
-def test_every_question_s_answers_are_options():
+def test_four_steps_ask_a_question_and_no_two_steps_share_a_name():
     assert [step.name for step in STEPS if step.options] == ["reveal", "joker", "forget", "rounds"]
     assert len({step.name for step in STEPS}) == len(STEPS)
 
 
 def test_a_way_has_one_name_on_every_screen(rehearsal):
-    """What the class chooses from has the names that the bars have."""
+    """The options that the class chooses from have the names of the bars."""
     room, _, _ = rehearsal
-    names = {row["name"] for row in room.results.measure_combination_accuracies()} | {
-        "FENS",
-        "Nothing",
-    }
+    rows = room.results.measure_combination_accuracies()
+    names = {"FENS", "Nothing"} | {row["name"] for row in rows}
     for step in STEPS:
         if step.name in ("reveal", "joker"):
             assert {option.partition(":")[0] for option in step.options} <= names
-    assert len({way["name"] for way in WAYS.values()}) == len(WAYS)
-    assert (
-        max(len(way["name"]) for way in WAYS.values()) <= 13
-    )  # beside a bar there is no more room
+    names_of_ways = {way["name"] for way in WAYS.values()}
+    assert len(names_of_ways) == len(WAYS)
+    assert max(map(len, names_of_ways)) <= 13  # beside a bar there is no more room
 
 
 def test_the_run_sheet_and_the_wall_s_clock_have_the_same_minutes():
-    """The rows of the guide's table from one key to the next."""
+    """A row of the guide's table has the minute when the teacher presses a key; the lesson ends after 45."""
     guide = (Path(__file__).parents[3] / "notebooks/guide/class.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| ([A-Z]) \|", guide, re.MULTILINE)
-    begins = [int(minute) for minute, _ in rows]
-    lengths = [end - begin for begin, end in itertools.pairwise([*begins, 45])]
+    minutes = [int(minute) for minute, _ in rows]
+    lengths = [later - earlier for earlier, later in itertools.pairwise([*minutes, 45])]
     assert [key for _, key in rows] == list("DSRJFTM")
     assert lengths == [step.minutes for step in STEPS]
 
@@ -204,65 +202,72 @@ def test_every_option_that_is_a_way_is_explained_on_the_phone():
         explained += step.explanation
         for option in step.options:
             name, colon, _ = option.partition(":")
-            assert not colon or f"{name}:" in explained, option
+            if colon:  # the option is a way, with its description
+                assert f"{name}:" in explained, option
 
 
 def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
     """Against AFL's normal equations of all rows, with the seat's rows and without them."""
     room, people, _ = rehearsal
+    student = people[3]
     digits = load("digits")
-    x, y = digits.x_test.flatten(1), digits.y_test
-    share = measure_message_contribution([*room.messages.values()], people[3].seat, x, y)
+    x = digits.x_test.flatten(1)
+    y = digits.y_test
+    share = measure_message_contribution([*room.messages.values()], student.seat, x, y)
 
-    def solve(chosen):
-        rows = torch.cat([student.x for student in chosen]).double()
-        labels = torch.cat([student.y for student in chosen])
-        rows = torch.cat([rows, torch.ones(len(rows), 1, dtype=torch.float64)], 1)
+    def append_ones(images):
+        return torch.cat([images.double(), torch.ones(len(images), 1, dtype=torch.float64)], 1)
+
+    def find_correct(students):
+        """Which test images are classified correctly by the sums of these students."""
+        rows = append_ones(torch.cat([each.x for each in students]))
+        labels = torch.cat([each.y for each in students])
         targets = torch.eye(CLASSES, dtype=torch.float64)[labels]
         weights = torch.linalg.solve(rows.T @ rows + torch.eye(65), rows.T @ targets)
-        test = torch.cat([x.double(), torch.ones(len(x), 1, dtype=torch.float64)], 1)
-        return (test @ weights).argmax(1) == y
+        return (append_ones(x) @ weights).argmax(1) == y
 
-    with_it, without_it = solve(people), solve(people[:3] + people[4:])
-    assert share["with_it"] == int(with_it.sum()) and share["without_it"] == int(without_it.sum())
+    with_it = find_correct(people)
+    without_it = find_correct(people[:3] + people[4:])
+    assert share["with_it"] == int(with_it.sum())
+    assert share["without_it"] == int(without_it.sum())
     assert share["helped"] == (with_it & ~without_it).nonzero()[:, 0].tolist()
     assert share["harmed"] == int((without_it & ~with_it).sum())
-    assert sum(n for n, _, _ in share["classes"].values()) == sum(
-        int((y == c).sum()) for c in set(people[3].y.tolist())
-    )
+    images_of_its_classes = sum(int((y == c).sum()) for c in set(student.y.tolist()))
+    assert sum(n for n, _, _ in share["classes"].values()) == images_of_its_classes
 
 
 def test_a_phone_counts_what_the_wall_counts(rehearsal):
-    """The 360 digits of the bars and of the headline after somebody is forgotten; drawings of the
-    class have counts of their own."""
+    """The 360 test digits, as in the bars and in the headline after somebody is forgotten; the
+    drawings of the class are counted apart."""
     room, people, _ = rehearsal
     seat = people[3].seat
     share = room.results.measure_contribution(seat)
     loss = room.results.measure_loss_without_message(seat)
     assert {name: share[name] for name in loss} == loss
     assert share["with_it"] == round(360 * room.results.get_test_accuracies()["AFL"])
-    of_class = share["drawings"]
+    drawings = share["drawings"]
     gained = share["with_it"] - share["without_it"]
-    gained += of_class["with_it"] - of_class["without_it"]
+    gained += drawings["with_it"] - drawings["without_it"]
     assert share["helped"] - share["harmed"] == gained
     assert len(share["shown"]) == min(share["helped"], MAX_SHOWN_IMAGES)
 
 
-def test_a_share_without_any_drawing_of_the_class():
-    room = a_room()
+def test_a_share_is_computed_without_any_drawing_of_the_class():
+    room = make_room()
     for seat in range(2):
-        room.accept_message(a_message(seat, given=0, model=build_network(seat)))
+        room.accept_message(make_message(seat, given=0, model=build_network(seat)))
     network_alone = dataclasses.replace(room.messages[0], sums=None)
     results = Results([network_alone, room.messages[1]])
     assert results.measure_contribution(0)["drawings"]["images"] == 0
     assert results.measure_contribution(0)["way"] == "Ensemble"
 
 
-def test_the_share_of_the_only_message_and_of_a_network_alone():
-    room = a_room()
-    room.accept_message(a_message(0, model=build_network(1)))
+def test_without_the_only_message_nothing_is_classified_correctly():
+    room = make_room()
+    room.accept_message(make_message(0, model=build_network(1)))
     digits = load("digits")
-    x, y = digits.x_test.flatten(1), digits.y_test
+    x = digits.x_test.flatten(1)
+    y = digits.y_test
     share = measure_message_contribution([*room.messages.values()], 0, x, y)
     alone = predict_classes_by_afl(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
@@ -273,12 +278,16 @@ def test_who_has_to_stay_is_said_by_name(rehearsal):
     loudness = room.results.measure_relative_logit_sizes()
     room.staying.clear()
     need = room.describe_phones_needed_for_rounds(loudness)
-    assert need["phones"] == 0 and not need["is_enough"]
+    assert need["phones"] == 0
+    assert not need["is_enough"]
     room.handle_round_request(people[0].seat, "{}", 0.0)
     need = room.describe_phones_needed_for_rounds(loudness)
-    held = set(people[0].y.tolist())
-    assert need["phones"] == 1 and need["missing"] == sorted(set(range(CLASSES)) - held)
-    assert need["ask"] and not need["is_enough"] and need["ask"][0] in need["sentence"]
+    drawn_classes = set(people[0].y.tolist())
+    assert need["phones"] == 1
+    assert need["missing"] == sorted(set(range(CLASSES)) - drawn_classes)
+    assert not need["is_enough"]
+    assert need["ask"]
+    assert need["ask"][0] in need["sentence"]
     for student in people:
         room.handle_round_request(student.seat, "{}", 0.0)
     assert room.describe_phones_needed_for_rounds(loudness)["is_enough"]
@@ -286,72 +295,73 @@ def test_who_has_to_stay_is_said_by_name(rehearsal):
     assert room.describe_phones_needed_for_rounds(loudness)["phones"] == 0
 
 
-def test_missing_classes_are_those_that_networks_know_and_nobody_holds():
+def test_missing_classes_are_those_that_networks_know_and_nobody_staying_drew():
     assert list_trained_classes_nobody_staying_drew([(1, 0, 2), (0, 0, 1)], [(1, 0, 0)]) == [2]
     assert list_trained_classes_nobody_staying_drew([(1, 0, 2)], []) == [0, 2]
     assert list_trained_classes_nobody_staying_drew([(1, 0, 0)], [(3, 0, 0)]) == []
 
 
-def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
+def test_the_result_of_the_rounds_is_explained_after_a_good_one_without_a_digit_and_with_a_joker(
+    rehearsal,
+):
     room, people, _ = rehearsal
 
-    def play(who):
+    def explain_rounds_with(students):
         room.staying.clear()
-        for student in who:
+        for student in students:
             room.handle_round_request(student.seat, "{}", 0.0)
         room.start_fens_rounds()
         for now in range(53):
-            for student in who:
+            for student in students:
                 student.answer_new_round(room, 4.0 * now)
         assert room.rounds.is_over
         return room.results.explain_result_of_fens_rounds()
 
-    assert (
-        "only who is believed" in play(people)
-        or "too few" in room.results.explain_result_of_fens_rounds()
-    )
-    assert "No phone that stayed has drawn" in play(people[:2])
+    explanation = explain_rounds_with(people)
+    assert "only who is believed" in explanation or "too few" in explanation
+    assert "No phone that stayed has drawn" in explain_rounds_with(people[:2])
     seat, text = make_joker(room)
     room.add_malicious_message(text, seat)
-    need = describe_phones_needed_for_rounds(
-        room.messages, [s.seat for s in people], room.results.measure_relative_logit_sizes()
-    )
-    assert not need["is_enough"] and "M" in need["loud"]
-    assert "shouts" in play(people)
+    loudness = room.results.measure_relative_logit_sizes()
+    need = describe_phones_needed_for_rounds(room.messages, [s.seat for s in people], loudness)
+    assert not need["is_enough"]
+    assert "M" in need["loud"]
+    assert "shouts" in explain_rounds_with(people)
     room.forget_message(seat)
-    assert (
-        room.joker is None
-        and room.rounds is None
-        and "shouts" not in room.results.explain_result_of_fens_rounds()
-    )
+    assert room.joker is None
+    assert room.rounds is None
+    assert "shouts" not in room.results.explain_result_of_fens_rounds()
 
 
-def test_loudness_is_measured_in_middle_networks():
-    room = a_room()
+def test_loudness_is_relative_to_the_median_network():
+    room = make_room()
     for seat, factor in enumerate((1.0, 1.0, 1000.0)):
         model = build_network(seat)
-        final = [*model.parameters()][-2:]
-        for part in final:
+        last_layer = [*model.parameters()][-2:]
+        for part in last_layer:
             part.data *= factor
-        room.accept_message(a_message(seat, model=model))
-    loudness = measure_relative_logit_sizes(
-        [*room.messages.values()], load("digits").x_test.flatten(1)
-    )
-    assert loudness[2] > 500 and max(loudness[0], loudness[1]) < 3
+        room.accept_message(make_message(seat, model=model))
+    messages = [*room.messages.values()]
+    loudness = measure_relative_logit_sizes(messages, load("digits").x_test.flatten(1))
+    assert loudness[2] > 500
+    assert max(loudness[0], loudness[1]) < 3
 
 
 def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
-    room = a_room()
-    for image, label in (([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)):
+    room = make_room()
+    wrong = [([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)]
+    for image, label in wrong:
         with pytest.raises(UsageError):
             room.set_teacher_digit(image, label)
     assert room.collect_votes_on_teacher_digit(room.results) is None
-    room.accept_message(a_message(0, model=build_network(0)))
+    room.accept_message(make_message(0, model=build_network(0)))
     room.set_teacher_digit([0.5] * 64, None)
     assert room.collect_votes_on_teacher_digit(room.results) is None  # they have not been computed
     room.results.collect_votes_on_image((0.5,) * 64)
     votes = room.collect_votes_on_teacher_digit(room.results)
-    assert set(votes["seats"]) == {0} and "AFL" in votes["ways"] and votes["label"] is None
+    assert set(votes["seats"]) == {0}
+    assert "AFL" in votes["ways"]
+    assert votes["label"] is None
 
 
 def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_good():
@@ -359,15 +369,16 @@ def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_g
     room = Room(0.1, 8, 0, clock=clock)
     for seat in (0, 1):
         room.note_phone_presence(seat, 3)
-    room.accept_message(a_message(1))
-    asleep = [(one["office"], one["sleeps"]) for one in room.describe_seats()]
-    assert asleep == [("A", False), ("B", False)]
+    room.accept_message(make_message(1))
+    assert [seat["office"] for seat in room.describe_seats()] == ["A", "B"]
+    assert [seat["sleeps"] for seat in room.describe_seats()] == [False, False]
     clock.now = 20.0
-    assert [one["sleeps"] for one in room.describe_seats()] == [True, True]
+    assert [seat["sleeps"] for seat in room.describe_seats()] == [True, True]
     clock.now = 200.0
-    assert [one["office"] for one in room.describe_seats()] == ["B"]
+    assert [seat["office"] for seat in room.describe_seats()] == ["B"]
     room.note_phone_presence(0, 4)  # it wakes up
-    assert [(one["office"], one["drawn"]) for one in room.describe_seats()] == [("A", 4), ("B", 3)]
+    assert [seat["office"] for seat in room.describe_seats()] == ["A", "B"]
+    assert [seat["drawn"] for seat in room.describe_seats()] == [4, 3]
 
 
 def test_desks_are_bounded():
@@ -375,7 +386,9 @@ def test_desks_are_bounded():
     room = Room(0.1, 8, 0, clock=clock)
     for seat in range(500):
         room.note_phone_presence(seat)
-    assert len(room.present) == 300 and 299 in room.present
+    assert len(room.present) == 300
+    assert 299 in room.present
     clock.now = 200.0
     room.note_phone_presence(777)
-    assert len(room.present) == 300 and 777 in room.present
+    assert len(room.present) == 300
+    assert 777 in room.present

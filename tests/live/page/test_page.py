@@ -2,6 +2,7 @@
 tests/browser/test_page.py."""
 
 import base64
+import itertools
 import json
 import re
 from pathlib import Path
@@ -42,17 +43,17 @@ def test_the_page_in_the_checkout_is_what_the_command_writes(text):
 @pytest.fixture(scope="module", params=SETS)
 def data(text, request):
     """What the page says of one data set."""
-    of = json.loads(
-        re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
-    )
-    assert list(of) == list_datasets_with_stored_results()
-    if request.param not in of:
+    script = r'<script id="data" type="application/json">(.*?)</script>'
+    datasets = json.loads(re.search(script, text, re.DOTALL)[1])
+    assert list(datasets) == list_datasets_with_stored_results()
+    if request.param not in datasets:
         pytest.skip("there is no stored table of this data set")
-    return of[request.param] | {"name": request.param}
+    return datasets[request.param] | {"name": request.param}
 
 
 def test_it_is_one_small_file_that_loads_nothing(text):
-    assert len(text.encode()) < 1_500_000 and not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
+    assert len(text.encode()) < 1_500_000
+    assert not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
     for part in LOADS.finditer(text):
         assert text[part.end() :].startswith("data:"), text[part.start() : part.end() + 40]
     outside = re.findall(r"""https?://[^\s"'`<)]+""", text)
@@ -60,15 +61,16 @@ def test_it_is_one_small_file_that_loads_nothing(text):
     assert all(f'<a href="{link}' in text for link in outside)  # links to read are welcome
 
 
-def test_the_look_for_what_is_loaded_sees_it():
-    loading = (
+def test_the_pattern_of_what_loads_finds_each_way_to_load():
+    examples = (
         '<img src="x.png">',
         "url(a.woff)",
         'fetch("x")',
         '<link rel="x" href="a.css">',
         'import("./a.js")',
     )
-    assert all(map(LOADS.search, loading))
+    for example in examples:
+        assert LOADS.search(example), example
 
 
 def test_its_numbers_are_the_stored_ones(data):
@@ -77,37 +79,33 @@ def test_its_numbers_are_the_stored_ones(data):
     for name, by_clients in data["results"].items():
         for clients, cells in zip(table.clients, by_clients, strict=True):
             for alpha, cell in zip(table.alphas, cells, strict=True):
-                row, of = (
-                    table.rows[name, alpha, clients],
-                    compute_band(table.accuracies(name, alpha, clients)),
-                )
+                row = table.rows[name, alpha, clients]
+                band = compute_band(table.accuracies(name, alpha, clients))
                 assert cell["accuracies"] == row["accuracy"]
-                assert cell["mean"] == pytest.approx(of.mean, abs=1e-9)
-                assert cell["half"] == pytest.approx(of.half_width, abs=0.6 * 10**-DIGITS)
+                assert cell["mean"] == pytest.approx(band.mean, abs=1e-9)
+                assert cell["half"] == pytest.approx(band.half_width, abs=0.6 * 10**-DIGITS)
                 assert cell["up"] * len(table.seeds) == pytest.approx(sum(row["bytes_up"]))
                 assert cell["down"] * len(table.seeds) == pytest.approx(sum(row["bytes_down"]))
 
 
 def test_it_says_what_is_stored(data):
     table = load(data["name"])
-    about = data["about"]["settings"]
-    assert [about[axis] for axis in ("alpha", "clients", "seed")] == [
-        table.alphas,
-        table.clients,
-        table.seeds,
-    ]
+    settings = data["about"]["settings"]
+    assert settings["alpha"] == table.alphas
+    assert settings["clients"] == table.clients
+    assert settings["seed"] == table.seeds
     assert f"{len(load_data(data['name']).y_test)} test images" in data["images"]
 
 
 def test_it_has_the_packages_samples(data):
-    own = load_data(data["name"])
-    assert [*map(int, data["labels"])] == own.y_train.tolist()
+    dataset = load_data(data["name"])
+    assert [int(digit) for digit in data["labels"]] == dataset.y_train.tolist()
     live = data["live"]
-    assert [*map(int, live["answers"])] == own.y_test.tolist()
-    for part, x in (("train", own.x_train), ("test", own.x_test)):
+    assert [int(digit) for digit in live["answers"]] == dataset.y_test.tolist()
+    for part, x in (("train", dataset.x_train), ("test", dataset.x_test)):
         pixels = np.frombuffer(base64.b64decode(live[part]), np.uint8) / live["levels"]
         assert np.array_equal(pixels.astype(np.float32), x.flatten().numpy())
-    assert own.x_train.shape[1:] == (1, live["side"], live["side"])
+    assert dataset.x_train.shape[1:] == (1, live["side"], live["side"])
     is_trained = data["name"] == TRAINED
     assert live["trainsNetworks"] == is_trained
     assert [row["name"] for row in live["rows"]] == list(RUNS if is_trained else SUMS)
@@ -116,22 +114,21 @@ def test_it_has_the_packages_samples(data):
 def test_every_method_has_its_look_and_a_group(data):
     for method in data["methods"]:
         colour, _, line = get_method_look(method["name"])
-        assert method["colour"] == colour and (method["dash"] == "none") == (line == "-")
-        assert method["outline"].startswith("M") and method["title"] == choose_method_label(
-            method["name"]
-        )
+        assert method["colour"] == colour
+        assert (method["dash"] == "none") == (line == "-")
+        assert method["outline"].startswith("M")
+        assert method["title"] == choose_method_label(method["name"])
     assert len({method["outline"] for method in data["methods"]}) > 5
-    assert sorted(name for names in data["groups"].values() for name in names) == sorted(
-        data["results"]
-    )
+    grouped = list(itertools.chain.from_iterable(data["groups"].values()))
+    assert sorted(grouped) == sorted(data["results"])
     assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
-    assert (
-        f"Results of {len(data['results'])} methods" in data["words"]
-        and data["about"]["date"] in data["words"]
-    )
+    assert f"Results of {len(data['results'])} methods" in data["words"]
+    assert data["about"]["date"] in data["words"]
 
 
-def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):
+def test_a_folder_that_does_not_exist_is_one_sentence(tmp_path, capsys):
     assert main(["page", "--out", str(tmp_path / "no" / "page.html")]) == 1
     message = capsys.readouterr().err
-    assert message.count("\n") == 1 and "cannot be written" in message and "--out" in message
+    assert message.count("\n") == 1
+    assert "cannot be written" in message
+    assert "--out" in message
