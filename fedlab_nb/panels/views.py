@@ -589,7 +589,7 @@ class Views:
             self._pause_drawing(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
-        """Draw one view that is not visible, so that it is there when it is selected; False if there is none to draw."""
+        """Draw one hidden view that is out of date, so that it is there when it is selected; False if there is none."""
         if not self.frame[0]:  # no frame has been visible yet
             return False
         names = {name for name, view in self.views.items() if view.lab_view.is_drawn_ahead}
