@@ -93,7 +93,8 @@ def make_widget(
 ) -> W:
     """A widget, made where it is used: the one way of the package.
 
-    label: in front of it;   help: its tooltip
+    label: in front of it
+    help: its tooltip
     width, label_width: of all of it, and of the label alone (by default as wide as its words), in pixels or as CSS
         says it ("auto")
     traits: what `widget_type` itself takes

@@ -172,13 +172,15 @@ class PaperTable:
     """A table of a paper, or a figure with numbers.
 
     name: such as "fens:1", or "fens:f7" for a figure
-    kind: "Table" or "Figure";   table: its number in the paper
+    kind: "Table" or "Figure"
+    table: its number in the paper
     number: what its numbers are, in words
     quantity: the same as a term, see `comparison.name_measured_quantity`
     measure: what is read off a run, see `cells.MEASURES`
     runs: how many seeds are behind each mean, if the printed spread is a standard deviation; 0 if it is something else
     preset: the set-up of its paper
-    settings: of all its runs, at every scale;   classroom: of all its runs, at classroom scale in addition
+    settings: of all its runs, at every scale
+    classroom: of all its runs, at classroom scale in addition
     differs: "ROW.KNOB" (or "*.KNOB", for several rows) of the rules that are not the paper's at classroom scale
     own: the row of the method that the paper proposes, "" for none
 
