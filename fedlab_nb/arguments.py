@@ -1,4 +1,4 @@
-"""What the command line takes: the commands, and the options of each."""
+"""The commands of the command line, and the options of each."""
 
 import argparse
 from collections.abc import Callable
@@ -37,14 +37,14 @@ WHICH = {
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, except that a wrong option is one sentence on standard error (exit code 2 as ever)."""
+    """An `ArgumentParser` that answers a wrong option with one sentence on standard error (exit code 2)."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line: what each command takes."""
+    """Make the parser of the command line, with all commands and their options."""
     about = "One-shot federated learning, learnt by doing. Without a command it opens the course."
     main = Parser(prog="fedlab-nb", description=about)
     main.add_argument(
@@ -315,7 +315,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_run_options(add_option: AddOption) -> None:
-    """The options of a run that a grid has, too."""
+    """Add the options that a run and a grid have in common."""
     add_option(
         "--dataset",
         help="a name (fedlab-nb list) or the path of an .npz or .csv file; default: the preset's, digits",
@@ -341,14 +341,14 @@ def add_run_options(add_option: AddOption) -> None:
 
 
 def add_set_option(add_option: AddOption, help: str) -> None:
-    """The option --set, with this help."""
+    """Add the option --set, with this help."""
     add_option(
         "--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=help
     )
 
 
 def add_force_option(add_option: AddOption) -> None:
-    """The option --force."""
+    """Add the option --force."""
     add_option(
         "--force",
         action="store_true",
@@ -357,7 +357,7 @@ def add_force_option(add_option: AddOption) -> None:
 
 
 def add_grid_options(add_option: AddOption) -> None:
-    """The options of every grid."""
+    """Add the options that every grid has."""
     add_option("--table", default="text", help=TABLE)
     add_option(
         "--plot",

@@ -23,10 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of 6, all that a machine without GPU needs
-SECONDS = 5  # that this index has to answer
-GIGABYTES_WITH_CUDA_BUILD = (
-    7  # that all takes once it is installed, PyTorch for NVIDIA's GPUs included
-)
+SECONDS = 5  # how long this index may take to answer
+# The space that everything takes once it is installed, with PyTorch for NVIDIA's GPUs and with its CPU build.
+GIGABYTES_WITH_CUDA_BUILD = 7
 GIGABYTES_WITHOUT = 2
 PIP = "pip-25.3-py3-none-any.whl"  # for Python 3.9 and newer
 PIP_DIGEST = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd"  # SHA-256
@@ -42,7 +41,7 @@ class NoSpaceError(Exception):
 
 
 def main(arguments: "list[str]") -> "int | str":
-    """Make the environment, install, run the task; returns its exit code, or what went wrong."""
+    """Make the environment, install, run the task; returns the task's exit code, or a sentence on what went wrong."""
     task = arguments[0] if arguments else "open"
     if sys.version_info < (3, 10):  # noqa: UP036
         return f"fedlab_nb needs Python 3.10 or newer, but this is {sys.version.split()[0]}: use a newer python3."
@@ -59,12 +58,15 @@ def main(arguments: "list[str]") -> "int | str":
     os.chdir(ROOT)
     if os.name == "nt":
         return subprocess.call([str(PYTHON), *command])
-    os.execv(PYTHON, [str(PYTHON), *command])  # so that Ctrl-C and the exit code are the task's own
+    # The task takes the place of this process, so that Ctrl-C reaches it and the exit code is its own.
+    os.execv(PYTHON, [str(PYTHON), *command])
 
 
 def make_environment() -> None:
-    """Make `.venv` with pip in it, unless it is there; a bare Debian python3 has no ensurepip: pip
-    is then downloaded."""
+    """Make `.venv` with pip in it, unless it is there.
+
+    A bare Debian python3 has no ensurepip; then pip is downloaded.
+    """
     if does_command_run("-m", "pip", "--version"):
         return
     print("Making the environment .venv ...", flush=True)
@@ -101,7 +103,7 @@ def download_pip() -> None:
 
 
 def install_package(extra: str) -> None:
-    """`pip install -e .[extra]`, skipped if this very project file was installed here before."""
+    """Run `pip install -e .[extra]`, unless it was run here before with the same pyproject.toml."""
     stamp = ENVIRONMENT / f"installed{extra}.txt"
     project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == project_digest:
@@ -130,9 +132,10 @@ def choose_torch_index(
     driver: str = "/proc/driver/nvidia",
     opener: Callable = urllib.request.urlopen,
 ) -> str:
-    """The index of PyTorch's CPU builds on a Linux machine without NVIDIA's driver, if it answers; else "": pip's own.
+    """Choose the index to install PyTorch from: that of its CPU builds, or "" for pip's own.
 
-    A torch that is installed already stays.
+    It is that of the CPU builds on a Linux machine without NVIDIA's driver, if the index answers and no
+    PyTorch is installed yet.
     """
     if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver).exists():
         return ""
@@ -146,7 +149,7 @@ def choose_torch_index(
 
 
 def require_free_space(gigabytes: float) -> None:
-    """NoSpaceError if the disk of the environment has less: pip would find out after minutes of downloads."""
+    """Raise NoSpaceError if the environment's disk has less free space; pip would fail only after long downloads."""
     free_gigabytes = shutil.disk_usage(ENVIRONMENT).free / 1e9
     if free_gigabytes < gigabytes:
         raise NoSpaceError(
@@ -156,7 +159,7 @@ def require_free_space(gigabytes: float) -> None:
 
 
 def does_command_run(*arguments: str) -> bool:
-    """Whether the environment's Python is there and carries out `arguments`."""
+    """Whether the environment's Python exists and runs with these arguments without an error."""
     try:
         return subprocess.run([str(PYTHON), *arguments], capture_output=True).returncode == 0
     except OSError:

@@ -1,7 +1,7 @@
-"""The command line: `fedlab-nb` opens the course, `voila` a panel; the other commands need no notebook.
+"""The command line: `fedlab-nb` opens the course, `fedlab-nb voila` a panel; the other commands need no notebook.
 
-`run --json` prints one JSON object a method, one a line, and nothing else on standard output. Exit codes: 0 done, 1 a
-run failed, 2 wrong use.
+`run --json` prints one JSON object for each method, one on a line, and nothing else on standard output. Exit codes:
+0 done, 1 a run failed, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 def parse_set_options(pairs: Sequence[str]) -> dict[str, str]:
-    """The FIELD=VALUE pairs of --set, by field."""
+    """Parse the FIELD=VALUE pairs of --set: {field: value}."""
     values = parse_assignments(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 
 def collect_settings(options: Namespace) -> dict[str, Any]:
-    """The settings that the command line names, those of --set included."""
+    """Collect the settings on the command line, including those of --set."""
     from .studies.settings import list_setting_names
 
     settings = {}
@@ -68,9 +68,8 @@ def handle_run(options: Namespace) -> int:
     if options.save:
         if not is_one_run:
             raise UsageError("--save keeps the model of one run; give one method and one seed.")
-        expand_and_check_path_for_saving(
-            options.save, force=options.force
-        )  # now: nothing is computed in vain
+        # Before the run, so that nothing is computed in vain.
+        expand_and_check_path_for_saving(options.save, force=options.force)
     is_partition_known = "partition" in settings
     errors: list[Exception] = []
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
@@ -91,7 +90,7 @@ def handle_run(options: Namespace) -> int:
 
 
 def print_roles_of_columns(dataset: str) -> None:
-    """On standard error: which column of a table was taken for what, so that a reader can object."""
+    """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
     from .data.files import is_table_path
 
@@ -101,7 +100,7 @@ def print_roles_of_columns(dataset: str) -> None:
 
 
 def print_natural_clients(settings: Settings) -> None:
-    """On standard error: that a data set's own clients are used, where nobody asked for them."""
+    """Print on standard error that the clients which a data set names are used, without being asked for."""
     if settings.partition == "natural":
         print(
             f"fedlab-nb: {settings.dataset} names its clients: its own {settings.clients} are used.",
@@ -110,8 +109,8 @@ def print_natural_clients(settings: Settings) -> None:
 
 
 def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion: bool) -> None:
-    """Print an outcome as JSON or for people; these also get the confusion matrix of unequal
-    classes, if `with_confusion`."""
+    """Print an outcome as JSON or as text; as text also the confusion matrix of unequal classes, if
+    `with_confusion`."""
     if as_json:
         print(json.dumps(outcome.to_json()), flush=True)
         return
@@ -121,7 +120,7 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion: bool) -> N
 
 
 def handle_look(options: Namespace) -> int:
-    """What data were taken for; nothing is run."""
+    """Print what a data set has: columns, classes, clients, first rows; nothing is run."""
     from .data import load
     from .data.card import format_text_card
 
@@ -130,7 +129,7 @@ def handle_look(options: Namespace) -> int:
 
 
 def handle_which(options: Namespace) -> int:
-    """Which method to use: from the stored study, or from runs on a person's own data."""
+    """Print which method to use: from the stored study, or from runs on a person's own data."""
     from .papers.which import Answers, which
 
     answer_values = {"yes": True, "no": False, None: None}
@@ -161,14 +160,16 @@ def handle_which(options: Namespace) -> int:
 
 
 def handle_predict(options: Namespace) -> int:
-    """Answers for raw rows, as CSV: to a file, or to standard output."""
+    """Write the answers of a saved model for new rows as CSV, to a file or to standard output."""
     from .studies.saved import load_model
 
     if options.out:
         check_replaceable([options.out], force=options.force)
     model = load_model(options.model, device=options.device)
-    rows = options.rows[0] if len(options.rows) == 1 else list(map(expand_path, options.rows))
-    answers = model.predict(rows)
+    if len(options.rows) == 1:
+        answers = model.predict(options.rows[0])
+    else:
+        answers = model.predict([expand_path(path) for path in options.rows])
     text = answers.to_csv(index=answers.index.name is not None, lineterminator="\n")
     if options.out:
         written_file = write_file(options.out, text, force=options.force)
@@ -179,17 +180,19 @@ def handle_predict(options: Namespace) -> int:
 
 
 def handle_plan(options: Namespace) -> int:
-    """What a preset means: data, clients, and the source of every value; nothing is run."""
+    """Print what a preset means: data, clients, and the source of every value; nothing is run."""
     from .papers.overview import plan
 
     preset = options.preset
-    options.preset = None  # named apart: `collect_settings` must not repeat it
+    options.preset = (
+        None  # `plan` has it as its first argument, so it must not be among the settings, too
+    )
     print(plan(preset, options.methods or None, **collect_settings(options)))
     return 0
 
 
 def split_at_commas(text: str) -> list[str]:
-    """The parts of a text that are joined by commas, without blanks around them.
+    """Split a text at its commas, without the blanks around its parts.
 
     >>> split_at_commas("fens, fedlpa")
     ['fens', 'fedlpa']
@@ -198,7 +201,7 @@ def split_at_commas(text: str) -> list[str]:
 
 
 def handle_sweep(options: Namespace) -> int:
-    """A grid of methods, alphas and clients from the command line's lists."""
+    """Run a grid of methods, alphas and numbers of clients from the command line's lists."""
     from .studies.results import COLUMNS
 
     settings = collect_settings(options)
@@ -210,7 +213,7 @@ def handle_sweep(options: Namespace) -> int:
 
 
 def handle_study(options: Namespace) -> int:
-    """A grid that a TOML file describes."""
+    """Run a grid that a TOML file describes."""
     return run_grid(options, expand_path(options.file))
 
 
@@ -232,8 +235,8 @@ def run_grid(
 
     choose("form of a table", options.table, FORMATS)
     study = engine.make_study(methods, seeds, settings)
-    if options.plot:  # now: a wrong name would be noticed only after the runs
-        check_plot_is_drawable(options.plot, study.axes)
+    if options.plot:
+        check_plot_is_drawable(options.plot, study.axes)  # before the runs
     if options.dry_run:
         print(overview.estimate_study(study))
         return 0
@@ -264,8 +267,10 @@ def run_grid(
 
 
 def check_plot_is_drawable(plot: str, axes: Sequence[str]) -> None:
-    """UsageError unless a study with these axes can be drawn as --plot says: against one axis,
-    against "bytes" or "differences", or as a heat-map of two axes, such as "alpha x clients"."""
+    """Raise UsageError unless a study with these axes can be drawn as --plot says.
+
+    plot: the name of one axis, "bytes", "differences", or two axes for a heat map: "alpha x clients"
+    """
     setting_axes = [name for name in axes if "." not in name]
     plotted_axes = plot.split(" x ")
     if len(plotted_axes) == 1:
@@ -314,7 +319,7 @@ def handle_store(options: Namespace) -> int:
 
 
 def format_store_entry(entry: EntryFolder) -> str:
-    """One line about a stored result: its kind, key, day and size, and what was run."""
+    """Format a line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import format_data_size
 
     about = entry.read_values().get("values", {}).get("about", {})
@@ -425,7 +430,7 @@ def handle_voila(options: Namespace) -> int:
 
 
 def format_outcome(outcome: Outcome) -> str:
-    """One line about an outcome, for people: name, accuracy, bytes, seconds, and what is special."""
+    """Format a line about an outcome: name, accuracy, bytes, seconds, and what is special about it."""
     from .methods import choose_method_label, shorten_title
     from .studies.text_tables import format_data_size
 
@@ -451,14 +456,16 @@ def format_outcome(outcome: Outcome) -> str:
 
 
 def describe_allowed_values(knob: Knob) -> str:
-    """The values that a hyper-parameter may have, such as "(0 to 1)"; nothing where any value of its type will do."""
+    """Describe the values that a hyper-parameter may have, such as "(0 to 1)"; "" if its type allows any."""
     if knob.model:
         return "(auto, or a model's name or name:width)"
     if knob.options:
         return f"({', '.join(knob.options)})"
     if knob.low is not None and knob.high is not None:
         return f"({knob.low:g} to {knob.high:g})"
-    return f"(at least {knob.low:g})" if knob.low is not None else ""
+    if knob.low is not None:
+        return f"(at least {knob.low:g})"
+    return ""
 
 
 def handle_list(options: Namespace) -> int:
@@ -492,10 +499,10 @@ def handle_list(options: Namespace) -> int:
         if title == "methods":
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
-                for k in cls.fields():
-                    print(
-                        f"    {name}.{k.name} = {k.default}   {k.help} {describe_allowed_values(k)}".rstrip()
-                    )
+                for knob in cls.fields():
+                    allowed = describe_allowed_values(knob)
+                    line = f"    {name}.{knob.name} = {knob.default}   {knob.help} {allowed}"
+                    print(line.rstrip())
     return 0
 
 
@@ -512,7 +519,7 @@ PACKAGES = (
 
 
 def handle_doctor(options: Namespace) -> int:
-    """Device, versions, and what works here, each shown by trying it: one line a fact."""
+    """Print device and versions, and what works on this machine, which is tried; one fact on a line."""
     import os
     import platform
     import time
@@ -527,7 +534,7 @@ def handle_doctor(options: Namespace) -> int:
             print_doctor_line(name, metadata.version(name))
         except metadata.PackageNotFoundError:
             print_doctor_line(name, f"missing: pip install {name}")
-    import torch  # now that it would be known to be missing
+    import torch  # only here: if it is missing, the lines above say so
 
     from .studies import run
     from .studies.engine import make_and_check_results_folder
@@ -551,15 +558,15 @@ def handle_doctor(options: Namespace) -> int:
     )
     start = time.perf_counter()
     device = run("fedavg", clients=2, epochs=1, cache=False).settings.device
+    seconds = time.perf_counter() - start
     print_doctor_line(
-        "training",
-        f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}",
+        "training", f"works: 2 clients, 1 epoch of digits in {seconds:.1f} s on {device}"
     )
     return 0
 
 
 def print_doctor_line(name: str, text: str) -> None:
-    """A line of `doctor`: what it is about, and what was found."""
+    """Print a line of `doctor`: what it is about, and what was found."""
     print(f"  {name:14s} {text}")
 
 
@@ -592,7 +599,7 @@ HANDLERS: dict[str, Callable[[Namespace], int]] = {
 
 
 def replace_unprintable_characters() -> None:
-    """From now on print what the terminal's encoding lacks, such as α on an old Windows, as "?"."""
+    """From now on, print characters that the terminal's encoding lacks, such as α on an old Windows, as "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""What is declared beside the code, in TOML files of the package: words of refusals, controls, menus, commands.
+"""Reads the TOML files that lie beside the code and have texts and declarations: controls, menus, exercises, figures.
 
 People who teach or translate edit these files without reading Python.
 """
@@ -14,11 +14,11 @@ _toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "t
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The content of a TOML file; ValueError, which says where, for text that is none."""
+    """Parse the text of a TOML file. ValueError, with the place, if it is not valid."""
     return _toml.loads(text)
 
 
 @functools.cache
 def read_toml(name: str) -> dict[str, Any]:
-    """The content of the package's own file `name`, such as "panels/controls.toml"; never to be changed."""
+    """Read a file of the package, such as "panels/controls.toml". Callers must not change what it returns."""
     return parse_toml((ROOT / name).read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""The two errors of the package, and the checks that word them.
+"""The two errors of the package, and checks that raise them.
 
-A wrong input gets one sentence: the value, what is allowed, what to do. `UsageError` is the caller's to mend (exit code
-2 on the command line); `RunError` is a run that could not be completed (exit code 1).
+The message is one sentence: the value, what is allowed, what to do. The caller can correct a `UsageError` (exit code 2
+on the command line). A `RunError` is a run that could not be completed (exit code 1).
 """
 
 import difflib
@@ -25,12 +25,12 @@ class RunError(FedlabError, RuntimeError):
     """A correct request that could not be carried out: no network, no room on the disk, numbers that diverged."""
 
 
-# What samples are called, by the number of axes that one of them has: [D], [C, T], [C, H, W].
+# What samples are called, by the number of axes of one sample: 1 [D], 2 [C, T], 3 [C, H, W].
 SAMPLES = {1: "feature rows", 2: "recordings", 3: "images"}
 
 
 def format_error(error: Exception | None) -> str:
-    """An error on one line ("" for none); other people's errors with their type before it."""
+    """Format an error on one line, "" for None. An error of other code has its type before its message."""
     if error is None:
         return ""
     text = " ".join(str(error).split())
@@ -39,8 +39,8 @@ def format_error(error: Exception | None) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-FEW = 12  # names that a sentence lists; of more it says the nearest, and what lists them all
-# Kinds that `fedlab-nb list` and `fedlab-nb run --help` list.
+FEW = 12  # the most names that a sentence lists
+# Kinds that `fedlab-nb list` and `fedlab-nb run --help` list. If there are more than FEW names, a sentence says so.
 LISTED = ("method", "dataset", "model", "setting")
 
 
@@ -68,9 +68,9 @@ def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
 
 
 def check_name_list(setting: str, names: object) -> list[str]:
-    """`names` as a list without repetitions; UsageError unless it is one name or names in a list.
+    """Return `names` as a list without repetitions; UsageError unless it is one name or several.
 
-    setting: what the names are given for, which the error says
+    setting: what the names are given for, as the error says it
 
     >>> check_name_list("methods", "fens"), check_name_list("methods", ("fens", "local", "fens"))
     (['fens'], ['fens', 'local'])
@@ -86,8 +86,10 @@ def check_name_list(setting: str, names: object) -> list[str]:
 
 
 def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
-    """`["rounds=100"]` as `{"rounds": "100"}`; UsageError, which ends with `advice`, for a text
-    that is no NAME=VALUE."""
+    """Parse `["rounds=100"]` as `{"rounds": "100"}`.
+
+    UsageError for a text that is not NAME=VALUE; its sentence ends with `advice`.
+    """
     settings = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -100,8 +102,8 @@ def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
 
 
 def parse_if_number(value_or_text: SettingValue) -> SettingValue:
-    """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else
-    unchanged, for `check_number` to judge."""
+    """Parse a text that is a number: `"3"` -> 3, `"1e-3"` -> 0.001. Anything else is returned unchanged;
+    `check_number` will refuse it."""
     if not isinstance(value_or_text, str):
         return value_or_text
     for number_type in (int, float):
@@ -135,7 +137,7 @@ def check_number(
 def check_whole_number(
     name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = ""
 ) -> int:
-    """The same for a whole number, as an int."""
+    """Return `value` as an int within `[low, high]`, or raise UsageError; as `check_number` does."""
     is_whole = is_finite_number(value) and float(value).is_integer()
     if not is_whole or not is_within(value, low, high):
         allowed = describe_allowed_range("whole number", low, high)
@@ -153,7 +155,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
 def is_within(
     value: float, lowest: float | None, highest: float | None, excludes_lowest: bool = False
 ) -> bool:
-    """Whether a number lies in `[low, high]`, or `(low, high]` with `excludes_lowest`; None: no bound."""
+    """Whether a number is from `lowest` to `highest`; None is no bound, and `excludes_lowest` excludes `lowest`."""
     if lowest is not None and (value < lowest or (excludes_lowest and value == lowest)):
         return False
     return highest is None or value <= highest
@@ -162,22 +164,26 @@ def is_within(
 def describe_allowed_range(
     kind: str, lowest: float | None, highest: float | None, excludes_lowest: bool = False
 ) -> str:
-    """The allowed values in words: "a whole number from 1 to 10"."""
+    """Describe the allowed values: "a whole number from 1 to 10"."""
     if lowest is None and highest is None:
         return f"a finite {kind}"
     if lowest is None:
         return f"a {kind} of at most {highest:g}"
+    if highest is None and excludes_lowest:
+        return f"a {kind} above {lowest:g}"
     if highest is None:
-        return (
-            f"a {kind} above {lowest:g}" if excludes_lowest else f"a {kind} of at least {lowest:g}"
-        )
+        return f"a {kind} of at least {lowest:g}"
     if excludes_lowest:
         return f"a {kind} above {lowest:g} and up to {highest:g}"
     return f"a {kind} from {lowest:g} to {highest:g}"
 
 
 def make_value_error(setting: str, value: object, allowed: str, hint: str) -> UsageError:
-    """The error for a value that is not among the `allowed` ones, which it describes."""
+    """Make the error for a value that is not allowed.
+
+    allowed: a description of the allowed values
+    hint:    what else to say, "" for nothing
+    """
     shown = repr(value) if isinstance(value, str) else value
     advice = f"; {hint}" if hint else ""
     return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice}.")

@@ -1,13 +1,13 @@
-"""Writing files without taking anything from anybody: every file that the package writes goes through here.
+"""Writes files without overwriting what a person has made: every file that the package writes is written here.
 
-- A file is written beside its place under a temporary name and then renamed, so that it is there whole or not at all.
+- A file is written under a temporary name beside its place and then renamed, so that it is there whole or not at all.
 - A file that is there already is replaced only if the package wrote it and nobody has changed it since, or with
   `force=True` (`--force` on the command line).
 
-How it knows its own files: the folder `written` of the store has a note for each place, with the SHA-256 of what was
-written there. A file whose digest is in its note is the package's own. A file that a person has edited, or that came
-from elsewhere, has another one and counts as the person's. Where the store cannot be written to, the notes last as long
-as the process.
+The package recognises its own files by notes in the folder `written` of the store. For each path there is a note with
+the SHA-256 of what was written there. If the digest of a file is in its note, the file is the package's own. A file
+that a person has edited, or that came from elsewhere, has another digest and counts as the person's. If the store
+cannot be written to, the notes are kept in memory, until the process ends.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from pathlib import Path
 from .errors import UsageError
 
 NOTES = "written"
-MOST_NOTES = 8  # digests that a note keeps; a run that is killed while it renames leaves the file before the last
-BLOCK = 1 << 20
-_written: dict[Path, list[str]] = {}  # digests of what this process has written, newest last
+# The number of digests that a note keeps. More than one, because a process that is killed before it renames the file
+# leaves the file that was there before, whose digest is not the newest one.
+MOST_NOTES = 8
+BLOCK = 1 << 20  # bytes that are read at once
+_written: dict[
+    Path, list[str]
+] = {}  # by path, the digests of what this process has written, newest last
 
 
 def expand_path(path: str | os.PathLike) -> Path:
-    """`path` with `~` and `~name` replaced by that home folder. UsageError if there is no such home.
+    """Return `path` with `~` and `~name` replaced by that home folder. UsageError if there is no such home.
 
     >>> expand_path("~/data.csv") == Path.home() / "data.csv"
     True
@@ -43,10 +47,10 @@ def expand_path(path: str | os.PathLike) -> Path:
 
 
 def store_folder() -> Path:
-    """`FEDLAB_NB_STORE`, or the user's cache folder by the platform's convention."""
-    named = os.environ.get("FEDLAB_NB_STORE")
-    if named:
-        return expand_path(named)
+    """Return the folder of the store: `FEDLAB_NB_STORE`, or a folder in the user's cache folder."""
+    folder_by_user = os.environ.get("FEDLAB_NB_STORE")
+    if folder_by_user:
+        return expand_path(folder_by_user)
     from platformdirs import user_cache_path
 
     return user_cache_path("fedlab_nb", appauthor=False) / "store"
@@ -55,10 +59,10 @@ def store_folder() -> Path:
 # -------------------------------------------------------------------------------------------------------- writing
 @contextmanager
 def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
-    """A temporary path to write to; afterwards it is renamed to `path`, unless the writing failed.
+    """Yield a temporary path to write to; afterwards it is renamed to `path`, unless an exception was raised.
 
-    UsageError if `path` has a file that the package did not write, unless `force`; OSError if there is no room or
-    permission. A link stays a link: the file that it points to is replaced. A device or a pipe is written to as it is.
+    A link stays a link: the file that it points to is replaced. A device or a pipe is written to directly. UsageError
+    if there is a file at `path` that the package did not write, unless `force`; OSError without space or permission.
     """
     named = expand_path(path)
     check_replaceable([named], force=force)
@@ -68,7 +72,7 @@ def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterato
         return
     if target.is_dir():
         raise IsADirectoryError(21, "it is a folder", str(named))
-    # In a folder of its own, so that a writer that looks at the ending (.onnx, .parquet) finds it.
+    # In a new folder, so that the temporary file can have the right name: some writers look at its ending (.onnx).
     folder = Path(tempfile.mkdtemp(prefix=".fedlab_nb-", dir=target.parent))
     part = folder / target.name
     try:
@@ -101,8 +105,10 @@ def copy_file_if_absent(source: Path, target: Path) -> None:
 
 # -------------------------------------------------------------------------------------------------------- whose it is
 def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False) -> None:
-    """UsageError if one of `paths` has a file that the package did not write, unless `force`. For what takes long: ask
-    before it begins."""
+    """Raise UsageError if there is a file at one of `paths` that the package did not write, unless `force`.
+
+    Code that takes long calls this before it begins.
+    """
     if force:
         return
     for path in map(expand_path, paths):
@@ -121,32 +127,33 @@ def is_unchanged_since_written(path: Path) -> bool:
 
 
 def compute_file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    total = hashlib.sha256()
+    """Compute the SHA-256 of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
     with open(path, "rb") as content:
         while block := content.read(BLOCK):
-            total.update(block)
-    return total.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _find_digest_file(target: Path) -> Path:
-    """Where the digests of what was written to `target` are noted."""
-    return store_folder() / NOTES / hashlib.sha256(os.fsencode(target)).hexdigest()
+    """Return the path of the note on `target`: the file with the digests of what was written there."""
+    name = hashlib.sha256(os.fsencode(target)).hexdigest()
+    return store_folder() / NOTES / name
 
 
 def _read_written_digests(target: Path) -> list[str]:
-    """The digests of what the package wrote to `target` of late, newest last."""
+    """Read the digests of what the package wrote to `target` last, newest last; [] if there are none."""
     with suppress(OSError, UnicodeDecodeError):
         return _find_digest_file(target).read_text(encoding="ascii").split()
     return _written.get(target, [])
 
 
 def _record_written_digest(target: Path, digest: str) -> None:
-    """Note the digest of what is about to be written to `target` behind the latest ones before it."""
+    """Append the digest of what is about to be written to `target` to its note."""
     digests = [*_read_written_digests(target), digest][-MOST_NOTES:]
     _written[target] = digests
     note = _find_digest_file(target)
-    with suppress(OSError):  # the store cannot be written to: this process knows it all the same
+    with suppress(OSError):  # if the store cannot be written to, the digests stay in memory
         note.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)
         with open(handle, "w", encoding="ascii") as file:

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def find_checkout() -> Path | None:
-    """The folder of the checkout that the package is imported from; None for an installed wheel."""
+    """Find the folder of the checkout that the package is imported from; None for an installed wheel."""
     folder = PACKAGE.parent
     project = folder / "pyproject.toml"
     if project.is_file() and f'name = "{DISTRIBUTION}"' in project.read_text(encoding="utf-8"):
@@ -25,10 +25,10 @@ def find_checkout() -> Path | None:
 
 
 def find_install_source() -> str:
-    """The address that pip installed the package from, such as `git+https://…`; "" for a package index.
+    """Find the address that pip installed the package from, such as `git+https://…`; "" for a package index.
 
-    pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since is of no
-    use for a second installation and counts as none.
+    pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since cannot be
+    installed again, so it counts as none.
     """
     try:
         record = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
@@ -40,7 +40,7 @@ def find_install_source() -> str:
 
 
 def describe_install_source(direct_url_record: dict[str, Any]) -> str:
-    """The requirement's address in a `direct_url.json`, "" if nothing is at it any more."""
+    """Write the address in a `direct_url.json` as pip takes it; "" for a file that does not exist any more."""
     url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
     if address.scheme == "file" and not Path(url2pathname(address.path)).exists():
@@ -57,9 +57,13 @@ def format_install_command(
     folder: Path | None = None,
     origin: str | None = None,
 ) -> str:
-    """The command that adds the optional dependencies `extra` to this installation.
+    """Format the command that adds the optional dependencies `extra` to this installation.
 
-    checkout, folder (where the reader stands), origin: what is found here, unless a test gives them.
+    checkout: the package's checkout, None for an installed wheel
+    folder:   the folder in which the command will be typed; None: the present one
+    origin:   where pip installed the package from, "" for a package index
+
+    If neither checkout nor origin is given, both are found.
     """
     if checkout is None and origin is None:
         checkout = find_checkout()

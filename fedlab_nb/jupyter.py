@@ -1,7 +1,8 @@
 """Open the course in JupyterLab, on this machine only.
 
-A checkout's notebooks open where they lie; from an installed wheel they are copied to `./fedlab_nb_course` first. The
-server binds to 127.0.0.1 with its token on, asks nobody for news or updates, and stops with Ctrl-C.
+From a checkout, the notebooks are opened in place; from an installed wheel they are copied to `./fedlab_nb_course`
+first. The server listens on 127.0.0.1 alone and needs a token. It asks no other server for news or updates, and stops
+with Ctrl-C.
 """
 
 import importlib.util
@@ -26,8 +27,8 @@ from fedlab_nb.renamed import lay_lessons_beside_outdated_copies, move_old_noteb
 
 FIRST = "1_start_here.ipynb"
 WORKSPACES = "JUPYTERLAB_WORKSPACES_DIR"
-SHIPPED = "_course"  # the folder of an installed wheel
-READ = {".ipynb", ".md", ".png", ".svg"}
+SHIPPED = "_course"  # the folder with the notebooks in an installed wheel
+READ = {".ipynb", ".md", ".png", ".svg"}  # endings of the files that readers open
 Opener = Callable[[str], object]
 
 
@@ -35,7 +36,7 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
     """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
 
     folder: where the course is, or is to be copied to (default: see `prepare_course_folder`)
-    browser: False, or a machine without one: only the address is printed
+    browser: whether to open a browser; on a machine without one, only the address is printed
 
     Raises UsageError if `folder` is a file, RunError if JupyterLab is missing or no port is free.
     """
@@ -60,12 +61,14 @@ def run_server(
     """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page_path`.
 
     title: what the printed line calls it, such as "The course"
-    open_address: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
+    open_address: called with the address once the server answers; None: no browser opens
+
+    Returns the server's exit code.
     """
     token = secrets.token_hex(24)
     address = f"http://127.0.0.1:{port}/{page_path}?token={token}"
     if threading.current_thread() is threading.main_thread():
-        # So that `finally` runs and no server is left behind.
+        # SIGTERM becomes an exception, so that `finally` below stops the server.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     environment = {**make_server_environment(token), **make_layout_environment()}
     server = subprocess.Popen(command, cwd=folder, env=environment)
@@ -73,14 +76,15 @@ def run_server(
         wait_for_server(port, server)
         if server.poll() is None:
             print(f"{title} is open at {address}", flush=True)
-            hint = (
-                ""
-                if open_address
-                else "No browser here: open that address in one on this machine. "
-            )
-            print(f"{hint}Ctrl-C stops the server.", flush=True)
             if open_address:
+                print("Ctrl-C stops the server.", flush=True)
                 open_address(address)
+            else:
+                print(
+                    "No browser here: open that address in one on this machine. "
+                    "Ctrl-C stops the server.",
+                    flush=True,
+                )
         return server.wait()
     except KeyboardInterrupt:
         return 0
@@ -90,7 +94,7 @@ def run_server(
 
 
 def make_server_command(port: int, browser: bool = False) -> list[str]:
-    """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
+    """Make the command line of the JupyterLab server; it is to be run in the course's folder, by `run_server`."""
     options = make_server_options("jupyterlab", port=port, browser=browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
@@ -98,8 +102,11 @@ def make_server_command(port: int, browser: bool = False) -> list[str]:
 
 
 def make_server_options(server: str, **values: Any) -> list[str]:
-    """The options of a server in `servers.toml`, with `values` in their places; without the class of `sockets.py` where
-    it does not fit this Jupyter, or where kernels run elsewhere, which have a connection of their own."""
+    """Make the options of a server from `servers.toml`, with `values` in their places.
+
+    The option that names the class in `sockets.py` is left out if that file cannot be imported with this version of
+    Jupyter, or if the kernels run on a gateway, for which Jupyter has another class.
+    """
     options = [option.format(**values) for option in read_toml("servers.toml")[server]]
     with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
@@ -110,10 +117,10 @@ def make_server_options(server: str, **values: Any) -> list[str]:
 
 
 def make_server_environment(token: str) -> dict[str, str]:
-    """Environment of the server. The token goes here: arguments can be read by every user of the machine.
+    """Make the environment variables of the server, with its token: every user of a machine can read arguments.
 
-    `fedlab_nb/server_files` holds defaults for this server alone (no question about news) and the template of a page; a
-    user's own settings win.
+    `fedlab_nb/server_files` has defaults for this server alone (such as no question about news), and the template of a
+    page. A user's own settings have precedence.
     """
     environment = {**os.environ, "JUPYTER_TOKEN": token}
     server_files = str(Path(__file__).parent / "server_files")
@@ -126,10 +133,11 @@ def make_server_environment(token: str) -> dict[str, str]:
 
 
 def make_layout_environment() -> dict[str, str]:
-    """Environment of a JupyterLab whose list of files is closed at first, so that a lesson has the page's width.
+    """Make the environment variables for JupyterLab's layout, with the list of files closed at first.
 
-    Its layouts are kept in the store, apart from those of the user's other work; what the reader opens there stays open
-    the next time. {} where the user has named a folder for layouts, or the store cannot be written to.
+    So a lesson has the whole width of the page. The layouts are kept in the store, apart from those of the user's other
+    work, so that what a reader has opened is open the next time. {} if the user has a folder for layouts
+    (JUPYTERLAB_WORKSPACES_DIR), or if the store cannot be written to.
     """
     if WORKSPACES in os.environ or importlib.util.find_spec("jupyterlab_server") is None:
         return {}
@@ -145,11 +153,11 @@ def make_layout_environment() -> dict[str, str]:
 
 
 def prepare_course_folder(folder: str | Path | None = None) -> Path:
-    """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
+    """Return the folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
 
     Missing files are copied into it; a file that is already there is the reader's own and is never overwritten.
-    Notebooks that were saved under an old name move to the folder `earlier`; beside those that call functions which
-    are gone lies today's lesson. A line says so.
+    Notebooks with an old name are moved to the folder `earlier`. If a notebook calls functions that do not exist any
+    more, today's lesson is laid beside it. The reader is told of both in a printed line.
     """
     source = find_course_source()
     if folder is None and source.name != SHIPPED:
@@ -180,15 +188,14 @@ def prepare_course_folder(folder: str | Path | None = None) -> Path:
 
 
 def is_file_of_course(relative_path: Path) -> bool:
-    """Whether a file of the notebooks' folder is one that a reader or teacher opens: a notebook, a picture, a page for
-    instructors; not what the notebooks are made from."""
+    """Whether readers or teachers open a file of the notebooks' folder: a notebook, a picture, a page for teachers."""
     is_hidden = any(name.startswith(".") for name in relative_path.parts)
     return relative_path.suffix in READ and relative_path.parts[0] != "studies" and not is_hidden
 
 
 def find_course_source() -> Path:
-    """Where the package has its notebooks: in an installed wheel its own folder, else the checkout's. RunError if they
-    are missing."""
+    """Find the folder with the package's notebooks: in an installed wheel or in the checkout. RunError if they are
+    missing."""
     shipped = Path(__file__).parent / SHIPPED
     source = shipped if shipped.is_dir() else Path(__file__).parent.parent / "notebooks"
     if not (source / FIRST).is_file():
@@ -199,7 +206,7 @@ def find_course_source() -> Path:
 
 
 def find_free_port(first_port: int = 8888) -> int:
-    """`first_port` or the next port that nothing on this machine listens at."""
+    """Find `first_port` or the next port at which nothing on this machine listens. RunError after 100 ports."""
     for port in range(first_port, first_port + 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -210,7 +217,7 @@ def find_free_port(first_port: int = 8888) -> int:
 
 
 def wait_for_server(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
-    """Return once something answers at `port`, the server has ended, or the time is up."""
+    """Wait until something answers at `port`, the server has ended, or the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
         with socket.socket() as probe:
@@ -221,9 +228,8 @@ def wait_for_server(port: int, server: subprocess.Popen, seconds: float = 300) -
 
 def has_browser() -> bool:
     """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
-    if sys.platform.startswith("linux") and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    ):
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform.startswith("linux") and not has_display:
         return False
     with suppress(webbrowser.Error):
         return bool(webbrowser.get())

@@ -1,7 +1,7 @@
-"""Old names of lessons, which still lead to the new ones, and a reader's copies of lessons from earlier versions.
+"""Lessons under their old names, and a reader's copies of lessons from earlier versions.
 
-Until November 2026 the lessons were numbered 00 to 13, in the order in which they were written. Now the story's six
-are 1 to 6, and the others lie in the folder `shelf`. The functions that lessons call have other names, too.
+Until November 2026 the lessons were numbered 00 to 13, in the order in which they were written. Now the six lessons of
+the story are 1 to 6, and the others lie in the folder `shelf`. The functions that lessons call were renamed, too.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ RENAMED = {
     "paper_tables": "shelf/paper_tables",
 }
 Cell = dict[str, Any]  # of a notebook
-EARLIER = "earlier"  # the folder of a reader's notebooks with old names
+EARLIER = "earlier"  # the folder for a reader's notebooks with old names
 FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
-UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)
+UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)  # the last line of a stub
 
 
 def find_current_name(old_name: str) -> str | None:
-    """Today's name of a lesson for an old name or an old two-digit number; None if it is neither.
+    """Find today's name of a lesson from its old name or its old two-digit number; None if it is neither.
 
     >>> find_current_name("03_fens"), find_current_name("10"), find_current_name("3")
     ('3_fens', '4_closed_form', None)
     """
+    is_old_number = old_name.isdigit() and len(old_name) == 2
     for old, new in RENAMED.items():
-        if old_name == old or (
-            old_name.isdigit() and len(old_name) == 2 and old.startswith(f"{old_name}_")
-        ):
+        if old_name == old:
+            return new
+        if is_old_number and old.startswith(f"{old_name}_"):
             return new
     return None
 
 
 def move_old_notebooks(course: Path) -> list[Path]:
-    """Move a reader's notebooks with old names to `earlier/`, and bring their answers into the new ones.
+    """Move a reader's notebooks with old names to `earlier/`, and copy the answers in them to the new notebooks.
 
-    course: the reader's own copy of the course, in which the new notebooks lie already. An answer is a code cell that
-    defines a function of the same name as a cell of the new notebook, but with other code; the new notebook's cell gets
-    it. Nothing is deleted or overwritten: the whole old notebook stays in `earlier/`. Returns where they are now.
+    course: the reader's own copy of the course, which has the new notebooks already
+
+    An answer is a function that the reader has written, where the new notebook has a stub of the same name. Nothing is
+    deleted: the whole old notebook stays in `earlier/`. Returns where the moved notebooks are.
     """
     moved = []
     for old, new in RENAMED.items():
@@ -73,12 +75,13 @@ def move_old_notebooks(course: Path) -> list[Path]:
 
 
 def lay_lessons_beside_outdated_copies(course: Path, source: Path) -> list[Path]:
-    """Lay today's lesson beside each of a reader's copies that call functions which are gone.
+    """Lay today's lesson beside each notebook of a reader that calls functions which do not exist any more.
 
-    course: the reader's own copy of the course;   source: today's course, in the package
+    course: the reader's own copy of the course
+    source: today's course, in the package
 
-    The functions that the reader wrote are in the new notebook, too (as in `move_old_notebooks`). The copies stay as
-    they are, and nothing is overwritten. Returns the new notebooks.
+    The functions that the reader has written are copied to the new notebook, as in `move_old_notebooks`. The reader's
+    notebooks stay as they are, and nothing is overwritten. Returns the new notebooks.
     """
     laid = []
     for lesson in sorted(source.rglob("*.ipynb")):
@@ -93,11 +96,11 @@ def lay_lessons_beside_outdated_copies(course: Path, source: Path) -> list[Path]
 
 
 def find_missing_names(notebook: Path) -> list[str]:
-    """What a notebook asks the modules of the course for and they do not have, such as "day.chart".
+    """Find the names that a notebook uses of the course's modules and that these do not have, such as "day.chart".
 
-    Nothing is run or imported, so it takes milliseconds. A cell that is no Python is passed over.
+    Nothing is run or imported, so it takes milliseconds. A cell that is not Python is skipped.
     """
-    modules: dict[str, Path] = {}  # {what the notebook calls a module: its file or folder}
+    modules: dict[str, Path] = {}  # {name of a module in the notebook: its file or folder}
     missing = []
     for tree in parse_code_cells(notebook):
         for node in ast.walk(tree):
@@ -113,7 +116,7 @@ def find_missing_names(notebook: Path) -> list[str]:
 
 
 def parse_code_cells(notebook: Path) -> list[ast.Module]:
-    """The code cells of a notebook as syntax trees; [] if it cannot be read."""
+    """Parse the code cells of a notebook as syntax trees; [] if it cannot be read."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
     except (OSError, ValueError, AttributeError):
@@ -130,7 +133,7 @@ def parse_code_cells(notebook: Path) -> list[ast.Module]:
 
 
 def find_imported_course_modules(statement: ast.ImportFrom) -> dict[str, Path]:
-    """{name in the notebook: file or folder} of the modules that `from fedlab_nb.course… import …` brings."""
+    """Find the modules that a statement `from fedlab_nb.course… import …` imports: {name: file or folder}."""
     parts = (statement.module or "").split(".")
     if parts[:2] != ["fedlab_nb", "course"]:
         return {}
@@ -144,7 +147,7 @@ def find_imported_course_modules(statement: ast.ImportFrom) -> dict[str, Path]:
 
 
 def list_module_names(module: Path) -> set[str]:
-    """The names that a module defines or imports; of a package also its modules."""
+    """List the names that a module defines or imports; those of a package include its modules."""
     names = set()
     file = module
     if module.is_dir():
@@ -161,11 +164,10 @@ def list_module_names(module: Path) -> set[str]:
 
 
 def copy_answers_between_notebooks(old_notebook: Path, new_notebook: Path) -> int:
-    """Put the functions that a reader wrote in the notebook `old_notebook` in the place of the stubs in `new_notebook`.
+    """Copy the functions that a reader has written in `old_notebook` to the stubs of the same names in `new_notebook`.
 
-    A stub is a function that returns `...`.
-
-    Returns how many cells were changed. A file that is not a notebook is left alone.
+    A stub is a function that returns `...`. Returns how many cells were changed. A file that is not a notebook is left
+    alone.
     """
     try:
         answers = find_cells_by_function(json.loads(old_notebook.read_text(encoding="utf-8")))
@@ -187,7 +189,7 @@ def copy_answers_between_notebooks(old_notebook: Path, new_notebook: Path) -> in
 
 
 def find_cells_by_function(notebook: Any) -> dict[str, Cell]:
-    """{name of a function: the code cell that defines it}; of two cells with one name the last."""
+    """Find {name of a function: the code cell that defines it}; if several cells define it, the last one."""
     cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
     functions = {}
     for cell in cells:
@@ -198,11 +200,11 @@ def find_cells_by_function(notebook: Any) -> dict[str, Cell]:
 
 
 def is_unanswered_stub(cell: Cell) -> bool:
-    """Whether nobody has written the function of a cell yet."""
+    """Whether the function of a cell has not been written yet."""
     return UNWRITTEN.search(read_cell_source(cell)) is not None
 
 
 def read_cell_source(cell: Cell) -> str:
-    """A cell's text, which a notebook stores as a string or as a list of lines."""
+    """Return a cell's text, which a notebook stores as a string or as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)

@@ -1,8 +1,8 @@
 """Named, independent random streams from one integer seed.
 
-`generator(seed, "batches", k)` gives client k's batch stream whatever ran before it and whatever runs beside it;
-nothing in the package seeds or draws from torch's or numpy's global state. The names are hashed (SHA-256), so streams
-of neighbouring seeds or clients share nothing.
+`generator(seed, "batches", k)` is the stream of client k's batches, whatever was drawn before from other streams.
+Nothing in the package seeds torch's or numpy's global generators or draws from them. Seed and names are hashed
+(SHA-256), so the streams of neighbouring seeds or clients are unrelated.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ if TYPE_CHECKING:
 
 
 def derive_stream_seed(seed: int, *names: object) -> int:
-    """A 63-bit seed that depends on `seed` and on every name, in order."""
+    """Derive a 63-bit seed from `seed` and all names, in their order."""
     text = "/".join([str(int(seed)), *map(str, names)])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def generator(seed: int, *names: object) -> torch.Generator:
-    """A CPU torch.Generator for the stream `names`; draw on the CPU, then move, so that a device changes nothing."""
+    """Make a torch.Generator on the CPU for the stream `names`.
+
+    Draw on the CPU and then move the result to a device: so it is the same for all devices.
+    """
     import torch
 
     return torch.Generator().manual_seed(derive_stream_seed(seed, *names))
 
 
 def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.Tensor:
-    """Laplace noise of scale 1, float64 on the CPU: the difference of two exponential draws."""
+    """Draw Laplace noise of scale 1, float64 on the CPU, as the difference of two exponential draws."""
     import torch
 
     draws = torch.empty(2, *shape, dtype=torch.float64).exponential_(generator=stream)
@@ -39,5 +43,8 @@ def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.T
 
 
 def make_numpy_generator(seed: int, *names: object) -> np.random.Generator:
-    """The same for numpy. PCG64 by name: what `default_rng` takes may be another one some day."""
+    """Make a numpy generator for the stream `names`.
+
+    It is a PCG64, named here because `default_rng` may use another one in a later version of numpy.
+    """
     return np.random.Generator(np.random.PCG64(derive_stream_seed(seed, *names)))

@@ -1,10 +1,10 @@
-"""The pictures of one lesson as files, for slides: `fedlab-nb slides 3`.
+"""Writes the pictures of one lesson to files, for slides: `fedlab-nb slides 3`.
 
-PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. A picture that the
-lesson itself shows as an SVG (`fl.journey`) is one here, too. SVG files need the code of the lesson: its cells are run
-once, in order, and finished runs come from the store. Beside the files stands `index.html`: each picture with its
-section, its sentence and its alt text. A picture that the lesson folds behind a guess is marked, so that a teacher
-shows it after the class has guessed.
+For PNG files nothing is run: they are the pictures that are stored in the lesson's notebook. A picture that the lesson
+itself shows as an SVG (`fl.journey`) becomes an SVG file here, too. For SVG files the lesson's cells are run once, in
+order; runs that are finished already come from the store. `index.html` beside the files has each picture with its
+section, its sentence and its alt text. A picture that the lesson folds behind a guess is folded there, too, so that a
+teacher shows it after the class has guessed.
 """
 
 from __future__ import annotations
@@ -47,8 +47,15 @@ PictureForm = Literal["png", "svg"]
 
 @dataclass(frozen=True)
 class Slide:
-    """One picture of a lesson. `section`: the heading above it; `answer`: whether the lesson folds it behind a guess;
-    `data`: the bytes of its file."""
+    """One picture of a lesson.
+
+    name:     of its file, "" as long as it has none
+    section:  the heading above it
+    sentence: what it shows, in words
+    alt:      its alt text
+    answer:   whether the lesson folds it behind a guess
+    data:     the bytes of its file
+    """
 
     name: str
     section: str
@@ -98,7 +105,7 @@ def write_slides(
 
 
 def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) -> list[Slide]:
-    """The pictures with the names of their files; one that a lesson shows twice is there once."""
+    """Give the pictures names for their files; a picture that a lesson shows twice is returned once."""
     slides: dict[tuple[str, str], Slide] = {}
     for picture in pictures:
         content = (picture.alt, picture.sentence)
@@ -110,8 +117,10 @@ def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) ->
 
 
 def find_notebook(lesson: str) -> Path:
-    """The notebook of a lesson that is named by its number, its name or the name without number or folder; an old name
-    leads to the new one."""
+    """Find the notebook of a lesson by its number or name. The name may be without number or folder, or an old one.
+
+    UsageError for an unknown lesson.
+    """
     folder = find_course_source()
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
@@ -119,15 +128,18 @@ def find_notebook(lesson: str) -> Path:
     word = find_current_name(word) or word
     for name in names:
         stem = name.removeprefix("shelf/")
+        accepted = [name, stem]
         number, _, stem_without_number = stem.partition("_")
-        if word in (name, stem) or (number.isdigit() and word in (number, stem_without_number)):
+        if number.isdigit():
+            accepted += [number, stem_without_number]
+        if word in accepted:
             return folder / f"{name}.ipynb"
     return folder / f"{choose('lesson', word, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
 def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
-    """Each code cell, behind the last heading above it."""
+    """Yield each code cell with the last heading above it: (heading, cell)."""
     heading = ""
     for cell in cells:
         if cell["cell_type"] == "markdown":
@@ -139,7 +151,7 @@ def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
 
 
 def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
-    """The pictures among the outputs of a notebook, without names: PNG, or SVG if it was shown so."""
+    """Yield the pictures among the outputs of a notebook, without file names: as PNG, or SVG if they were shown so."""
     for section, cell in iterate_code_cells(cells):
         for output in cell["outputs"]:
             data = {}
@@ -159,8 +171,10 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
 
 
 def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
-    """The pictures of a lesson as SVG, without names: its cells are run here, and what the last line of each gives is
-    drawn."""
+    """Run the cells of a lesson, and yield the pictures that their last lines return as SVG, without file names.
+
+    RunError if a cell fails, unless it has the tag raises-exception.
+    """
     from .plots import render_picture_svg
 
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -184,9 +198,9 @@ def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
 
 
 def run_cell_and_return_last_value(code: str, variables: dict[str, Any], file_name: str) -> Any:
-    """Run a cell's code with these global names; returns what its last line gives, if that is an expression.
+    """Run a cell's code with these global variables; returns the value of its last line, if that is an expression.
 
-    file_name: what tracebacks call the cell
+    file_name: the cell's name in tracebacks
     """
     lines = code.splitlines(keepends=True)
     # A method that a lesson defines is known by its source, which `inspect` looks up here.
@@ -202,8 +216,7 @@ def run_cell_and_return_last_value(code: str, variables: dict[str, Any], file_na
 
 
 def find_pictures_in_value(value: Any) -> list[Picture]:
-    """The pictures that a cell shows, whose last line gave `value`: of a panel, a snapshot, a sheet of several, or a
-    picture itself."""
+    """Find the pictures in the value of a cell's last line: a panel, a snapshot, a sheet of pictures, or a picture."""
     if hasattr(value, "still"):
         value = value.still()
     else:
@@ -219,7 +232,7 @@ def find_pictures_in_value(value: Any) -> list[Picture]:
 
 
 def make_index_page(title: str, slides: Sequence[Slide]) -> str:
-    """The list of the pictures as an HTML page that opens in any browser."""
+    """Make the list of the pictures, as an HTML page that opens in any browser."""
     lines = []
     section = ""
     for slide in slides:
@@ -234,7 +247,7 @@ def make_index_page(title: str, slides: Sequence[Slide]) -> str:
 
 
 def format_slide(slide: Slide) -> str:
-    """A picture with its file's name, its sentence and its alt text as HTML; an answer is folded."""
+    """Format a picture with its file name, its sentence and its alt text as HTML; an answer is folded."""
     name = html.escape(slide.name)
     alt = html.escape(slide.alt)
     image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'

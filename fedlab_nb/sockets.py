@@ -1,9 +1,9 @@
-"""How the servers of this package send to a page: at once.
+"""A connection from the server to a page that sends small messages without a delay (TCP_NODELAY).
 
-A kernel answers with several small messages. By default TCP holds a small one back until the page has confirmed the one
-before it, and a browser confirms after up to 40 ms: a picture that follows a slider would wait that long. Tornado calls
-it Nagle's algorithm and delayed ACKs (`WebSocketHandler.set_nodelay`). `servers.toml` names this class to both servers,
-and `jupyter.options_of` leaves it out where this file cannot be imported.
+A kernel answers with several small messages. By default TCP holds a small message back until the one before it has been
+acknowledged (Nagle's algorithm), and a browser acknowledges after up to 40 ms (delayed ACKs). A picture that follows a
+slider would wait that long. `servers.toml` names this class to both servers; `jupyter.make_server_options` leaves it
+out if this file cannot be imported.
 """
 
 from typing import Any
@@ -17,8 +17,7 @@ class PromptConnection(ZMQChannelsWebsocketConnection):
     def connect(self) -> Any:
         try:
             self.websocket_handler.set_nodelay(True)
-        except (
-            Exception
-        ) as error:  # of another version of tornado: pages are slower then, but they work
+        except Exception as error:
+            # Another version of tornado may not have it. Then pages are slower, but they work.
             self.log.warning("Small messages are not sent at once: %r", error)
         return super().connect()

@@ -1,4 +1,4 @@
-"""The course's one table of symbols, `notation.md` beside the notebooks, row by row: what a symbol is called and means.
+"""Reads the course's table of symbols, `notation.md` beside the notebooks: the name and meaning of each symbol.
 
 find_symbols("λ_damp")                 # [Symbol(…)]; also find_symbols("lambda")
 explain_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
@@ -15,21 +15,23 @@ from .jupyter import find_course_source
 NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
 GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
-SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # of \\mathcal and \\mathbb
+SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # letters in \\mathcal and \\mathbb
 ACCENTS = {"bar": "\u0304", "hat": "\u0302"}
-DIGITS = str.maketrans({"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"})  # of the labels of controls
+DIGITS = str.maketrans(
+    {"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"}
+)  # as labels of controls write them
+# The methods that alone use a symbol, at the beginning of its meaning: "FENS: ", "Co-Boosting, FedLPA: ".
 OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 
 def replace_formulas(text: str) -> str:
-    r"""Text with its formulas as plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
-    return re.sub(r"\$([^$]*)\$", lambda match: convert_latex_to_text(match[1]), text).replace(
-        "`", ""
-    )
+    r"""Write the formulas of a text in plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
+    text = re.sub(r"\$([^$]*)\$", lambda match: convert_latex_to_text(match[1]), text)
+    return text.replace("`", "")
 
 
 def convert_latex_to_text(latex: str) -> str:
-    r"""A formula as plain letters: r'\lambda_{div}' -> 'λ_div', r'\bar f_w(x)' -> 'f̄_w(x)'."""
+    r"""Write a formula in plain letters: r'\lambda_{div}' -> 'λ_div', r'\bar f_w(x)' -> 'f̄_w(x)'."""
     accented = r"\\(bar|hat)\s*\{?\\?((?<=\\)[A-Za-z]+|[A-Za-z])\}?"
     text = re.sub(accented, lambda m: GREEK.get(m[2], m[2]) + ACCENTS[m[1]], latex)
     text = re.sub(r"\\math(?:cal|bb)\s*\{?([A-Z])\}?", lambda m: SCRIPT.get(m[1], m[1]), text)
@@ -56,22 +58,23 @@ class Symbol:
 
     @property
     def name(self) -> str:
-        """In plain letters: 'λ_div'."""
+        """The symbol in plain letters: 'λ_div'."""
         return convert_latex_to_text(self.latex)
 
     @property
     def name_without_arguments(self) -> str:
-        """Without what it depends on: 'f_k' of 'f_k(x)'."""
+        """The name without its arguments: 'f_k' of 'f_k(x)'."""
         return re.sub(r"\(.*\)$", "", self.name)
 
     @property
     def anchor(self) -> str:
         """The row's name in a link: 'lambda_div'."""
-        return re.sub(r"\W+", "-", re.sub(r"[\\{}]|\(.*\)$", "", self.latex)).strip("-")
+        plain = re.sub(r"[\\{}]|\(.*\)$", "", self.latex)
+        return re.sub(r"\W+", "-", plain).strip("-")
 
     @property
     def method_title(self) -> str:
-        """The method or topic that alone uses it, such as 'FENS'; '' for a symbol of the whole course."""
+        """The only method or topic that uses it, such as 'FENS'; '' for a symbol of the whole course."""
         match = OWNER.match(self.meaning)
         return match[1] if match else ""
 
@@ -93,31 +96,33 @@ def read_notation_text() -> str:
 
 @cache
 def read_symbols() -> tuple[Symbol, ...]:
-    """All rows of the table, in its order."""
+    """Read all rows of the table, in their order."""
     rows = []
     table_lines = [line for line in read_notation_text().splitlines() if line.startswith("|")]
-    for line in table_lines[2:]:  # below the head and its rule
-        symbol, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        rows.append(Symbol(re.sub(r"<a [^>]*></a>|\$", "", symbol), *cells, line))
+    for line in table_lines[2:]:  # below the header and its rule
+        first_cell, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        latex = re.sub(r"<a [^>]*></a>|\$", "", first_cell)
+        rows.append(Symbol(latex, *cells, line))
     return tuple(rows)
 
 
 def find_symbols(name: str) -> list[Symbol]:
-    """The rows of a symbol, written 'λ', 'lambda' or '\\lambda', or else those whose words have `name`; UsageError if
-    there is none."""
+    """Find the rows of a symbol, written 'λ', 'lambda' or '\\lambda'; first its own, then those of related symbols.
+
+    If there is none, find the rows whose meaning contains `name`. UsageError if there is none either.
+    """
     symbol_name = convert_latex_to_text(str(name).strip().strip("$"))
     greek_names = re.compile(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])")
     symbol_name = greek_names.sub(lambda match: GREEK[match[1]], symbol_name)
+    spellings = {symbol_name, SCRIPT.get(symbol_name)}
     exact = []
     related = []
     described = []
     for row in read_symbols():
-        if {symbol_name, SCRIPT.get(symbol_name)} & {row.name, row.name_without_arguments}:
+        has_index = row.name_without_arguments.startswith((f"{symbol_name}_", f"{symbol_name}^"))
+        if spellings & {row.name, row.name_without_arguments}:
             exact.append(row)
-        elif (
-            row.name_without_arguments.startswith((f"{symbol_name}_", f"{symbol_name}^"))
-            or symbol_name in row.other_symbols
-        ):
+        elif has_index or symbol_name in row.other_symbols:
             related.append(row)
         if len(symbol_name) > 2 and symbol_name.lower() in replace_formulas(row.meaning).lower():
             described.append(row)
@@ -130,9 +135,9 @@ def find_symbols(name: str) -> list[Symbol]:
 
 
 def explain_label(label: str, owner: str = "") -> str:
-    """Explain what the symbols of a control's label mean, such as 'λ_damp' or 'η_w M'; '' if the table knows none.
+    """Explain the symbols of a control's label, such as 'λ_damp' or 'η_w M'; '' if none of them is in the table.
 
-    owner: title of the method whose control it is: what a symbol means to another method is left out
+    owner: title of the method whose control it is; meanings that a symbol has in other methods are left out
     """
     meanings = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
@@ -145,32 +150,37 @@ def explain_label(label: str, owner: str = "") -> str:
 
 
 def add_symbol_meanings(tooltip: str, label: str, owner: str = "") -> str:
-    """A control's tooltip, followed by what the symbols of its `label` mean: see `explain_label`."""
+    """Append the meanings of a label's symbols to a control's tooltip; see `explain_label`."""
     meaning = explain_label(label, owner)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 
 class RankedMeaning(NamedTuple):
-    """What a row of the table says of a symbol; of several the one with the lowest rank is best."""
+    """The meaning of a symbol that a row of the table has. Of several meanings the one with the lowest rank is best."""
 
     rank: int
     text: str
 
 
 def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
-    """What a row says of the symbol `name` to a method with the title `owner`; None if nothing."""
+    """Find what a row says of the symbol `name` in the method with the title `owner`; None if nothing.
+
+    Rank 0: the row is the symbol's own and names the method. 1: another symbol's row names both. 2: the row is the
+    symbol's own, and speaks of no single method. 3: another symbol's row explains it.
+    """
     is_row_of_name = row.name_without_arguments in (name, SCRIPT.get(name))
     if not is_row_of_name and name not in row.other_symbols:
         return None
     parts = replace_formulas(row.meaning).split("; ")
-    for part in parts:  # what is said of this method
+    for part in parts:
         owners, colon, explanation = part.partition(": ")
         if not colon or not has_title_of_owner(owner, owners):
-            continue
-        if explanation.startswith(f"{name} ") or (
-            is_row_of_name and not explanation.startswith(f"{name}_")
-        ):
-            return RankedMeaning(0 if is_row_of_name else 1, explanation.removeprefix(f"{name} "))
+            continue  # it does not speak of this method
+        begins_with_name = explanation.startswith(f"{name} ")
+        begins_with_indexed_name = explanation.startswith(f"{name}_")
+        if begins_with_name or (is_row_of_name and not begins_with_indexed_name):
+            rank = 0 if is_row_of_name else 1
+            return RankedMeaning(rank, explanation.removeprefix(f"{name} "))
     if is_row_of_name:
         return None if OWNER.match(parts[0]) else RankedMeaning(2, parts[0])
     for part in parts[1:]:

@@ -1,8 +1,6 @@
-"""Names of tensors by what they hold and by their shape.
+"""Names for tensors by their content and shape, for signatures. All of them are `torch.Tensor`.
 
-N: samples, M: clients, C: classes, D: features, [] a number without dimensions.
-
-They are all `torch.Tensor`; a signature with them says what goes in and what comes out.
+N: samples, M: clients, C: classes, D: features; []: a single number, without dimensions.
 """
 
 from torch import Tensor
@@ -14,7 +12,7 @@ FeatureMaps = Tensor  # [N, channels, H, W], within a network
 Features = Tensor  # [N, D], the vectors that the last linear map reads
 Labels = Tensor  # int64 [N], the class of each sample
 Predictions = Tensor  # int64 [N], the class that a model names for each sample
-SampleIndices = Tensor  # int64 [n], places of samples among N
+SampleIndices = Tensor  # int64 [n], indices of n of the N samples
 SampleWeights = Tensor  # [N]
 ValuePerSample = Tensor  # [N]
 ClientIndexPerSample = Tensor  # int64 [N], -1 where nobody has the sample
@@ -61,8 +59,8 @@ LayerMatrix = Tensor  # [outputs, inputs], the bias as the last input where ther
 ClassifierWeights = Tensor  # [D, C]
 Vector = Tensor  # [d]
 ParameterVector = Tensor  # [d]: the parameters of a network, one after the other
-ClientChanges = Tensor  # [M, d]: end less start of each client's parameters
+ClientChanges = Tensor  # [M, d]: each client's parameters after training minus those before it
 
-Noise = Tensor  # [N, nz], what a generator of images reads
+Noise = Tensor  # [N, nz], the input of a generator of images
 ConvolutionKernel = Tensor  # [outputs, inputs, height, width]
 TensorsByName = dict[str, Tensor]  # a state or a message

@@ -1,8 +1,8 @@
-"""PyTorch's global switches at their usual values while the package computes.
+"""Sets PyTorch's global switches to their default values while the package computes.
 
 A person's own `torch.set_default_dtype(torch.float64)`, default device, autocast, `no_grad`, deterministic flags or
-matmul precision would change what a run gives, and a result in the store would be served to others who have set
-nothing. So each step of a run stands within `use_default_switches()`. Where nothing was set, it does nothing.
+matmul precision would change the result of a run. The store would then return this result also where nothing was set.
+So each step of a run stands within `use_default_switches()`. If nothing was set, it does nothing.
 
     with use_default_switches():
         ...                       # float32, CPU unless a device is named, gradients on, no autocast
@@ -19,17 +19,19 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import WithBlock
 
 _lock = threading.Lock()
-_inside = 0  # how many blocks of the main thread have changed the switches of the whole process
-_before: dict[str, Any] = {}
+_inside = 0  # how many nested blocks the main thread is in
+_before: dict[
+    str, Any
+] = {}  # the values of the process's switches before the outermost block, if they were changed
 
 
 @contextlib.contextmanager
 def use_default_switches() -> WithBlock:
-    """Inside the block: PyTorch as it is when nobody has set anything. May also decorate a function.
+    """Within the block, all switches of PyTorch have their default values. May also decorate a function.
 
-    Default number type, deterministic flags and matmul precision belong to the whole process. They are changed, and
-    changed back, for calls from the main thread alone, where nobody else is at work meanwhile. Raises UsageError in
-    another thread where they would change results.
+    Default number type, deterministic flags and matmul precision are those of the whole process, so other threads are
+    not allowed to change them. In the main thread they are changed, and changed back afterwards. In another thread
+    UsageError is raised if they would change results.
     """
     import torch
 
@@ -59,13 +61,13 @@ def is_autocast_on(device: str) -> bool:
     try:
         return bool(torch.is_autocast_enabled(device))
     except TypeError:  # before torch 2.4 each kind of device had a function of its own
-        return bool(
-            torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
-        )
+        if device == "cpu":
+            return bool(torch.is_autocast_cpu_enabled())
+        return bool(torch.is_autocast_enabled())
 
 
 def check_process_switches() -> None:
-    """Raises UsageError if the number type or the precision of the whole process is not the usual one."""
+    """Raise UsageError if the number type or the matmul precision of the process is not the default one."""
     import torch
 
     if _inside:
@@ -83,7 +85,7 @@ def check_process_switches() -> None:
 
 
 def _set_process_switches() -> None:
-    """The usual number type, flags and precision; what they were is kept by the outermost block."""
+    """Set number type, flags and precision to their defaults. The outermost block stores what they were."""
     global _inside
     import torch
 
@@ -104,6 +106,7 @@ def _set_process_switches() -> None:
 
 
 def _reset_process_switches() -> None:
+    """At the end of the outermost block, set the switches back to what they were before it."""
     global _inside
     import torch
 
@@ -121,7 +124,7 @@ def _reset_process_switches() -> None:
 
 
 def step_with_default_switches(steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
-    """The steps of a generator, each within `usual_switches`: who receives them has his own switches back."""
+    """Yield what a generator yields. Its code runs with the default switches, the code that receives it does not."""
     try:
         while True:
             with use_default_switches():

@@ -1,8 +1,8 @@
-"""A panel as a page of its own, for a classroom screen: `fedlab-nb voila`, `fedlab-nb voila compare`,
+"""Shows a panel as a page of its own, for a classroom screen: `fedlab-nb voila`, `fedlab-nb voila compare`,
 `fedlab-nb voila fens --theme dark`.
 
-Voilà serves a notebook of one cell, which is made here and thrown away afterwards. Like the course's server it binds to
-127.0.0.1 with a token. The page loads nothing from elsewhere, see the template in `server_files/voila`.
+Voilà serves a notebook of one cell, which is made here and deleted afterwards. Like the course's server it listens on
+127.0.0.1 alone and needs a token. The page loads nothing from elsewhere; see the template in `server_files/voila`.
 """
 
 import html
@@ -32,9 +32,12 @@ def open_page(
     browser: bool = True,
     settings: Mapping[str, Any] | None = None,
 ) -> int:
-    """Serve `panel` (playground, compare, race, or the lab of a method) until Ctrl-C; returns the server's exit code.
+    """Serve a panel until Ctrl-C; returns the server's exit code.
 
-    settings: starting values of the panel. RunError if Voilà is not installed, UsageError for a wrong name or theme.
+    panel: "playground", "compare", "race", or a method, for its lab
+    settings: starting values of the panel
+
+    RunError if Voilà is not installed, UsageError for a wrong name, theme or setting.
     """
     choose("theme", theme, ("light", "dark"))
     code = make_page_code(panel, dict(settings or {}))
@@ -55,9 +58,10 @@ def open_page(
 
 
 def make_page_code(panel: str, settings: Mapping[str, Any]) -> str:
-    """The page's Python: the panel, with the folder the command was typed in as the present one.
+    """Make the page's Python code: it changes to the folder in which the command was typed, and shows the panel.
 
-    UsageError for a panel or setting that does not exist, so that it is said here and not by a page with a traceback.
+    UsageError for a panel or setting that does not exist: the panel is made here once, so that a wrong setting is a
+    sentence in the terminal, and not a page with a traceback.
     """
     if panel != PLAYGROUND or settings:
         from . import labs, panels
@@ -78,7 +82,7 @@ def make_page_code(panel: str, settings: Mapping[str, Any]) -> str:
 
 
 def make_notebook(code: str) -> dict[str, Any]:
-    """A notebook of one code cell; its title is what the browser shows."""
+    """Make a notebook of one code cell; its title is that of the browser's tab."""
     from nbformat import v4
 
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -87,7 +91,10 @@ def make_notebook(code: str) -> dict[str, Any]:
 
 
 def open_in_browser(address: str, folder: Path) -> None:
-    """Open the page by way of a file that only its owner reads: a browser's arguments can be read by every user."""
+    """Open an address by way of a file in `folder` that only its owner can read.
+
+    Every user of the machine can read a browser's arguments, and the address contains a token.
+    """
     jump = folder / "open.html"
     jump.write_text(
         f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">', encoding="utf-8"

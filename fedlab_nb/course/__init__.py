@@ -1,4 +1,4 @@
-"""Predict, check, hint, solution: what a lesson needs beside its panels.
+"""The lessons: guesses, exercises and scores, and each lesson's own code.
 
     from fedlab_nb.course import predict; from fedlab_nb.course.heterogeneity import lesson
     guess = predict("How accurate will one round of FedAvg be?", unit="%")   # a form; or guess.commit(40)
@@ -7,10 +7,10 @@
     lesson.q1.form()      # question, answer box, buttons; or lesson.q1.check(2.8), .hint(), .hint(2), .solution()
     score(tell="…")       # how near the guesses were, with a picture to keep; how many exercises are right; a sentence
 
-`kit/problem.py` decides, `kit/view.py` shows, records guesses and adds up the score. Each lesson has a folder: its
-source `lesson.md`, from which its notebook is made, its worked numbers and what judges its exercises (`lesson.py`), and
-the exercises' texts (`exercises.toml`), which `kit/exercises.py` reads. Left out: accounts, saved scores and anything
-that leaves the machine.
+`kit/problem.py` judges answers; `kit/view.py` displays exercises and guesses, and adds up the score. Each lesson has a
+folder with three files. `lesson.md` is the source from which its notebook is made. `lesson.py` has its worked numbers,
+and the functions that judge its exercises. `exercises.toml` has the texts of its exercises; `kit/exercises.py` reads
+them. There are no accounts and no saved scores, and nothing leaves the machine.
 """
 
 # It comes first and acts when it is imported: the other imports take seconds, and the reader would look at the end of
@@ -19,11 +19,11 @@ from . import lesson_page  # noqa: F401
 from .kit.problem import NumberProblem, Problem, RecordProblem, Verdict
 from .kit.view import Prediction, Score, Snapshot
 
-# What a lesson calls.
+# The names under which lessons call them.
 predict = Prediction
 score = Score
 
-# {notebook: folder of its source, here}: the story, numbered, then the shelf
+# {notebook: folder of its source in course/}: first the numbered lessons of the story, then those of the shelf
 COURSE = {
     "1_start_here": "start",
     "2_heterogeneity": "heterogeneity",
@@ -42,7 +42,7 @@ COURSE = {
     "shelf/masks_and_noise": "masks",
     "shelf/paper_tables": "paper_tables",
 }
-# {notebook of the shelf: what tables call it}; the story's lessons have their numbers
+# {notebook of the shelf: its label in tables}; lessons of the story have their number as label
 SHELF_LABELS = {
     "shelf/averaging_ensembling_distilling": "averaging",
     "shelf/fed_et": "Fed-ET",

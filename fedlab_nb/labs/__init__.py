@@ -19,10 +19,10 @@ __all__ = ["find_lab_spec", "lab"]
 
 
 def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) -> Panel:
-    """The panel of one method: its knobs as controls, its own views, and a few methods beside it.
+    """Make the panel of one method: its knobs as controls, its own views, and a few methods to compare it with.
 
     method:   the name of any registered method
-    methods:  the methods beside it; the default is the lab's own choice
+    methods:  the other methods; the default is the lab's own choice
     options:  as for `playground`, and the method's knobs: `rounds=100`, or with the method's name
               `**{"fens.rounds": 100}`
 

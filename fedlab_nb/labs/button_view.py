@@ -1,4 +1,4 @@
-"""Views whose button runs a method with several values, and what they read off the outcomes."""
+"""Views whose button runs a method with several values of a setting, and functions for their results."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
 from ..value_types import SettingsByName
 
-WITHOUT_EFFECT = ("device", "cache")  # settings of a run
+WITHOUT_EFFECT = ("device", "cache")  # settings of a run that do not change its result
 
 
 class PlannedRun(NamedTuple):
@@ -25,24 +25,33 @@ class PlannedRun(NamedTuple):
 
 
 class StoredLabRuns(NamedTuple):
-    """Runs that were stored for a lab: when and with which setting, and a row for each."""
+    """Runs that were stored for a lab.
+
+    caption: when they were stored, and with which setting
+    rows:    a row for each run
+    """
 
     caption: str
     rows: list[StoredRow]
 
 
 class ShownResult(NamedTuple):
-    """What a view shows. result: None if there is nothing; is_stored: it comes from stored runs"""
+    """What a view shows.
+
+    result:    None if there is none
+    is_stored: whether it comes from stored runs
+    """
 
     result: Any
     is_stored: bool
 
 
 class ButtonView(LabView):
-    """A view of the runs that its button makes. Until then it shows stored runs, if there are any.
+    """A view of the runs that its button makes. Before the button is pressed it shows stored runs, if there are any.
 
-    `work` returns a tuple. If there are stored runs, the setting in words comes first.
-    choice: name of the control that chooses what is run; its value comes last in the tuple
+    `work` returns a tuple. In a view with stored runs its first item is the setting in words.
+
+    choice: name of the control that chooses what is run; its value is the last item of the tuple
     """
 
     ready = "data"
@@ -58,7 +67,7 @@ class ButtonView(LabView):
         raise NotImplementedError
 
     def describe_worked_setting(self, state: PanelState) -> SettingCaption | str:
-        """Say of which setting `state.worked` is."""
+        """Describe the setting of `state.worked`."""
         return state.worked_setting
 
     def choose_shown_result(self, state: PanelState) -> ShownResult:
@@ -98,7 +107,7 @@ class ButtonView(LabView):
         return f"{setting} (the controls have moved: press “{self.work_label}”)"
 
     def is_older(self, state: PanelState) -> bool:
-        """Whether the button would now run something else than what is shown."""
+        """Whether the button would now run something else than the runs that are shown."""
         state = state.make_state_for_view(self.name)
         result, is_stored = self.choose_shown_result(state)
         if result is None or is_stored:
@@ -110,7 +119,7 @@ class ButtonView(LabView):
 
 
 def list_runs_without_idle_settings(planned: PlannedRuns) -> list[PlannedRun]:
-    """The planned runs without the settings that change no result."""
+    """List the planned runs without the settings that change no result."""
     runs = []
     for name, (method, arguments) in planned.items():
         settings = {key: value for key, value in arguments.items() if key not in WITHOUT_EFFECT}
@@ -120,7 +129,7 @@ def list_runs_without_idle_settings(planned: PlannedRuns) -> list[PlannedRun]:
 
 @cache
 def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
-    """The stored runs of that name (papers/declared/labs.toml)."""
+    """Read the stored runs with this name; papers/declared/labs.toml declares them."""
     about, rows = read_stored_rows(FOLDER / "labs.json")
     rows = [row for row in rows if row["runs"] == run_set_name]
     first = rows[0]
@@ -130,22 +139,21 @@ def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
 
 
 def get_row_values_by_seed(stored_row: StoredRow, column: str = "accuracy") -> dict[int, float]:
-    """{seed: value} of one column of a stored row."""
+    """Return {seed: value} of a column of a stored row."""
     return dict(zip(stored_row["seeds"], stored_row[column], strict=True))
 
 
 def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int, float]:
-    """{seed: test accuracy} of {seed: Outcome}."""
+    """Return {seed: test accuracy} for {seed: Outcome}."""
     return {seed: outcome.accuracy for seed, outcome in outcomes_by_seed.items()}
 
 
 def make_series_of_outcomes(
     label: str, outcomes_by_seed: Mapping[int, Outcome], method: str = ""
 ) -> Series:
-    """A row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
-    bytes_up = mean(
-        outcome.bytes_up / len(outcome.label_counts) for outcome in outcomes_by_seed.values()
-    )
-    return Series(
-        label, method=method, accuracies=get_accuracies_by_seed(outcomes_by_seed), up=bytes_up
-    )
+    """Make a row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
+    bytes_per_client = []
+    for outcome in outcomes_by_seed.values():
+        bytes_per_client.append(outcome.bytes_up / len(outcome.label_counts))
+    accuracies = get_accuracies_by_seed(outcomes_by_seed)
+    return Series(label, method=method, accuracies=accuracies, up=mean(bytes_per_client))

@@ -178,7 +178,8 @@ def draw_sent_and_nearest_images(
 ) -> Picture:
     """At most MAX_PAIRS of the images sent, each above the nearest own one.
 
-    class_names: of the classes;   class_index: if the client sent images of this class, only these
+    class_names: of the classes
+    class_index: if the client sent images of this class, only these
     """
     rows = choose_pair_indices(nearest_images, class_index)
     columns, distances = make_pair_texts(nearest_images, rows, class_names)

@@ -31,11 +31,11 @@ NAMED_CLASSES = 3  # how many classes `describe_commonest_classes` names
 
 
 def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) -> SettingCaption:
-    """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
+    """Describe the setting of one run: 'digits, α = 0.1, 10 clients, seed 0'.
 
-    outcome_or_state: an Outcome, or a PanelState: then its first outcome, or without one what the controls
-        say
-    extra_words:   words that are added at the end
+    outcome_or_state: an Outcome, or a PanelState; of a state, its first outcome counts, or without one
+        the settings of the controls
+    extra_words: words that are added at the end
     """
     outcome = getattr(outcome_or_state, "outcome", None)
     settings = outcome_or_state.settings if outcome is None else outcome.settings
@@ -45,28 +45,27 @@ def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) 
 
 
 def list_client_menu_options(state: PanelState) -> list[tuple[str, int]]:
-    """The clients of the run as options of a menu: (name, index) pairs."""
+    """List the clients of the run as options of a menu: (name, index) pairs."""
     setting = describe_setting(state)
     clients = len(state.outcome.label_counts)
     return [(f"client {format_client_for_sentence(k, setting)}", k) for k in range(clients)]
 
 
 def describe_commonest_classes(samples_per_class: np.ndarray, class_names: Sequence[str]) -> str:
-    """A client's commonest classes in words: 'mostly 3 (60 %), 5 (30 %) and 1 (5 %)'.
+    """Describe a client's commonest classes: 'mostly 3 (60 %), 5 (30 %) and 1 (5 %)'.
 
     samples_per_class: the client's samples by class `[C]`
     """
-    shares = []
+    parts = []
     for c in np.argsort(-samples_per_class, kind="stable")[:NAMED_CLASSES]:
         if samples_per_class[c] > 0:
-            shares.append(
-                f"{class_names[c]} ({format_percent(samples_per_class[c] / samples_per_class.sum())})"
-            )
-    return "mostly " + (join_with_and(shares) or "no class")
+            share = samples_per_class[c] / samples_per_class.sum()
+            parts.append(f"{class_names[c]} ({format_percent(share)})")
+    return "mostly " + (join_with_and(parts) or "no class")
 
 
 def select_settings_of_method(method: str, settings: SettingsByName) -> dict[str, SettingValue]:
-    """Those of `settings` that a run of `method` takes, without the knobs of other methods."""
+    """Select those of `settings` that a run of `method` takes, without the knobs of other methods."""
     allowed = {"seeds", "cache", *RECIPE_FIELDS}
     allowed.update(field.name for field in fields(Settings) if field.name != "overrides")
     allowed.update(knob.name for knob in METHODS[method].fields())
@@ -83,9 +82,10 @@ def run_method_on_all_seeds(
 ) -> JobSteps[OutcomesBySeed]:
     """Run `method` on all seeds, and return {seed: Outcome}. A run that fails raises its error.
 
-    settings:    as for `study.job`; what belongs to other methods is left out
-    run_label:        comes before the phase in the words that are yielded
-    part_index, part_count: which part of the whole work this is (from 0), and of how many
+    settings:   as for `study.job`; knobs of other methods are left out
+    run_label:  stands before the phase in the words that are yielded
+    part_index: which part of the whole work this is, from 0
+    part_count: the number of parts of the whole work
 
     Yields (done, total, words).
     """
@@ -121,9 +121,7 @@ def rerun_with_method(
 
 
 def get_or_run_ensemble(state: PanelState) -> JobSteps[Outcome]:
-    """The outcome of the plain ensemble of the run's clients. It runs only if it did not run
-    yet.
-    """
+    """Return the outcome of the plain ensemble of the run's clients, which is run unless it was run already."""
     outcomes = state.others.get("ensemble", {})
     outcome = outcomes.get(state.outcome.settings.seed)
     if outcome is None:
@@ -136,18 +134,18 @@ def plan_runs(
     settings: SettingsByName,
     changed_settings_by_name: Mapping[Any, SettingsByName],
 ) -> PlannedRuns:
-    """The runs of `method` that a view's button makes.
+    """Plan the runs of `method` that a view's button makes.
 
-    changed_settings_by_name: for each run how its settings differ from `settings`
+    changed_settings_by_name: for each run, the settings in which it differs from `settings`
     """
-    return {
-        name: (method, select_settings_of_method(method, {**settings, **changes}))
-        for name, changes in changed_settings_by_name.items()
-    }
+    planned = {}
+    for name, changes in changed_settings_by_name.items():
+        planned[name] = (method, select_settings_of_method(method, {**settings, **changes}))
+    return planned
 
 
 def run_planned_runs(planned: PlannedRuns) -> JobSteps[OutcomesByRun]:
-    """Make the `planned` runs, one after the other: returns {name: {seed: Outcome}}."""
+    """Make the `planned` runs, one after the other; returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
     for part, (name, (method, settings)) in enumerate(planned.items()):
         outcomes[name] = yield from run_method_on_all_seeds(

@@ -1,4 +1,4 @@
-"""Widget panels: thin wiring between `studies`, which computes, and `plots`, which makes the pictures.
+"""Widget panels. They connect `studies`, which computes, with `plots`, which draws.
 
 panel = fl.playground(alpha=0.1, methods=["fedavg", "fens"])     # shows itself as the last line of a cell
 panel.run(wait=True); panel.outcomes; panel.code(); panel.export("results/mine"); panel.close()
@@ -27,29 +27,36 @@ from .views import Ink
 
 
 def playground(*, methods: Iterable[str] | None = None, link: str = "", **options: Any) -> Panel:
-    """The playground panel.
+    """Make the playground panel.
 
-    methods:  the methods that are ticked at the start
-    link:     begin with what a link of the page without Python says (`fedlab-nb page`, `panel.link()`); what is given
-    beside it wins
-    options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison). A dataset
-    can be given in every way that `study.run` takes. Any other setting of `study.run` (partition, lr, fens.rounds, …)
-    is then used in every run. There are a few more options:
-    hide:     for teachers: controls to leave out
-    fixed:    for teachers: values that cannot be changed
-    inline:   work in the calling thread. This is for notebooks that do not show what threads do, such as Colab, which
-    the panel notices by itself. Stop has no effect then
-    projector: True begins as the button "Projector: guess first" makes it: larger letters, and each result is covered
-    job:      another source of events than `study.job`
+    methods: the methods that are chosen at the start
+    link:    a link of the page without Python (`fedlab-nb page`, `panel.link()`) whose settings are used at the start;
+             arguments have precedence over it
+    options: starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison). A data set
+             can be given in every way that `fl.run` takes. Any other setting of `fl.run` (partition, lr,
+             fens.rounds, …) is used in every run
+
+    Further options:
+
+    hide:      for teachers: controls to leave out
+    fixed:     for teachers: {control: value that cannot be changed}
+    inline:    work in the calling thread, for notebooks that do not show what threads do, such as Colab (which the
+               panel recognises by itself). Stop has no effect then
+    projector: True: begin in the mode of the button "Projector: guess first", with larger letters and covered results
+    job:       a function that makes the events of a run, instead of `study.job`
 
     Raises UsageError for a name or value that no control takes.
     """
-    options = {"methods": methods, **options} if methods is not None else options
-    return Playground(PLAYGROUND, **(parse_settings_of_link(link) | options if link else options))
+    if methods is not None:
+        options = {"methods": methods, **options}
+    if link:
+        options = parse_settings_of_link(link) | options
+    return Playground(PLAYGROUND, **options)
 
 
 def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
-    """All methods on one federation: accuracy, bytes, features, classes, wall time, what each needs and leaks.
+    """Make the panel with all methods on one federation: accuracy, bytes, features, classes, wall time, what each needs
+    and leaks.
 
     Arguments and errors are those of `playground`.
     """
@@ -57,7 +64,9 @@ def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
 
 
 def race(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
-    """One-shot methods against methods of many rounds, as bytes or seconds are spent. Press Run once, then Play.
+    """Make the panel with one-shot methods against methods of many rounds, as bytes or seconds are spent.
+
+    Press Run once, then Play.
 
     Arguments and errors are those of `playground`.
     """

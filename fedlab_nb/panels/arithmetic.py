@@ -62,8 +62,11 @@ class SumMessage(TypedDict):
 class AnswerSum:
     """An answer to one sample as Σ_k weights[k] values[k], class by class.
 
-    clients: their numbers `[M]`;   values: what is added, `[M, C]`, unit LOGITS or PROBABILITIES
-    weights: `[M, C]`;   total: the method's own scores of the sum, `[C]`;   about: in a sentence
+    clients: their numbers `[M]`
+    values: what is added, `[M, C]`, unit LOGITS or PROBABILITIES
+    weights: `[M, C]`
+    total: the method's own scores of the sum, `[C]`
+    about: in a sentence
     own: the class that a network says which has learnt from such sums; None if the sum itself is the answer
     """
 
@@ -205,7 +208,9 @@ def make_answer_sum(
 ) -> AnswerSum:
     """Make an `AnswerSum` of tensors.
 
-    client_values: `[M, C]`;   weights: broadcast to these;   total: `[C]`
+    client_values: `[M, C]`
+    weights: broadcast to these
+    total: `[C]`
     member_clients: the numbers of the M clients, by default 0 to M - 1
     """
     numbers = client_values.double().cpu().numpy()

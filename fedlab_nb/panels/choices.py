@@ -1,4 +1,4 @@
-"""Choices of several widgets: a method's knobs, the methods to run, who is poisoned.
+"""Choices that have several widgets: a method's knobs, the methods to run, how many clients are poisoned.
 
 The knobs come from the method's dataclass: adding a field there adds its control here.
 """
@@ -21,13 +21,13 @@ from .sliders import FineSlider
 from .theme import make_widget, show_widgets_if
 
 LABEL = {"description_width": "128px"}
-SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
-STEP = 0.01
+SLIDER_STEPS = 60  # a knob for whole numbers gets a slider if its range is no larger than this
+STEP = 0.01  # of a slider for numbers that are not whole
 HUGE = 10**9  # the end of a range that a knob leaves open
-NOBODY = -1  # the value of a knob that names a client, where it names none
-MAX_CLIENTS = 50
+NOBODY = -1  # the value "no client" of a knob whose values are clients
+MAX_CLIENTS = 50  # in the menu of such a knob
 NO_POISON = "none"
-# What a chip says where the title does not say which bars its method gives.
+# {method: text of its chip}, where the method's title does not say which bars the method has
 CHIPS = {"ensemble": "Ensemble: both means"}
 POISONS = (
     ("no client is poisoned", NO_POISON), ("flipped labels", "labels"), ("change turned round", "sign"),
@@ -36,9 +36,9 @@ POISONS = (
 
 
 class KnobControls:
-    """The controls of a method's knobs: `widget` holds those that are seen at once, `rest` the others.
+    """The controls of a method's knobs: `widget` has those that are shown at once, `rest` the others.
 
-    shown: names of the knobs that are seen at once; without any, the first six
+    shown_knobs: names of the knobs that are shown at once; if there is none, the first six
     """
 
     def __init__(self, method_name: str, shown_knobs: Iterable[str] = ()) -> None:
@@ -60,7 +60,7 @@ class KnobControls:
 
     @property
     def value_by_knob(self) -> dict[str, KnobValue]:
-        """The values of all knobs, by plain name."""
+        """The values of all knobs, by their plain names, such as "rounds"."""
         values = {}
         for name, control in self.controls.items():
             value = control.value
@@ -69,7 +69,7 @@ class KnobControls:
 
     @property
     def changed_settings(self) -> dict[str, SettingValue]:
-        """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
+        """The values that are not the default, by qualified names, such as "fens.rounds"."""
         changed = {}
         for name, value in self.value_by_knob.items():
             if value != self.knobs[name].default:
@@ -92,10 +92,9 @@ class KnobControls:
 
 
 def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
-    """Make the widget of one knob: a dropdown, a box to tick, a slider where the range is short, else
-    a number field. Its tooltip has the help, and what the symbol means to the method.
+    """Make the widget of a knob: a menu, a checkbox, a slider if the range is short, or a number field.
 
-    method_title: the method's title
+    Its tooltip has the knob's help, and the meaning that its symbol has in this method.
     """
     label = f"{knob.label} {knob.symbol}".strip()
     help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, method_title)
@@ -135,22 +134,23 @@ def make_whole_number_control(
 
 
 def format_option_name(option: str) -> str:
-    """An option of a knob in words: "per_class" -> "per class"."""
+    """Format an option of a knob for a menu: "per_class" -> "per class"."""
     return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
 def can_slider_stand_at(value: float, slider_minimum: float) -> bool:
-    """Whether a slider from `slider_minimum` in steps of STEP can stand at `value`; a browser would move it to the
-    next place."""
+    """Whether `value` is a whole number of STEPs from `slider_minimum`; a browser moves a slider to such a value."""
     steps = (value - slider_minimum) / STEP
     return abs(steps - round(steps)) < 1e-9
 
 
 class MethodChooser:
-    """The methods to choose from: `value` is the tuple of those that are chosen, each of them a chip
-    that a click removes; "+" opens the list of all, in groups, with a filter.
+    """A choice of methods; `value` is the tuple of the chosen ones.
 
-    without: a lab's own method, which always runs
+    Each chosen method is a chip, which a click removes. "+ method" opens the list of all methods, in
+    groups, with a filter.
+
+    excluded_method: a lab's own method, which always runs
     """
 
     def __init__(self, excluded_method: str = "") -> None:
@@ -215,7 +215,7 @@ class MethodChooser:
 
     def _remove_method(self, method_name: str) -> None:
         self.boxes[method_name].value = False
-        self.add.focus()  # the chip that had it is gone
+        self.add.focus()  # the chip that had the focus is gone
 
     def _show_method_chips(self) -> None:
         self.chips.children = [*(self._chips[name] for name in self.value), self.add]
@@ -254,7 +254,7 @@ class PoisonControls:
         self.count.disabled = self.kind.value == NO_POISON
 
     def set_client_count(self, client_count: int) -> None:
-        """Set the number of clients, of which no more can be poisoned."""
+        """Set the number of clients, which limits how many can be poisoned."""
         self.count.max = max(1, client_count)
 
     @property
@@ -266,7 +266,7 @@ class PoisonControls:
         return f"{kind}:{self.count.value}{factor}"
 
     def set_poison_setting(self, poison_setting: object, client_count: int) -> None:
-        """Show a setting; UsageError for one that is none."""
+        """Set the controls to a setting such as "labels:2"; UsageError if it is not valid."""
         poison = Poison.parse(str(poison_setting), client_count)
         self.set_client_count(client_count)
         self.kind.value = poison.kind if poison.count else NO_POISON

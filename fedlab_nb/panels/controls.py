@@ -1,4 +1,4 @@
-"""The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
+"""The controls of a panel, their limits, and the chosen values as settings of `study.job`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,20 +35,30 @@ from .theme import make_paragraph, make_widget, set_menu_options, show_widgets_i
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-# Five values of the α slider, equally far from each other.
+# The values of the α slider for which there are small pictures; they are equally far apart on it.
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)
-THUMB = 10  # clients in a small picture, at most
-SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
-MAX_FILES = 100  # suggestions of a file's name
+THUMB = 10  # the most clients in a small picture
+SUGGESTED = (
+    ".csv",
+    ".csv.gz",
+    ".tsv",
+    ".xlsx",
+    ".parquet",
+    ".npz",
+    ".npy",
+)  # endings of suggested files
+MAX_FILES = 100  # the most suggested files
 MOST_SEED = 1_000_000
-LONG = 60.0  # seconds of a run before which it asks, at least
-WIDE = {"label_width": 58}  # labels of the column
-SHORT = {"label_width": 52}  # labels of the grid in it
+LONG = 60.0  # seconds; a run that takes longer has to be confirmed
+WIDE = {"label_width": 58}  # pixels, for labels in the column
+SHORT = {"label_width": 52}  # pixels, for labels in the grid within the column
 
 
 class CostRequest(NamedTuple):
-    """A run whose cost is asked for. `finished_runs`: how many there were, as what was run is
-    remembered."""
+    """A run whose cost is to be estimated.
+
+    finished_runs: the number of runs before it. A finished run changes the estimate, since its results are stored.
+    """
 
     methods: tuple[str, ...]
     settings: SettingsByName
@@ -67,7 +77,7 @@ def make_alpha_slider(**traits: Any) -> FineLogSlider:
 def make_whole_number_field(
     label: str, initial_value: int, lowest: int, highest: int, help: str, **traits: Any
 ) -> widgets.BoundedIntText:
-    """A field of the grid for a whole number from `lowest` to `highest`."""
+    """Make a field of the grid for a whole number from `lowest` to `highest`."""
     style = f"fl-{label.lower()}"
     return make_widget(
         widgets.BoundedIntText,
@@ -95,8 +105,9 @@ def make_heading(text: str) -> widgets.HTML:
 
 
 class Controls:
-    """The left column. Names of the widgets are names of settings; `read_settings()` reads them. A lab has the
-    knobs of its method (`knobs`) and further settings of the run (`extras`).
+    """The left column. Each widget is an attribute with the name of its setting; `read_settings()` reads all.
+
+    A lab also has the knobs of its method (`knobs`) and further settings of the run (`extras`).
     """
 
     def __init__(self, spec: LabSpec, debouncer: Debouncer) -> None:
@@ -113,7 +124,7 @@ class Controls:
                 options=extra.options,
                 value=extra.options[0][1],
             )
-        # Settings that no control has, and that every run gets.
+        # Settings without a control, which are used in every run.
         self.hidden_settings: dict[str, Any] = {}
         self.poison = PoisonControls()
         names = []
@@ -184,7 +195,7 @@ class Controls:
         self.facts = make_widget(widgets.HTML, "fl-facts")
         self.cost = make_widget(widgets.HTML, "fl-cost")
         self.preset_epochs = self.epochs.value
-        self.named_clients = 0  # that the data name
+        self.named_clients = 0  # the number of clients that the data set names
         self.named = {name: getattr(self, name) for name in SETTINGS}
         self.named |= self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
@@ -196,9 +207,12 @@ class Controls:
             width="auto",
         )
         self._fixed: set[str] = set()
-        self._chosen_clients: int | None = None  # before a data set's own clients were used
+        # The number of clients that a person had chosen before a data set's own clients were used.
+        self._chosen_clients: int | None = None
         self._cost_request = CostRequest((), {}, 0)
-        self._is_confirmed = False  # a person pressed Run again after a warning that it takes long
+        self._is_confirmed = (
+            False  # whether a warning was shown, so that pressing Run starts a long run
+        )
         self._previewed: Mapping[str, Any] | None = None
         show_widgets_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.set_client_count(change["new"]), "value")
@@ -240,7 +254,7 @@ class Controls:
         return make_widget(widgets.VBox, "fl-controls", children=column)
 
     def show_partition_previews(self, partition_options: PartitionOptions) -> None:
-        """Show at the slider how the same data would be divided at five values of α."""
+        """Show below the slider how the same data would be divided with five values of α."""
         options = dict(partition_options)
         options.pop("alpha", None)
         options.pop("moves", None)
@@ -257,12 +271,12 @@ class Controls:
         settings: SettingsByName,
         fixed_settings: Mapping[str, Any],
     ) -> None:
-        """Set the controls to the values that a panel begins with; UsageError for a value that cannot be
-        had.
+        """Set the controls to the values with which a panel begins; UsageError for a value that a control
+        does not take.
 
-        methods: those that are chosen; None: the lab's companions
-        settings: others than the defaults
-        fixed_settings: the same, of controls that nobody can change
+        methods: the chosen methods; None: the lab's companions
+        settings: values other than the defaults
+        fixed_settings: the same, for controls that cannot be changed
         """
         ticked = self.spec.companions if methods is None else check_name_list("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
@@ -277,7 +291,7 @@ class Controls:
 
     @property
     def observed_widgets(self) -> list[widgets.Widget]:
-        """The widgets whose value can be changed at any time; a change is one of the panel's state."""
+        """The widgets that can be changed at any time; each change of their values changes the panel's state."""
         observed = []
         for name, widget in self.named.items():
             if name not in ("dataset", "methods", "poison"):
@@ -290,7 +304,7 @@ class Controls:
     # ------------------------------------------------------------------------------------------- reading and writing
     @property
     def dataset_name_or_path(self) -> str:
-        """The chosen data set's name or path; UsageError while a file is to be named and is not."""
+        """The chosen data set's name or path; UsageError as long as "Choose a file" has no path."""
         if self.dataset.value != OWN_FILE:
             return self.dataset.value
         path = self.path.value.strip()
@@ -303,7 +317,7 @@ class Controls:
         name = str(name_or_path)
         if is_dataset_name(name):
             known = [option for _, option in self.dataset._options_full]
-            if name not in known:  # of no menu, or added since
+            if name not in known:  # it is in no menu, or was added after the panel was made
                 self.dataset.options = [*self.dataset.options, (find_dataset_title(name), name)]
             self.dataset.value = name
             return
@@ -313,17 +327,17 @@ class Controls:
         self.dataset.value = OWN_FILE
 
     def show_file_field(self) -> None:
-        """Show the field for a file when one is to be chosen, with the files of this folder as suggestions."""
+        """Show the field for a file if "Choose a file" is chosen, with the files of this folder as suggestions."""
         is_own = self.dataset.value == OWN_FILE
         if is_own:
-            # Before the field is seen: new suggestions put back the field's value, over what a hand has begun to type.
+            # Before the field is shown: new suggestions reset its text, so that they would delete what is being typed.
             self.path.options = list_data_file_names()
         else:
             self.card.hide()
         show_widgets_if(is_own, self.path)
 
     def read_settings(self) -> dict[str, SettingValue]:
-        """Read the keyword arguments of `study.job`; most of them only where they are not the default."""
+        """Read the keyword arguments of `study.job`; most of them only if they are not at the default."""
         chosen: dict[str, SettingValue] = {
             "dataset": self.dataset_name_or_path,
             "alpha": float(f"{self.alpha.value:.2g}"),
@@ -341,7 +355,7 @@ class Controls:
         if self.poison.poison_setting != NO_POISON:
             chosen["poison"] = self.poison.poison_setting
         if self.named_clients:
-            # A lab's own menu of partitions wins over this one.
+            # A lab's own menu of partitions has precedence over this one.
             chosen = {"partition": self.dealing.value, **chosen}
             chosen["clients"] = self.natural_client_count_or_zero or self.clients.value
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
@@ -363,16 +377,16 @@ class Controls:
         self.cost.value = make_paragraph(describe_cost(cost))
 
     def estimate_cost_of_chosen_methods(self) -> Cost | None:
-        """What Run will cost; None where no method is chosen."""
+        """Estimate what Run will cost; None if no method is chosen."""
         request = self._cost_request
         if not request.methods:
             return None
         return estimate_cost((request.methods, request.settings))
 
     def ask_to_confirm_long_run(self) -> bool:
-        """Whether Run takes so long that a person should press it once more; a message then says so.
+        """Whether Run takes so long that a person has to press it once more; a message then says so.
 
-        Each run is asked about anew: the button says "Run" again as soon as one has begun.
+        Each long run has to be confirmed: the button says "Run" again as soon as a run has begun.
         """
         if self._is_confirmed:
             self._is_confirmed = False
@@ -389,7 +403,7 @@ class Controls:
 
     @property
     def chosen_methods(self) -> tuple[str, ...]:
-        """What Run runs: the lab's method first, then those that are ticked."""
+        """The methods that Run runs: the lab's method first, then the chosen ones."""
         if self.spec.method:
             return (self.spec.method, *self.methods.value)
         return self.methods.value
@@ -397,8 +411,10 @@ class Controls:
     def read_state_changes(
         self, old_state: PanelState, is_new_dataset: bool = False
     ) -> StateChanges:
-        """Read what the controls say now, as changes of `old_state`. The federation is made again
-        where other settings of the partition are chosen; while there is none, it stays so.
+        """Read the controls, as changes of `old_state`.
+
+        The federation is made again if a setting of the partition has changed. If there is no federation
+        yet, none is made, unless `is_new_dataset`.
 
         is_new_dataset: make the federation in any case
         """
@@ -410,7 +426,7 @@ class Controls:
             self.hidden_settings.pop("moves", None)  # the edits belonged to other clients
         for name, value in self.hidden_settings.items():
             method, dot, _ = name.partition(".")
-            if not dot or method in methods:  # else it is of a method that does not run
+            if not dot or method in methods:  # not a knob of a method that does not run
                 settings[name] = value
         federation = old_state.federation
         partition = old_state.partition
@@ -428,9 +444,10 @@ class Controls:
         }
 
     def load_dataset_and_fit_controls(self) -> None:
-        """Load the chosen data set, and set limits and defaults for it: never more clients than samples,
-        and the preset's local epochs. Where the data name clients, these can be chosen beside drawn
-        ones.
+        """Load the chosen data set, and set limits and defaults for it.
+
+        There are never more clients than samples, and the local epochs are those of the preset. If the
+        data set names clients, a person can choose between these and clients drawn at random.
         """
         data = load(self.dataset_name_or_path)
         if self.dataset.value == OWN_FILE:
@@ -445,7 +462,7 @@ class Controls:
             self.epochs.value = self.preset_epochs
 
     def _fill_partition_menu(self, *, has_fonts: bool) -> None:
-        """Fill the menu of partitions, and hide it where there is nothing to choose."""
+        """Fill the menu of partitions, and hide it if there is nothing to choose."""
         ways = [(f"Anew: {rule}", rule) for rule in RULES]
         if self.named_clients:
             ways.insert(0, ("The data set's own clients", "natural"))
@@ -459,17 +476,17 @@ class Controls:
 
     @property
     def natural_client_count_or_zero(self) -> int:
-        """How many clients the data name, if these are used; else 0."""
+        """The number of clients that the data set names, if these are used; otherwise 0."""
         if self.dealing.value != "natural":
             return 0
-        # A lab's own menu of partitions counts where something is chosen there.
+        # If something is chosen in a lab's own menu of partitions, that counts.
         menu = self.extras.get("partition")
         if menu is not None and menu.value != menu.options[0][1]:
             return 0
         return self.named_clients
 
     def _enable_partition_sliders(self) -> None:
-        """The sliders of the partition can be moved only where they do something."""
+        """Enable the sliders of the partition that have an effect, and disable the others."""
         has_named_clients = self.natural_client_count_or_zero > 0
         has_fonts = self.dealing.value == "fonts"
         self.alpha.disabled = has_named_clients or has_fonts or "alpha" in self._fixed
@@ -477,8 +494,8 @@ class Controls:
         self._show_client_count()
 
     def _show_client_count(self) -> None:
-        """Set the slider of the clients to the number that the data name, where these are used. Where
-        samples are drawn again, it goes back to its earlier value.
+        """Set the slider of the clients to the number of clients that the data set names, if these are used.
+        Otherwise it goes back to its earlier value.
         """
         named_clients = self.natural_client_count_or_zero
         if named_clients:
@@ -491,7 +508,7 @@ class Controls:
             self._chosen_clients = None
 
     def set_busy(self, is_running: bool) -> None:
-        """While a job runs, Stop can be pressed and the data set cannot be changed."""
+        """Enable Stop while a job runs, and disable Run and the choice of the data set."""
         self.stop.disabled = not is_running
         self.run.disabled = self.dataset.disabled = self.path.disabled = is_running
 
@@ -511,7 +528,7 @@ class Controls:
             part.disabled = True
 
     def has_control(self, setting_name: str) -> bool:
-        """Whether the setting `setting_name` has a control."""
+        """Whether a setting has a control."""
         return setting_name in self.named or self.knobs.has_knob(setting_name)
 
     def set_control(self, setting_name: str, value: SettingValue) -> None:
@@ -522,7 +539,9 @@ class Controls:
             self.methods.value = value
         elif setting_name == "poison":
             self.poison.set_poison_setting(value, self.clients.value)
-        elif setting_name not in self.named:  # plain `epochs` are the local ones
+        elif (
+            setting_name not in self.named
+        ):  # `epochs` is in it: the plain name is the local epochs
             self.knobs.set_knob(setting_name, value)
         else:
             widget = self.named[setting_name]
@@ -540,7 +559,7 @@ class Controls:
 
 
 def list_data_file_names() -> list[str]:
-    """Files in this folder that can be read as data, by name."""
+    """List the names of the files in the present folder that can be read as data."""
     try:
         names = sorted(path.name for path in Path().iterdir() if path.is_file())
     except OSError:
@@ -551,15 +570,14 @@ def list_data_file_names() -> list[str]:
 def has_different_clients(
     settings: SettingsByName, settings_without_control: SettingsByName, old_settings: SettingsByName
 ) -> bool:
-    """Whether settings give other clients than the `old_settings` ones: another data set, number or
-    partition."""
+    """Whether settings have another data set, number of clients or partition than `old_settings`."""
     chosen = {**settings, **settings_without_control}
     names = ("dataset", "clients", "partition")
     return any(chosen.get(name) != old_settings.get(name) for name in names)
 
 
 def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[widgets.Widget]:
-    """The widgets in a box, and in the boxes in it; of any other the widget itself."""
+    """Yield the widgets in a box and in all boxes within it; for another widget, the widget itself."""
     if not hasattr(widget, "children"):
         yield widget
         return
@@ -570,7 +588,7 @@ def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[widgets.Widget]:
 def set_widget_value(
     widget: widgets.Widget, setting_name: str, value: SettingValue, error_hint: str = ""
 ) -> None:
-    """Give a widget a value; UsageError, with the setting's `setting_name`, for one that it does not have."""
+    """Set a widget to a value; UsageError, which names the setting, for a value that it does not take."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
         if value not in allowed:
@@ -588,7 +606,8 @@ def set_widget_value(
 
 
 def make_partition_options(settings: SettingsByName) -> dict[str, SettingValue]:
-    """Arguments of `federate` for the first seed. Whether the device is there is a matter of the run."""
+    """Make the arguments of `make_federation_from_options` for the first seed."""
+    # With "cpu" nothing is said of a missing device here; the run says it.
     chosen = Settings.make(**{**settings, "device": "cpu"})
     return {
         "dataset": chosen.dataset,
@@ -600,12 +619,12 @@ def make_partition_options(settings: SettingsByName) -> dict[str, SettingValue]:
 def make_federation_from_options(
     dataset: str, public: PublicChoice, **federate_options: SettingValue
 ) -> Federation:
-    """The federation of a run with these settings; `federate_options`: of `data.federate`."""
+    """Make the federation of a run. federate_options: arguments of `data.federate`"""
     return deal_out(add_public_part(load(dataset), public), **federate_options)
 
 
 def make_partition_previews_html(partition_options: PartitionOptions) -> str:
-    """Small pictures of a partition at the values PREVIEWED of α, as HTML."""
+    """Make small pictures of a partition with the values PREVIEWED of α, as HTML."""
     options = dict(partition_options)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     pictures = []
@@ -620,10 +639,11 @@ def make_partition_previews_html(partition_options: PartitionOptions) -> str:
 
 
 def draw_partition_preview_svg(federation: Federation, title: str) -> str:
-    """Draw a small picture of a federation as SVG: a column a client, its classes on one another."""
-    shares = federation.label_counts[:THUMB].double()
-    ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()
-    paths = [""] * shares.shape[1]  # a path a class
+    """Draw a small picture of a federation as SVG: a column for each client, with its classes stacked."""
+    counts = federation.label_counts[:THUMB].double()
+    percent = 100 * counts / counts.sum(1, keepdim=True)
+    ends = percent.cumsum(1).round().int().tolist()  # [M, C]: where each class ends
+    paths = [""] * counts.shape[1]  # a path for each class
     for client, client_ends in enumerate(ends):
         low = 0
         for label, high in enumerate(client_ends):

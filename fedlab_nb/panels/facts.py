@@ -1,5 +1,6 @@
-"""What the controls say before a run: what an upload and the whole run will cost, and how skewed the data are; and
-`Debouncer`, by which slow updates wait until a hand is off the controls.
+"""The texts beside the controls before a run: what an upload and the whole run will cost, and how skewed the data are.
+
+And `Debouncer`, by which slow updates wait until the controls have not changed for a moment.
 """
 
 import time
@@ -23,7 +24,7 @@ DELAY = 0.3  # seconds without a change after which a slow update is made
 
 
 class UpdateRequest(NamedTuple):
-    """A slow update: `show_result` is called with what `compute` gives."""
+    """A slow update: `show_result` is called with the result of `compute`."""
 
     compute: Callable[[], Any]
     show_result: Callable[[Any], None]
@@ -33,12 +34,13 @@ Result = TypeVar("Result")
 
 
 class Debouncer:
-    """Debounces slow updates: makes them in a thread of its own once nothing has changed for DELAY, and of each kind
-    only the last one that was asked for. One thread waits for all, as a new one for each change would cost the hand.
+    """Debounces slow updates: makes an update in a thread once no other update of its topic was scheduled for DELAY.
+
+    One thread waits for all topics: starting a thread for each change would make a slider lag.
 
     display_lock:       held while something is shown
-    show_error:         called with the error where an update fails
-    is_without_delay(): whether updates are made at once
+    show_error:         called with the error of an update that fails
+    is_without_delay(): whether updates are made at once, in the calling thread
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Debouncer:
         self._display_lock = display_lock
         self._show_error = show_error
         self._is_without_delay = is_without_delay
-        self._lock = Lock()  # of what follows
+        self._lock = Lock()  # protects the following attributes
         self._is_waiting = False
         self._requests: dict[str, UpdateRequest] = {}
         self._due: dict[str, float] = {}
@@ -62,8 +64,11 @@ class Debouncer:
         show_result: Callable[[Result], None],
         is_urgent: bool = False,
     ) -> None:
-        """Call `compute` without the display lock, then `show_result` with what it gave, unless another update of this
-        topic was scheduled meanwhile. is_urgent: at once, in the calling thread
+        """Call `compute` without the display lock, then `show_result` with its result and the lock.
+
+        The result is not shown if another update of this topic was scheduled meanwhile.
+
+        is_urgent: make the update at once, in the calling thread
         """
         is_immediate = is_urgent or self._is_without_delay()
         request = UpdateRequest(compute, show_result)
@@ -80,7 +85,7 @@ class Debouncer:
             self._compute_and_show(topic, request)
 
     def _compute_updates_until_none_is_due(self) -> None:
-        """Make what is due, until nothing is; then free what a long drag has left behind."""
+        """Make updates until none is scheduled; then free the memory that a long drag has used."""
         self._compute_due_updates()
         release_memory()
 
@@ -111,14 +116,14 @@ class Debouncer:
                 self._show_error(error)
 
     def cancel(self) -> None:
-        """Nothing that was requested is shown any more."""
+        """Cancel all updates: no result is shown any more."""
         with self._lock:
             self._requests.clear()
             self._due.clear()
 
 
 def describe_cost(cost: Cost | None) -> str:
-    """Say in one sentence what a run takes."""
+    """Describe in one sentence how long a run takes and how much it sends."""
     if cost is None:
         return ""
     traffic = describe_traffic_of_one_seed(cost)
@@ -130,7 +135,7 @@ def describe_cost(cost: Cost | None) -> str:
 
 
 def describe_traffic_of_one_seed(cost: Cost) -> str:
-    """Say what one seed sends: the sum over seeds is nothing that anybody pays."""
+    """Describe what one seed sends. A federation runs once, so the sum over seeds would mean nothing."""
     if cost.bytes_per_seed == 0:
         return "sends nothing"
     size = format_data_size(cost.bytes_per_seed)
@@ -143,7 +148,8 @@ def describe_traffic_of_one_seed(cost: Cost) -> str:
 
 
 def describe_federation(state: PanelState) -> str:
-    """Where the clients come from, if the data name them, and what uploading their models costs; '' without data."""
+    """Describe where the clients come from, if the data name them, and what uploading their models costs; '' without
+    data."""
     federation = state.federation
     if federation is None:
         return ""
@@ -154,7 +160,7 @@ def describe_federation(state: PanelState) -> str:
 
 
 def describe_skew_numbers(state: PanelState) -> str:
-    """The numbers behind "different clients", for the tooltip; '' without data."""
+    """Describe the skew in numbers, for the tooltip; '' without data."""
     federation = state.federation
     if federation is None:
         return ""
@@ -169,7 +175,8 @@ def describe_skew_numbers(state: PanelState) -> str:
 
 
 def describe_model_upload_bytes(federation: Federation, settings: SettingsByName) -> str:
-    """What it costs a client, and all of them, to upload their models once. Several models are dealt out in turn."""
+    """Describe what it costs a client, and all of them, to upload their models once. Several models are assigned to the
+    clients in turn."""
     dataset = federation.dataset
     clients = federation.clients
     models = [name.strip() for name in settings.get("model", "auto").split(",")]
@@ -189,6 +196,6 @@ def describe_model_upload_bytes(federation: Federation, settings: SettingsByName
 
 @lru_cache(maxsize=64)
 def count_model_bytes(model_name: str, input_shape: tuple[int, ...], class_count: int) -> int:
-    """Bytes of the state of a `model_name`, such as "mlp" or "mlp:32", in float32."""
+    """Count the bytes of a model's state in float32. model_name: such as "mlp" or "mlp:32" """
     state = model_state(build_first_network_from_text(model_name, input_shape, class_count))
     return count_model_bytes_one_way(sum(tensor.numel() for tensor in state.values()))

@@ -1,8 +1,8 @@
-"""What a panel is made of: `LabSpec` says which method, knobs and views; a `LabView` is one of its pictures, drawn from
-a `PanelState`: everything that pictures are drawn from, as one immutable value.
+"""What a panel is made of. `LabSpec` lists its method, knobs and views. `LabView` is one of its views. It is drawn from
+a `PanelState`, an immutable value with everything on which pictures depend.
 
-A control, a result or a look at something else gives the next state (`derive_next_state`); what
-depends on the parts that changed is drawn again (`LabView.needs`).
+When a control, a result or a selection changes, a new state is made (`derive_next_state`). The views
+that depend on the parts that have changed (`LabView.needs`) are drawn again.
 
     class Trust(LabView):
         name, title, ready = "trust", "Who is trusted", "run"
@@ -39,17 +39,21 @@ JobSteps = Generator[JobProgress, None, T]  # yields the progress, returns T
 SilentSteps = Generator[None, None, T]  # a yield only lets Stop act
 # {name: (method, arguments of `study.job`)}
 PlannedRuns = Mapping[Any, tuple[str, Mapping[str, Any]]]
-# Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
+# Parts of the state with arrays or many objects: they have changed if they are other objects. The other parts are
+# compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
 
 
 @dataclass(frozen=True, eq=False)
 class ViewState:
-    """What a view has beside the state of all.
+    """The part of the state that belongs to one view.
 
-    prepared: what its `prepare` returned, for `preparation_source`
-    worked:   what its `work` returned, for the run of number `run` (None: for none)
-    worked_runs, worked_setting: the runs that were planned then, and the setting in words
+    prepared: what its `prepare` returned
+    preparation_source: the outcome or federation for which it was prepared
+    worked: what its `work` returned
+    run: the number of the run for which `work` was done; None: it does not depend on a run
+    worked_runs: the runs that `work` had planned
+    worked_setting: the setting of `work`, in words
     """
 
     prepared: Any = None
@@ -64,20 +68,40 @@ class ViewState:
 class PanelState:
     """The state that a view is drawn from.
 
-    federation: the present one of the first seed, None while there is no data;   partition: how it was dealt out
-    settings: keyword arguments of `study.job` as the controls say;   knobs: of the lab's method;   setting: in words
-    runs:     the record of runs;   number: of the present one;   methods: that Run would run
-    outcome:  of the lab's method in the present run, for the first seed that is done; None before
-    outcomes: {seed: Outcome} of it;   others: {method: {seed: Outcome}} of the methods beside it
-    report:   of the finished run, or what the running method has so far; None before
-    metrics:  dicts(phase, done, …) of the running method so far
-    frame:    width and height of the frames in pixels, (0, 0) before they were seen
-    view, client, class_index: what is looked at; None for no client and no class in particular; every view marks them
-    prepared, worked: what the view's `prepare` and `work` returned; None before, and after another run
-    worked_runs, worked_setting: the runs that `work` had planned (None: no runs), and its setting in words
-    running:  whether a job runs
-    stored:   the stored results nearest to the settings; None: they say nothing of these
-    placeholder: the same as long as nothing was run here
+    Data and settings:
+
+    federation:  the present one, of the first seed; None as long as there are no data
+    partition:   the arguments with which it was made
+    settings:    keyword arguments of `study.job`, as the controls have them
+    knobs:       values of the knobs of the lab's method
+    setting:     the setting in words: that of the present run, or without one that of the controls
+    class_names: of the present run, or without one of the federation
+    methods:     that Run would run
+
+    Results:
+
+    runs:        the record of runs
+    number:      of the present run
+    outcome:     of the lab's method in the present run, for the first seed that has ended; None before
+    outcomes:    {seed: Outcome} of the lab's method
+    others:      {method: {seed: Outcome}} of the other methods
+    report:      of the finished run, or of the running method so far; None before
+    metrics:     dicts(phase, done, …) of the running method so far
+    running:     whether a job runs
+    stored:      the stored results nearest to the settings; None if there are none that fit
+    placeholder: the same, as long as nothing was run in this panel
+
+    What is visible:
+
+    frame:       width and height of the frames in pixels, (0, 0) before they were visible
+    view:        the name of the visible view
+    client, class_index: selected ones, which every view marks; None for none
+
+    Of the view for which the state was made (`make_state_for_view`):
+
+    prepared, worked: what its `prepare` and `work` returned; None before, and after another run
+    worked_runs:      the runs that `work` had planned; None for no runs
+    worked_setting:   the setting of `work`, in words
     """
 
     federation: Federation | None = None
@@ -112,11 +136,11 @@ class PanelState:
 
     @property
     def preparation_source(self) -> Outcome | Federation | None:
-        """What a view prepares itself for: the outcome, or before there is one the federation."""
+        """What a view's `prepare` depends on: the outcome, or before there is one the federation."""
         return self.federation if self.outcome is None else self.outcome
 
     def make_state_for_view(self, view_name: str) -> PanelState:
-        """The state as the view of this name is drawn from it, with what that view has of its own."""
+        """Make the state for drawing a view, with the part that belongs to this view."""
         state = self.view_states.get(view_name, ViewState())
         prepared = None
         if state.preparation_source is self.preparation_source:
@@ -134,27 +158,27 @@ class PanelState:
         )
 
     def change_view_state(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
-        """`view_states` with changes for one view."""
+        """Return `view_states` with changes for one view."""
         return {
             **self.view_states,
             view_name: replace(self.view_states.get(view_name, ViewState()), **changes),
         }
 
     def find_changes(self, old_state: PanelState) -> set[str]:
-        """Names of the parts in which this state differs from `old_state`."""
+        """Find the names of the fields in which this state differs from `old_state`."""
         changed = set()
         for part in fields(self):
-            now = getattr(self, part.name)
-            before = getattr(old_state, part.name)
-            if now is before:
+            new_value = getattr(self, part.name)
+            old_value = getattr(old_state, part.name)
+            if new_value is old_value:
                 continue
-            if part.name in BY_IDENTITY or now != before:
+            if part.name in BY_IDENTITY or new_value != old_value:
                 changed.add(part.name)
         return changed
 
 
 def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
-    """The state after `changes`, with all that follows from them."""
+    """Make the state after `changes`, with all fields that follow from them."""
     new = replace(state, **changes)
     current = new.runs.current_rows
     row = new.runs.find_row(new.method) if new.method else None
@@ -163,7 +187,9 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     report = new.report
     if outcome is not None:
         report = outcome.report
-    elif state.outcome is not None and "report" not in changes:  # it was cleared away
+    elif (
+        state.outcome is not None and "report" not in changes
+    ):  # the outcome was removed, and its report with it
         report = None
     settings = new.settings if row is None or outcome is None else row.settings
     class_names: tuple[str, ...] = ()
@@ -189,7 +215,10 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
 
 
 def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
-    """The changes that an event of the running job makes; `row`: its method's in the present run."""
+    """Return the changes of the state that an event of a run makes.
+
+    row: of the event's method in the present run
+    """
     changes: StateChanges = {}
     has_ended = progress_event.outcome is not None or progress_event.error is not None
     if has_ended or progress_event.curve is not None:
@@ -209,7 +238,7 @@ def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Even
 
 
 def make_caption_with_seeds(settings: SettingsByName) -> SettingCaption:
-    """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
+    """Make the caption of settings with their seeds: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first = settings["seed"]
     last = first + settings["seeds"] - 1
     seeds = f"seed {first}" if first == last else f"seeds {first}–{last}"
@@ -217,19 +246,20 @@ def make_caption_with_seeds(settings: SettingsByName) -> SettingCaption:
 
 
 def has_settings_changed_since_run(state: PanelState) -> bool:
-    """Whether the controls say something else than the settings of the present run."""
+    """Whether the controls have other settings than the present run. The device does not count, nor does the number of
+    seeds after a quick run of one seed."""
     if not state.runs.current_rows:
         return False
     row = state.runs.current_rows[0]
     run_settings = {"device": None, **row.settings}
-    now = {**state.settings, "device": run_settings["device"]}
+    present_settings = {**state.settings, "device": run_settings["device"]}
     if row.follows_hand:
-        now["seeds"] = run_settings["seeds"]
-    return now != run_settings
+        present_settings["seeds"] = run_settings["seeds"]
+    return present_settings != run_settings
 
 
 def describe_shown_run(state: PanelState) -> str:
-    """Make the caption of the result views: which run they show, and whether controls have moved since."""
+    """Make the caption of the views of results: which run they show, and whether the settings have changed since."""
     if not state.runs.current_rows:
         return ""
     text = f"Run {state.number}: {make_caption_with_seeds(state.runs.current_rows[0].settings)}"
@@ -243,15 +273,17 @@ def describe_shown_run(state: PanelState) -> str:
 class LabView:
     """One picture under its own tab. Subclasses set the names below and give `draw`.
 
-    name:   CSS class `fl-view-NAME`;   title: of the tab
-    ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
-    waiting: what it says while a job runs ("": the old picture stays)
-    preview: whether there is a picture before `prepare` is done
+    name: of the view, also in its CSS class `fl-view-NAME`
+    title: of the tab
+    ready: what has to be there before it can be drawn: "always" (nothing but the knobs), "data" (a federation), "live"
+        (a running or finished run of the lab's method), "run" (a finished run)
+    waiting: the text while a job runs; "": the old picture stays
+    preview: whether there is a picture before `prepare` has ended
     has_scene: whether its pictures have a scene, which the browser draws
-    is_drawn_ahead: whether it is drawn before somebody looks at it, while nothing else is to be done
-    summary: what the picture will show, said until there is one, after "Press Run."
-    work_label, work_help: text and tooltip of the button that starts `work`
-    needs:  parts of the state that it is drawn from; what it has of its own (`ViewState`) it always depends on
+    is_drawn_ahead: whether it is drawn before it becomes visible, while nothing else runs
+    summary: what the picture will show, for the text after "Press Run."
+    work_label, work_help: label and tooltip of the button that starts `work`
+    needs: fields of the state on which the picture depends. It also depends on the view's own part (`ViewState`)
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
@@ -280,12 +312,15 @@ class LabView:
 
     @property
     def empty(self) -> str:
-        """What stands in the place of the picture until there is one."""
+        """The text in place of the picture until there is one."""
         return f"Press Run. {self.summary}".rstrip()
 
     @functools.cached_property
     def controls(self) -> Sequence[widgets.Widget]:
-        """In the order in which they were made; a `Play` stands in a box, as only the slider that it moves redraws."""
+        """The view's own widgets, in the order in which they were made.
+
+        A `Play` is in a box, so that it is not observed: the slider that it moves redraws the picture.
+        """
         widgets_made = []
         for part in vars(self).values():
             if isinstance(part, widgets.Play):
@@ -295,40 +330,42 @@ class LabView:
         return widgets_made
 
     def adapt(self, state: PanelState) -> None:
-        """Fit the view's own controls to `state` before it is drawn."""
+        """Adapt the view's own controls to `state` before it is drawn."""
 
     def prepare(self, state: PanelState) -> Any:
-        """Slow work on an outcome, done once in the worker; a generator lets Stop act. None: there is none."""
+        """Do slow work on an outcome, once, in the worker. A generator can be stopped between two steps."""
 
     def work(self, state: PanelState) -> JobSteps[Any]:
-        """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""
+        """Do what the view's button starts: yields (done, total, words), and returns what `draw` gets as
+        `state.worked`."""
         raise NotImplementedError
         yield
 
     def planned_runs(self, state: PanelState) -> PlannedRuns | None:
-        """The runs that the button makes. If they take no time, opening the view presses it. None: nobody knows."""
+        """Plan the runs that the button makes; None if they are not known beforehand. If they take very little time,
+        opening the view presses the button."""
 
     def take(self, scene_values: Mapping[str, Any]) -> None:
-        """A hand has set something in the scene: put it into the view's own controls."""
+        """Put what a person has set in the scene into the view's own controls."""
 
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError
 
     @property
     def shows_run(self) -> bool:
-        """Whether it is drawn from a run; else from what the controls say now, or from its own controls alone."""
+        """Whether it is drawn from a run; otherwise it is drawn from the present controls."""
         return self.ready in ("live", "run")
 
     def caption(self, state: PanelState) -> str:
-        """The line over the picture."""
+        """Return the line above the picture."""
         return describe_shown_run(state) if self.shows_run else ""
 
     def is_older(self, state: PanelState) -> bool:
-        """Whether the picture is of another setting than the controls say; then it is dimmed."""
+        """Whether the picture is of another setting than that of the controls; then it is dimmed."""
         return self.shows_run and has_settings_changed_since_run(state)
 
     def is_ready(self, state: PanelState) -> bool:
-        """Whether there is what the view is drawn from."""
+        """Whether everything is there that the view needs to be drawn; see `ready`."""
         if self.ready == "always":
             return True
         if state.federation is None:
@@ -352,7 +389,7 @@ class LabView:
 
 
 def draw_picture(view: LabView, state: PanelState) -> Picture:
-    """The picture of a view, whose words fit the samples that are shown."""
+    """Draw the picture of a view. In its texts "image" is replaced by the word for the samples that are shown."""
     picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
     samples = SAMPLES[dimensions]
@@ -369,7 +406,7 @@ def draw_picture(view: LabView, state: PanelState) -> Picture:
 
 
 def estimate_button_job_cost(view: LabView, state: PanelState) -> Cost | None:
-    """What the button of a view will cost; None if there is none, or nobody knows."""
+    """Estimate the cost of a view's button; None if it has no button, or the cost is not known."""
     if not view.work_label or not view.is_ready(state):
         return None
     runs = view.planned_runs(state)
@@ -380,7 +417,7 @@ def estimate_button_job_cost(view: LabView, state: PanelState) -> Cost | None:
 
 @dataclass(frozen=True)
 class Extra:
-    """A setting of the whole run as a dropdown: `options` are (words, value) pairs, the first one the default."""
+    """A setting of the whole run as a menu. options: (text, value) pairs, the first one the default"""
 
     name: str
     label: str
@@ -392,10 +429,16 @@ class Extra:
 class LabSpec:
     """A panel's contents.
 
-    method:     whose knobs are shown; empty for a panel of many methods
-    companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More"
-    first:      the view that is seen first; Run turns to the first own one that is drawn live, or to the accuracy
-    settings:   starting values;   last: own views stand after the common ones
+    method:     whose knobs are shown; "" for a panel of many methods
+    companions: methods that run with it, chosen at the start
+    knobs:      names of the knobs that are shown at once; the others are under "More"
+    extras:     further settings of the run, as menus
+    settings:   starting values of settings
+    views:      the lab's own views, in the order of their tabs
+    first:      name of the view that is visible at first. If it is "partition", Run changes to the first own view that
+                is drawn live, or to the accuracy
+    name:       of the panel
+    last:       whether the lab's own views come after the common ones
     """
 
     method: str = ""

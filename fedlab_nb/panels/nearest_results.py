@@ -54,7 +54,8 @@ NOT_COMPARED = (
 class NearestResults:
     """What a stored table has for a panel.
 
-    methods:  those that the table has;   settings: the panel's, arguments of `study.job`
+    methods: those that the table has
+    settings: the panel's, arguments of `study.job`
     """
 
     table: StoredTable

@@ -1,8 +1,9 @@
 """A panel: choose data, skew, clients and methods; run; see who holds what, accuracy, bytes, features, classes.
 
-The playground is one, and so is each lab, with its method's knobs and views of its own (`LabSpec`). It runs in one
-direction: a control, a result or a look at something else gives one new `PanelState`, once; what depends on the change
-is drawn from it. Nothing below this file knows the panel. Numbers come from `study`, pictures from `plots`.
+The playground is a panel, and so is each lab, with its method's knobs and views of its own (`LabSpec`). Data go in one
+direction: a control, a result or a selection changes, which makes one new `PanelState`; from this state everything is
+drawn that depends on the change. The other files of this folder do not use the panel. Numbers come from `study`,
+pictures from `plots`.
 """
 
 import html
@@ -48,7 +49,12 @@ RunEvents = Generator[Event, None, Any]
 
 
 class PanelTexts(NamedTuple):
-    """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
+    """Texts of a panel that are updated a moment after the controls.
+
+    federation:   describes the federation
+    skew_numbers: its exact skew, for a tooltip
+    code:         the Python lines of the present run
+    """
 
     federation: str
     skew_numbers: str
@@ -56,8 +62,10 @@ class PanelTexts(NamedTuple):
 
 
 class Panel(saved.SavedPanel):
-    """The panel of `spec`; the other arguments are those of `fedlab_nb.panels.playground`. Public are its methods and
-    properties without an underscore, and its parts controls, views, lab_views, runs_panel.
+    """The panel of `spec`; the other arguments are those of `fedlab_nb.panels.playground`.
+
+    Public are its methods and properties without an underscore, and its attributes controls, views, lab_views and
+    runs_panel.
     """
 
     def __init__(
@@ -124,11 +132,11 @@ class Panel(saved.SavedPanel):
         self._load_chosen_dataset()
         self._worker.wait()  # so that the first view is complete
         self.views.select_view(spec.first)
-        self._is_open = True  # from here on what is looked at is a person's choice
+        self._is_open = True  # from here on, a person selects what is visible
         saved.stop_earlier_panels_of_cell(self)
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
-        """What stands between the style and the record of runs."""
+        """Make the widgets between the style sheet and the record of runs."""
         columns = [self.controls.make_layout(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
@@ -141,11 +149,11 @@ class Panel(saved.SavedPanel):
         return [*lab_views, *common_views]
 
     def _make_tab_options(self) -> TabOptions:
-        """Further arguments of `Views`."""
+        """Make further arguments of `Views`."""
         return {"groups_tabs": bool(self.spec.method) or self.spec.last}
 
     def _make_editor(self) -> PartitionEditor | None:
-        """The buttons that change the partition by hand."""
+        """Make the buttons that change the partition by hand."""
         return PartitionEditor(
             self.controls,
             self.views,
@@ -161,7 +169,7 @@ class Panel(saved.SavedPanel):
         """Called before a run of all seeds."""
 
     def _extend_job(self, run_events: RunEvents) -> RunEvents:
-        """The generator that the worker goes through, given that of the run."""
+        """Return the generator that the worker iterates over, made from that of a run."""
         return run_events
 
     def _connect_callbacks(self) -> None:
@@ -189,7 +197,7 @@ class Panel(saved.SavedPanel):
 
     @property
     def error(self) -> str:
-        """The traceback of the last error, or nothing."""
+        """The traceback of the last error, or ""."""
         return self._status.traceback
 
     @property
@@ -199,11 +207,11 @@ class Panel(saved.SavedPanel):
 
     @property
     def sentence(self) -> str:
-        """What the visible view says."""
+        """The sentence of the visible view."""
         return getattr(self.views[self.views.visible_view_name].picture, "sentence", "")
 
     def run(self, wait: bool = False, timeout: float | None = None) -> None:
-        """Press Run; with `wait`, return when all is done, or after `timeout` seconds. Interrupting it is Stop."""
+        """Press Run; with `wait`, return when all is done, or after `timeout` seconds. An interrupt presses Stop."""
         self._start_run()
         if wait:
             self.wait(timeout)
@@ -238,7 +246,7 @@ class Panel(saved.SavedPanel):
         return self.show(view)
 
     def state(self, view: str) -> PanelState:
-        """What the view is drawn from now; of a view that all panels have, too."""
+        """Return the state from which a view is drawn."""
         return self._state.make_state_for_view(choose("view", view, self.views.views))
 
     def work(self, view: str) -> Picture | None:
@@ -249,19 +257,20 @@ class Panel(saved.SavedPanel):
         return self.show(view)
 
     def stop(self) -> None:
-        """Press Stop: the work ends, finished results stay. Without work nothing happens."""
+        """Press Stop: the work ends, and finished results stay. Does nothing if nothing runs."""
         self._worker.stop()
 
     def close(self) -> None:
-        """Stop the work, wait for its thread, and remove the widget with all that it is made of. The outcomes stay."""
+        """Stop the work, wait for its thread, and close the widget with all widgets within it. The outcomes stay."""
         if hasattr(self, "_worker"):
             self.controls.debouncer.cancel()
             self._worker.abandon()
             self._worker.wait(20)
-        out_of_sight = [
-            one for one in vars(self.controls).values() if isinstance(one, widgets.Widget)
+        # Some controls are not in the layout.
+        controls = [
+            part for part in vars(self.controls).values() if isinstance(part, widgets.Widget)
         ]
-        parts = theme.list_nested_widgets([self, *out_of_sight])
+        parts = theme.list_nested_widgets([self, *controls])
         super().close()
         for part in parts:
             if part is not self:
@@ -269,15 +278,15 @@ class Panel(saved.SavedPanel):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """What Run runs: the lab's method first, then those that are ticked."""
+        """The methods that Run runs: the lab's method first, then the chosen ones."""
         return self.controls.chosen_methods
 
     def code(self) -> str:
-        """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
+        """Return the Python lines that do the same as the panel: the run that Run would start, and the pinned runs."""
         return export.make_panel_code(self._state.methods, self._state.settings, self._state.runs)
 
     def link(self, page: str = "playground.html") -> str:
-        """The link to the `page` of `fedlab-nb page` that shows this data, α, M, seed and these methods."""
+        """Make a link to the page of `fedlab-nb page` that shows this data set, α, M, seed and these methods."""
         return write_link(self._state.settings, self.methods, page)
 
     def export(self, folder: str | Path | None = None) -> Path:
@@ -295,14 +304,14 @@ class Panel(saved.SavedPanel):
         return self.still().sentence
 
     def still(self) -> Picture:
-        """One picture of the data and of all results, without controls."""
+        """Draw one picture of the data and of all results, without controls."""
         with self._guard:
             if not self._state.federation:
                 return make_blank_picture("No data to show.", setting="")
             return draw_run_summary(self._state)
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
-        """Something changed: the new state, and with `should_draw` what follows from it on the screen."""
+        """Make the new state from changes of the present one, and with `should_draw` update the screen."""
         state = self._state = derive_next_state(
             self._state, running=self._status.is_running, **changes
         )
@@ -310,11 +319,11 @@ class Panel(saved.SavedPanel):
         self._handle_state_change()
         if not should_draw:
             return
-        self._draw_visible_view()  # first, as a hand on a slider waits for it
+        self._draw_visible_view()  # first, since a person who moves a slider waits for it
         if self.editor is not None:
             self.editor.update_buttons_and_samples(state)
         self.runs_panel.show_runs(state.runs)
-        # A hand does not wait for it.
+        # The texts can be a moment later.
         self.controls.debouncer.schedule_update(
             "words",
             lambda: PanelTexts(
@@ -327,7 +336,7 @@ class Panel(saved.SavedPanel):
             self.controls.show_cost(CostRequest(methods, state.settings, state.number))
 
     def _show_texts(self, texts: PanelTexts) -> None:
-        """What the controls say of the federation, its exact skew for who hovers, and the Python lines."""
+        """Show the texts beside the controls, the tooltip of the skew, and the Python lines."""
         facts, skew, code = texts
         self.controls.facts.value = theme.make_paragraph(facts)
         for part in (self.controls.facts, self.controls.ends):
@@ -341,7 +350,7 @@ class Panel(saved.SavedPanel):
         self.views.draw_visible_view()
 
     def _read_controls(self, is_new_dataset: bool = False) -> StateChanges:
-        """What the controls say and what is looked at, as changes of the state."""
+        """Read the controls, and what is visible and selected, as changes of the state."""
         changes = self.controls.read_state_changes(self._state, is_new_dataset)
         federation = changes["federation"]
         moves = changes["settings"].get("moves", "")
@@ -365,7 +374,7 @@ class Panel(saved.SavedPanel):
 
     @show_errors_in_status
     def _apply_display_options(self) -> None:
-        """Another view, client or class is looked at."""
+        """Another view, client or class was selected."""
         if not self._handler_pause.is_on:
             is_other_view = self.views.visible_view_name != self._state.view
             self._change_state(**self.views.display_options)
@@ -374,7 +383,7 @@ class Panel(saved.SavedPanel):
                 self._start_button_job(self.views.visible_view_name)
 
     def _toggle_projector(self) -> None:
-        """Toggle projector mode: as classes of this widget, since a page asks each change for what it `:has`."""
+        """Toggle projector mode, by CSS classes of this widget: a rule with `:has` would slow down each change."""
         is_on = self.views.projector.value
         theme.toggle_class(self, "fl-projector", is_on)
         theme.toggle_class(self, "fl-covering", is_on and not self.views.reveal.value)
@@ -385,7 +394,7 @@ class Panel(saved.SavedPanel):
 
     @show_errors_in_status
     def _handle_view_control_change(self, view_name: str) -> None:
-        """A person moved a view's own control."""
+        """A view's own control changed."""
         if not self._handler_pause.is_on:
             self.views.dirty.add(view_name)
             self.views.draw_visible_view()
@@ -400,14 +409,14 @@ class Panel(saved.SavedPanel):
             name = controls.dataset_name_or_path
         except UsageError as error:
             return self._show_data_error(error)
-        # Until the data are there, sliders have nothing to deal out.
+        # Until the data are loaded, the sliders have nothing to divide among clients.
         self._change_state(should_draw=False, federation=None, partition=None)
         self._status.show_start(f"Loading {name} …")
         self._start_job(lambda: load(name), lambda _: None, self._handle_loading_end)
 
     @show_errors_in_status
     def _handle_column_choice(self, column_name: str, kind_or_role: str) -> None:
-        """A person said what a column of the file is: read it again so."""
+        """A person chose what a column of the file is: read the file again with this choice."""
         self._status.clear_error()
         self.controls.path.value = self.controls.card.make_path_with_choice(
             column_name, kind_or_role
@@ -425,7 +434,7 @@ class Panel(saved.SavedPanel):
             )
 
     def _update_from_controls(self, is_new_dataset: bool) -> None:
-        """Go over to what the controls say; `is_new_dataset`: to a data set that has just been loaded."""
+        """Take over the values of the controls. is_new_dataset: whether a data set has just been loaded"""
         if is_new_dataset:
             with self._handler_pause:
                 self.controls.load_dataset_and_fit_controls()
@@ -460,7 +469,7 @@ class Panel(saved.SavedPanel):
         self._status.clear_error()
         if not self.methods:
             raise UsageError("No method is chosen; open “+ method” and tick at least one.")
-        # Says again what is wrong with the data, or finds them there.
+        # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
         if is_by_hand and self.controls.ask_to_confirm_long_run():
@@ -487,7 +496,7 @@ class Panel(saved.SavedPanel):
             self._change_state()
 
     def _apply_run_event(self, event: Event) -> None:
-        """An event of the run: tell it, and draw, but not too often."""
+        """Show an event of the run, and update the state; pictures are drawn not too often."""
         row = self._state.runs.find_row(event.method)
         if row is None:
             return
@@ -506,14 +515,14 @@ class Panel(saved.SavedPanel):
         self._status.show_run_end(job_end, error, self._state.runs)
         self._change_state(runs=self._state.runs.end_run())
         if is_by_hand:
-            self._update_stills()  # what a cell starts changes no output but its own
+            self._update_stills()  # not after a run that a cell has started: it may change its own output alone
         if is_by_hand and job_end == "done" and self.views.has_quick_button_job():
             self._start_button_job(self.views.visible_view_name)
         self.views.start_drawing_hidden_views(self._worker)
 
     @show_errors_in_status
     def _start_button_job(self, view_name: str) -> None:
-        """A view's own button: its work in the worker, then its picture."""
+        """Start the work of a view's own button in the worker; then its picture is drawn."""
         view = self.views[view_name].lab_view
         state = self._state.make_state_for_view(view_name)
         self._status.clear_error()
@@ -550,7 +559,7 @@ class Panel(saved.SavedPanel):
         on_end: OnJobEnd,
         between_events: Callable[[], None] | None = None,
     ) -> None:
-        """Give the worker a job; pictures that are being prepared are given up."""
+        """Give the worker a job. A picture that is being prepared is abandoned."""
         theme.toggle_class(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end, between_events)
 
@@ -581,13 +590,13 @@ class Panel(saved.SavedPanel):
 def observe_values(
     observed_widgets: Iterable[widgets.Widget], callback: Callable[[], None]
 ) -> None:
-    """Call `callback()` when one of these widgets has another value."""
+    """Call `callback()` when the value of one of these widgets changes."""
     for widget in observed_widgets:
         widget.observe(lambda _: callback(), "value")
 
 
 def check_views(lab_name: str, views: Sequence[LabView]) -> None:
-    """ValueError if a view of the lab `lab_name` is named twice, or is ready at an unknown time."""
+    """Raise ValueError if two views of a lab have the same name, or one has an unknown value of `ready`."""
     names = {view.name for view in views}
     if len(names) < len(views) or any(view.ready not in READY for view in views):
         raise ValueError(
@@ -599,9 +608,10 @@ def list_client_names(
     federation: Federation, partition_options: PartitionOptions, edits_in_letters: str
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
-    everybody = federation.whole or federation
-    dealt = everybody.clients - len(Edits.parse(edits_in_letters).doubled_clients)
+    whole_federation = federation.whole or federation
+    doubled_clients = Edits.parse(edits_in_letters).doubled_clients
+    client_count = whole_federation.clients - len(doubled_clients)
     setting = make_setting_caption(
-        {**partition_options, "clients": dealt, "moves": edits_in_letters}
+        {**partition_options, "clients": client_count, "moves": edits_in_letters}
     )
     return [format_client_for_sentence(k, setting) for k in range(federation.clients)]

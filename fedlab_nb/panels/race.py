@@ -82,7 +82,10 @@ class RaceView(LabView):
 def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     """The race as the browser takes it; {} if no method has a result yet.
 
-    kind: "race";   people: the data set's words;   bytes: where the race begins and ends;   seconds: of the slowest
+    kind: "race"
+    people: the data set's words
+    bytes: where the race begins and ends
+    seconds: of the slowest
     method;   methods: see `describe_method_in_race`
     """
     racers = []

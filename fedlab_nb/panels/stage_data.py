@@ -1,6 +1,6 @@
-"""What a panel tells its stage (`front/`): the samples, who holds them, results, and what everybody says of an image.
+"""The data that a panel sends to its stage (`front/`): samples, who holds them, results, and answers on an image.
 
-Plain values and arrays in, plain values and bytes out: nothing here knows a widget.
+The functions take plain values and arrays, and return plain values and bytes. No widget is used here.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ from .nearest_results import NearestResults
 from .record import Row, Runs
 
 PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
-MOST_OWNERS = 2_000_000  # of all partitions that are sent ahead: 4 MB
-THUMBNAIL = 16  # pixels of a side, where all images in full size would be too much to send
-SQUARE = 4  # pixels of a side of a sample without a picture
-MOST_BYTES = 4_000_000  # of all training images in full size
-MOST_TEST_IMAGES = 1000  # that can be looked at
+MOST_OWNERS = 2_000_000  # the most samples in all partitions that are sent ahead (4 MB)
+THUMBNAIL = 16  # pixels, the side of images if there are too many to send them in full size
+SQUARE = 4  # pixels, the side of the square of a sample that is no image
+MOST_BYTES = (
+    4_000_000  # the most bytes of all training images in full size; more are sent as thumbnails
+)
+MOST_TEST_IMAGES = 1000  # the number of test samples that are sent
 NOBODY = 2**16 - 1  # the owner of a sample that no client holds
 LIVE_SECONDS = 1.0  # a method that is forecast to take longer waits for Run
 FREE = ("seed", "seeds", "device")  # settings that do not make a result one of another setting
@@ -75,8 +77,11 @@ class ImageShape(TypedDict):
 
 @dataclass(frozen=True)
 class SampleGroup:
-    """Training or test samples as a window gets them. labels: `[N]`; images: bytes `[N, side, side, channels]`, None
-    where a sample has no picture."""
+    """Training or test samples as a window gets them.
+
+    labels: `[N]`
+    images: bytes `[N, side, side, channels]`; None if samples are no images
+    """
 
     labels: np.ndarray
     images: np.ndarray | None
@@ -88,13 +93,13 @@ class SampleGroup:
         return {"side": self.images.shape[1], "channels": self.images.shape[3]}
 
     def make_label_and_image_buffers(self) -> list[bytes]:
-        """The labels, then the images."""
+        """Make the buffers for the browser: the labels, then the images."""
         images = b"" if self.images is None else self.images.tobytes()
         return [self.labels.astype(np.uint16).tobytes(), images]
 
 
 def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGroup]:
-    """The training samples, as thumbnails where there are many, and the test samples that can be looked at."""
+    """Make the training samples, as thumbnails if there are many, and the first test samples."""
     size = dataset.x_train[0].numel() * len(dataset.x_train)
     side = None if size <= MOST_BYTES else THUMBNAIL
     train = SampleGroup(dataset.y_train.numpy(), render_samples_as_images(dataset.x_train, side))
@@ -106,7 +111,10 @@ def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGro
 
 
 def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.ndarray | None:
-    """Square images as bytes `[N, side, side, 1 or 3]`; `side_pixels` None: as they are. None for what is no image."""
+    """Render square images as bytes `[N, side, side, 1 or 3]`; None if the samples are no square images.
+
+    side_pixels: the largest side; None: as it is
+    """
     if samples.ndim != 4 or samples.shape[1] not in (1, 3) or samples.shape[2] != samples.shape[3]:
         return None
     if side_pixels is not None and side_pixels < samples.shape[2]:
@@ -116,8 +124,8 @@ def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.nda
 
 
 def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | None:
-    """Images `images [N, C, H, W]` as one PNG, `columns` of them in a row, as
-    `plots.vector.attach_thumbnail_sheet` takes it; None for what is no image. Large ones are made smaller."""
+    """Make a PNG with all images `images [N, C, H, W]`, `columns` of them in a row, for
+    `plots.vector.attach_thumbnail_sheet`. Large images are made smaller. None if the samples are no images."""
     pixels = render_samples_as_images(images, THUMBNAIL)
     if pixels is None:
         return None
@@ -135,7 +143,7 @@ def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | 
 
 
 def find_client_of_each_sample(federation: Federation) -> np.ndarray:
-    """Each training sample's client, `[N]`; NOBODY where there is none."""
+    """Find each training sample's client, `[N]`; NOBODY if no client holds it."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
         owners[np.asarray(shard)] = k
@@ -144,7 +152,11 @@ def find_client_of_each_sample(federation: Federation) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The same data dealt out at several α. owners: `[A, N]`, each training sample's client."""
+    """Partitions of the same data for several α.
+
+    alphas: A values of α
+    owners: `[A, N]`, each training sample's client
+    """
 
     alphas: tuple[float, ...] = ()
     owners: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint16))
@@ -153,53 +165,58 @@ class Partitions:
 def make_partitions_for_alphas(
     federate_options: Mapping[str, Any], alphas: Sequence[float]
 ) -> Partitions:
-    """Deal a data set out at each of `alphas`; of very many samples at those of the small pictures alone.
+    """Partition a data set with each of `alphas`; if there are very many samples, only with the values PREVIEWED.
 
-    federate_options: those of `data.federate` without `alpha`, `dataset` and `public` as names. An α at which the data
-    cannot be dealt out so is left out.
+    An α with which the data cannot be partitioned is left out.
+
+    federate_options: arguments of `data.federate` without `alpha`; `dataset` and `public` are names
     """
     options = dict(federate_options)
     dataset = add_public_part(load(options.pop("dataset")), options.pop("public"))
     samples = len(dataset.y_train)
     if len(alphas) * samples > MOST_OWNERS:
         alphas = PREVIEWED
-    dealt: dict[float, np.ndarray] = {}
+    owners_by_alpha: dict[float, np.ndarray] = {}
     for alpha in alphas:
         try:
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        dealt[alpha] = find_client_of_each_sample(federation)
-    return Partitions(tuple(dealt), np.array(list(dealt.values())).reshape(-1, samples))
+        owners_by_alpha[alpha] = find_client_of_each_sample(federation)
+    owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
+    return Partitions(tuple(owners_by_alpha), owners)
 
 
 def format_cells_by_column(schema: InputSchema, features: np.ndarray) -> dict[str, str]:
-    """A sample of a table as its columns have it: {"age": "63", "sex": "m"}; empty for what is no table.
+    """Format a row of a table, given as features, by columns: {"age": "63", "sex": "m"}; {} if it is no row of a table.
 
-    A cell that is missing is left out: its number's feature is 0, which would read as the mean.
+    A missing number is left out: its feature is 0, which would look like the mean.
     """
     if schema.kind != "table" or features.ndim != 1:
         return {}
     cells = {}
     start = 0
     for column in schema.columns:
-        own = features[start : start + column.feature_count]
+        column_features = features[start : start + column.feature_count]
         start += column.feature_count
-        if column.kind == "number" and own[0] != 0:
-            value = float(own[0]) * column.scale + column.mean
+        if column.kind == "number" and column_features[0] != 0:
+            value = float(column_features[0]) * column.scale + column.mean
             cells[column.name] = f"{round(value, 4):.6g}{column.unit}"
-        elif column.kind == "category" and own.size and own.max() > 0:
-            cells[column.name] = column.categories[int(own.argmax())]
+        elif column.kind == "category" and column_features.size and column_features.max() > 0:
+            cells[column.name] = column.categories[int(column_features.argmax())]
     return cells
 
 
 def rank_columns_by_class_information(
     schema: InputSchema, features: np.ndarray, labels: np.ndarray
 ) -> list[str]:
-    """The names of a table's columns, those first that tell most about the class.
+    """List the names of a table's columns, the most informative about the class first; [] if it is no table.
 
-    features: `[N, D]`;   labels: `[N]`. The measure is eta squared, the share of a column's variance
-    that lies between the classes, summed over the features of a category. Empty for what is no table.
+    The measure is eta squared, the share of a column's variance that lies between the classes. For a category, both
+    variances are summed over its features.
+
+    features: `[N, D]`
+    labels:   `[N]`
     """
     if schema.kind != "table" or features.ndim != 2:
         return []
@@ -207,21 +224,22 @@ def rank_columns_by_class_information(
     total = features.var(0)
     between = np.zeros(features.shape[1])
     for label in np.unique(labels):
-        own = features[labels == label]
-        between += len(own) / len(features) * (own.mean(0) - mean) ** 2
+        class_features = features[labels == label]
+        class_share = len(class_features) / len(features)
+        between += class_share * (class_features.mean(0) - mean) ** 2
     shares = {}
     start = 0
     for column in schema.columns:
-        own = slice(start, start + column.feature_count)
+        part = slice(start, start + column.feature_count)
         start += column.feature_count
-        if column.feature_count and total[own].sum() > 0:
-            shares[column.name] = between[own].sum() / total[own].sum()
+        if column.feature_count and total[part].sum() > 0:
+            shares[column.name] = between[part].sum() / total[part].sum()
     return sorted(shares, key=shares.__getitem__, reverse=True)
 
 
 # -------------------------------------------------------------------------------------------- what is shown
 class MethodDescription(TypedDict):
-    """A method as the stage names it."""
+    """The names and the colour of a method on the stage."""
 
     name: str
     title: str
@@ -238,7 +256,7 @@ class DatasetEntry(TypedDict):
 
 
 class DataDescription(TypedDict):
-    """What does not change while sliders move."""
+    """The part of the data message that does not change while sliders move."""
 
     digest: str
     about: str
@@ -279,7 +297,7 @@ class ResultsDescription(TypedDict):
 def describe_data(
     federation: Federation, methods: Sequence[str], *, tells_story: bool = False
 ) -> DataDescription:
-    """What does not change while sliders move: names, words, the cast.
+    """Describe what does not change while sliders move: names, words and methods.
 
     tells_story: whoever holds digits is a post office, not a client
     """
@@ -300,7 +318,7 @@ def describe_data(
 
 
 def convert_to_hex_colour(colour: str | Sequence[float]) -> str:
-    """A colour of `plots.style` as "#rrggbb"."""
+    """Convert a colour of `plots.style` to "#rrggbb"."""
     if isinstance(colour, str):
         return colour
     red, green, blue = (round(255 * share) for share in colour[:3])
@@ -308,19 +326,18 @@ def convert_to_hex_colour(colour: str | Sequence[float]) -> str:
 
 
 def list_method_descriptions(methods: Sequence[str]) -> list[MethodDescription]:
-    """The rows of the stage: the methods, and before the ensemble the other plain mean, which every run of it has."""
-    cast = []
+    """List the methods of the stage. Before the ensemble stands the mean of logits, which every run of it has, too."""
+    descriptions = []
     for name in methods:
         if name == "ensemble":
-            cast.append(
-                describe_method("logits", choose_method_label("ensemble", {"rule": "logits"}))
-            )
-        cast.append(describe_method(name, choose_method_label(name)))
-    return cast
+            title = choose_method_label("ensemble", {"rule": "logits"})
+            descriptions.append(describe_method("logits", title))
+        descriptions.append(describe_method(name, choose_method_label(name)))
+    return descriptions
 
 
 def describe_method(name: str, title: str) -> MethodDescription:
-    """The names of a method and its colour, for the stage."""
+    """Describe a method by its names and its colour."""
     short = SHORT_NAMES.get(name, shorten_title(title))
     phrase = PHRASES.get(name, title)
     return {
@@ -335,9 +352,10 @@ def describe_method(name: str, title: str) -> MethodDescription:
 def list_dataset_menu_entries(
     current_dataset: str, own_file_choice: str, file_name: str = ""
 ) -> list[DatasetEntry]:
-    """The menu of data sets: an entry for one that was added, and at its end the choice of a file.
+    """List the entries of the menu of data sets; the last one is the choice of a file.
 
-    Where a `file_name` is given, it stands in the place of that choice.
+    A data set that is in no menu has an entry if it is the current one. The choice of a file has the text `file_name`
+    if that is given and a file is the current data set.
     """
     entries: list[DatasetEntry] = []
     for name, info in DATASETS.items():
@@ -353,7 +371,7 @@ def list_dataset_menu_entries(
 
 
 def make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
-    """The stored bands for the stage, by method, then stored M, then stored α; None where nothing stored fits."""
+    """Make the stored bands for the stage, by method, then stored M, then stored α; None if no stored results fit."""
     if nearest is None or not nearest.methods:
         return None
     table = nearest.table
@@ -379,10 +397,10 @@ def make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | No
 def has_same_settings_for_method(
     first_settings: SettingsByName, second_settings: SettingsByName, method: str
 ) -> bool:
-    """Whether a result of `method` with the first settings is one of the second, on whatever seeds."""
+    """Whether two settings are the same for `method`, apart from seeds and device."""
 
     def select_settings(settings: SettingsByName) -> dict[str, Any]:
-        """Those that decide on the result, without the knobs of other methods."""
+        """Select the settings on which the method's result depends."""
         selected = {}
         for name, value in settings.items():
             is_of_other_method = "." in name and name.split(".")[0] != method
@@ -396,8 +414,10 @@ def has_same_settings_for_method(
 def describe_results(
     runs: Runs, methods: Sequence[str], settings: SettingsByName
 ) -> ResultsDescription:
-    """The newest result of each method. `older`: those of another setting than `settings`, or of another seed where
-    they have one alone."""
+    """Describe the newest result of each method.
+
+    A result is `older` if it has another setting than `settings`, or no run with the seed of `settings`.
+    """
     described: ResultsDescription = {"accuracies": {}, "bands": {}, "seeds": {}, "older": []}
     for method in methods:
         row = find_newest_row(runs, method)
@@ -417,7 +437,7 @@ def describe_results(
 def collect_flights(
     runs: Runs, methods: Sequence[str], settings: SettingsByName
 ) -> dict[str, Flight]:
-    """What the methods have sent at these settings, by name (see `front.flight`): of the setting's own seed."""
+    """Collect what the methods have sent at these settings, with the settings' seed: {method: its `Flight`}."""
     ledgers = {}
     for method in methods:
         row = find_newest_row(runs, method)
@@ -430,13 +450,13 @@ def collect_flights(
 
 
 def find_newest_row(runs: Runs, method: str) -> Row | None:
-    """The last row of `method` that has a result."""
+    """Find the newest row of `method` that has a result; None if there is none."""
     found = [row for row in runs.rows if row.method == method and row.outcomes]
     return max(found, key=lambda row: row.run, default=None)
 
 
 def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
-    """Accuracies of the mean of the logits in a row of the ensemble, by seed."""
+    """Return the accuracies of the mean of logits in a row of the ensemble, by seed."""
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
     for seed, outcome in row.outcomes.items():
@@ -465,28 +485,33 @@ def add_result_description(
 # -------------------------------------------------------------------------------------------------- answers
 @dataclass(frozen=True)
 class ModelAnswers:
-    """What models say of samples. names: a method, or a client's number, for each row; shares: `[rows, N, C]`."""
+    """The answers of models on samples.
+
+    names:  of each row a method, or the number of a client
+    shares: `[rows, N, C]`, 0–1 for each class
+    """
 
     names: tuple[str | int, ...]
     shares: np.ndarray
 
     @property
     def predicted_labels(self) -> np.ndarray:
-        """The class that each says, `[rows, N]`."""
+        """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
     def compute_client_accuracies(self, labels: np.ndarray) -> list[float]:
-        """How much of samples with these `labels` [N] each client gets right by itself, `[M]`."""
+        """Compute the accuracy of each client's own model on samples with these labels `[N]`: `[M]`."""
         right = self.predicted_labels[:, : len(labels)] == labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
         return [float(right[row].mean()) for row in clients]
 
 
 class QuickModels:
-    """The models of the last run, as far as they are at hand: each method's, and each client's own.
+    """The models of the last run: each method's, and each client's own.
 
-    outcomes: {method: its outcome of the run's first seed}. A model that was not kept and takes longer than a moment
-    to make again is left out.
+    A model that was not kept is made again, or left out if that takes longer than LIVE_SECONDS.
+
+    outcomes: {method: its outcome of the run's first seed}
     """
 
     def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -503,7 +528,7 @@ class QuickModels:
     @use_default_switches()
     @torch.no_grad()
     def predict(self, samples: Tensor) -> ModelAnswers:
-        """What all say of the prepared `samples [N, …]`."""
+        """Predict the prepared `samples [N, …]` by all models."""
         names: list[str | int] = []
         shares = []
         logits = None if self.clients is None else self.clients.logits(samples)
@@ -523,7 +548,7 @@ class QuickModels:
         )
 
     def list_names_of_explainable_answers(self) -> list[str]:
-        """The names of the answers that are sums over clients."""
+        """List the names of the answers that are sums over clients."""
         names = []
         for method, model in self.models.items():
             if method == "ensemble" and self.clients is not None:
@@ -535,7 +560,7 @@ class QuickModels:
     @use_default_switches()
     @torch.no_grad()
     def explain_answer(self, answer_name: str, sample: Tensor) -> AnswerSum | None:
-        """The sum behind an answer to one prepared `sample [1, …]`; None where it is no sum."""
+        """Explain an answer on one prepared `sample [1, …]` as a sum over clients; None if it is no sum."""
         if answer_name not in self.list_names_of_explainable_answers():
             return None
         if answer_name == "logits":
@@ -551,7 +576,7 @@ def can_answer_quickly(outcome: Outcome) -> bool:
 
 
 def compute_class_scores(model: GlobalModel, samples: Tensor) -> Tensor:
-    """A model's answers `[N, C]` between 0 and 1: probabilities where it has any, else its scores, cut off."""
+    """Compute a model's scores `[N, C]` between 0 and 1: probabilities if it has some, otherwise its clipped scores."""
     scores = model.logits(samples)
     if SCORES[model.score_kind]:
         return scores.softmax(-1)

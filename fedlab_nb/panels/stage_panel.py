@@ -1,7 +1,7 @@
 """The playground: a panel whose controls, piles, bars and image are the stage of `front/`, drawn in the browser.
 
-The widgets of `Controls` stay what the panel's settings are read from. What a hand does on the stage is put into them,
-and what Python puts into them is told to the stage: `panel.controls`, `panel.code()` and links are as in every panel.
+The panel's settings are still read from the widgets of `Controls`. A gesture on the stage sets these widgets, and when
+Python sets them, the stage is told. So `panel.controls`, `panel.code()` and links are as in every panel.
 """
 
 import html
@@ -55,20 +55,24 @@ from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
-HIDDEN_TABS = ("partition",)  # the piles show it
-TITLES = {"communication": "Bytes", "classes": "Classes"}
+HIDDEN_TABS = ("partition",)  # views without a tab, since the piles show the same
+TITLES = {
+    "communication": "Bytes",
+    "classes": "Classes",
+}  # titles of tabs, other than the views' own
 
 
-BrowserMessage = Mapping[str, Any]  # its `kind`, and what belongs to that (see `stage.py`)
+BrowserMessage = Mapping[str, Any]  # its `kind`, and the data of this kind (see `stage.py`)
 MessageHandler = Callable[[BrowserMessage], None]
-DataKey = tuple[str, tuple[str, ...], tuple[int, bool]]  # digest, methods, which sliders do nothing
+# The digest of the data set, the methods, the data set's own number of clients, whether α has no effect.
+DataKey = tuple[str, tuple[str, ...], tuple[int, bool]]
 PixelsMessage = list[float] | Mapping[str, float] | None  # a drawing; JSON makes a dict of an array
-# A change by hand: samples of one class, or of all (None), go to another client, or to nobody.
+# A change by hand: a client's samples of a class (label None: of all classes) go to another client (to None: nobody).
 Gesture = TypedDict("Gesture", {"from": int, "label": int | None, "to": int | None})
 
 
 class StageSetting(TypedDict):
-    """The setting as the stage has it."""
+    """The setting in the form that the stage has."""
 
     alpha: float
     clients: int
@@ -77,14 +81,20 @@ class StageSetting(TypedDict):
 
 
 class ColumnAndCell(NamedTuple):
-    """What stands in one column of a row, as text."""
+    """The name of a column, and a row's value in it as text."""
 
     column: str
     cell: str
 
 
 class RunTexts(TypedDict):
-    """What Run would do, whether its results are stored already, and whether results wait for it."""
+    """Texts about the next run.
+
+    runLabel:    the label of Run
+    cost:        what a run takes
+    isComputed:  whether its results are stored already
+    waitsForRun: whether no method is so quick that it runs without Run
+    """
 
     runLabel: str
     cost: str
@@ -100,34 +110,43 @@ class StageMessage(NamedTuple):
 
 
 class StagePanel(Panel):
-    """A panel with a stage, which is told what the state is, and whose gestures change it.
+    """A panel with a stage, which shows the panel's state, and whose gestures change it.
 
-    Public beside what every panel has: `stage`, the widget. `is_strip`: whether that is a slim strip over the views,
-    with the panel's own controls beside it.
+    Besides what every panel has, the widget `stage` is public.
+
+    is_strip: whether the stage is a slim strip above the views, with the panel's own controls beside it
     """
 
     is_strip = False
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
-        self._parts: tuple[str, SampleGroup, SampleGroup] | None = None  # digest, training, test
-        self._about_key: Any = None  # what the stage was last told of the data
-        self._sent: dict[str, Any] = {}  # the last message of a kind that is not sent twice
-        # What is set on the stage, as far as it is known here.
+        # The digest of the data set, its training samples and its test samples.
+        self._parts: tuple[str, SampleGroup, SampleGroup] | None = None
+        self._about_key: Any = None  # the key of the data message that was sent last
+        self._sent: dict[
+            str, Any
+        ] = {}  # by kind, the last message of the kinds that are not sent twice
+        # The setting of the stage, as far as it is known here.
         self._setting: StageSetting | dict[str, Any] = {}
-        self._base_moves = ""  # changes by hand that the stage has no gesture for
-        self._is_dealing = False
-        self._has_window = False  # somebody has seen the stage
-        self._is_displayed = False  # before that, what the stage would be told is out of date
-        self._ahead: tuple[Any, Partitions] | None = None  # the last partitions ahead, by their key
-        self._has_begun_run = False  # and it has not come to its end; a view's own work is none
-        self._follows_hand = False  # the job that runs is of one seed
-        self._is_quick_run_due = False  # a hand has asked for one while something else ran
-        self._voices: QuickModels | None = None
-        self._answers: ModelAnswers | None = None
-        self._answered_run = 0  # the run that the voices are of
-        self._settings_of_runs: dict[int, StageSetting] = {}  # as the stage has them, by run
-        self._began = 0.0
-        self._seconds_of_run = 0.0  # that has ended last
+        self._base_moves = ""  # changes by hand for which the stage has no gesture
+        self._is_dealing = False  # whether a setting of the stage is being put into the controls
+        self._has_window = False  # whether the stage has been visible in a window
+        self._is_displayed = False  # whether the panel has been displayed
+        # A cache: the options of the partitions that were made ahead last, and these partitions.
+        self._ahead: tuple[Any, Partitions] | None = None
+        self._has_begun_run = (
+            False  # whether a run has begun and not ended; a view's own work is not a run
+        )
+        self._follows_hand = False  # whether the present job is a quick run of one seed
+        self._is_quick_run_due = False  # whether a gesture needs a quick run after the present job
+        self._voices: QuickModels | None = (
+            None  # the models of the last run, which answer questions
+        )
+        self._answers: ModelAnswers | None = None  # their answers on all test samples
+        self._answered_run = 0  # the number of the run that these models are of
+        self._settings_of_runs: dict[int, StageSetting] = {}  # by the number of the run
+        self._began = 0.0  # seconds, when the last run began
+        self._seconds_of_run = 0.0  # how long the last run took
         self._hidden = list(options.get("hide") or ())
         self._fixed = list(options.get("fixed") or ())
         self.stage = Stage(self._handle_message)
@@ -143,7 +162,7 @@ class StagePanel(Panel):
             handler(message)
 
     def _get_handlers_by_message_kind(self) -> dict[str, MessageHandler]:
-        """What each kind of message does."""
+        """Return {kind of a message: its handler}."""
         return {
             "open": self._handle_open,
             "opened": self._handle_opened,
@@ -157,20 +176,22 @@ class StagePanel(Panel):
         }
 
     def _handle_open(self, message: BrowserMessage) -> None:
-        """A view shows the panel: tell it what there is."""
+        """A window shows the panel: send it the data and the status."""
         if self._state.federation is not None:
             self._send_data(message.get("view", ""))
         self._send_job_status()
 
     def _ipython_display_(self) -> None:
-        """Show the panel. The stage opens at once, also while the kernel goes on with the cells below."""
+        """Show the panel. The stage opens at once, even while the kernel is busy with the cells below."""
         self._is_displayed = True
         self._update_opening_messages()
         super()._ipython_display_()
 
     def _update_opening_messages(self) -> None:
-        """Put what the first window needs into the widget. What a person has brought stays out: with the widget it
-        would be saved in the notebook."""
+        """Put the messages that the first window needs into the widget.
+
+        A person's own data are left out, since the widget's state would be saved in the notebook.
+        """
         if not self._is_displayed or self._has_window or self._state.federation is None:
             return
         opening = {}
@@ -191,7 +212,7 @@ class StagePanel(Panel):
         self.stage.opening = opening
 
     def _handle_opened(self, message: BrowserMessage) -> None:
-        """A window has the samples and has drawn the piles: everything that may be older follows."""
+        """A window has the samples and has drawn the piles: send it everything else."""
         self._sent.clear()
         self._has_window = True
         self.stage.opening = {}
@@ -201,10 +222,11 @@ class StagePanel(Panel):
         self._show_results()
 
     def _handle_deal_request(self, message: BrowserMessage) -> None:
-        """A hand on the stage: deal out anew, and answer with who holds what."""
+        """A gesture has changed the setting: make the federation, and answer with who holds what."""
         if self._state.federation is None:
             return
-        if not message.get("isEcho"):  # of what Python has said: that may have moved on since
+        # An echo repeats a setting that Python has sent; the controls may have another one by now.
+        if not message.get("isEcho"):
             self._apply_stage_setting(message["setting"])
         self._send_federation(message.get("question", ""))
 
@@ -232,19 +254,19 @@ class StagePanel(Panel):
             self._is_dealing = False
 
     def _handle_train_request(self, message: BrowserMessage) -> None:
-        if self._state.federation is None:  # other data are loading, and bring a stage of their own
+        if self._state.federation is None:  # other data are being loaded, and will be sent
             return
         self._apply_stage_setting(message["setting"])
         self._send_federation(message.get("question", ""))
         if message.get("isRun"):
             if self._is_run_under_way and self._follows_hand:
-                self.stop()  # one seed does not keep a person from all of them
+                self.stop()  # a quick run of one seed must not delay the run of all seeds
             self._start_run(True)
         else:
             self._run_quick_methods()
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
-        """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
+        """While a slider of the stage moves, update the piles first; the tabs below follow when it rests."""
         is_waited_for = should_draw and self._is_dealing
         super()._change_state(should_draw and not is_waited_for, **changes)
         if is_waited_for:
@@ -252,17 +274,17 @@ class StagePanel(Panel):
             self.controls.debouncer.schedule_update("tabs", lambda: None, lambda _: draw_all())
 
     def _handle_selection(self, message: BrowserMessage) -> None:
-        """The pile and the class that are chosen are marked in the tabs' pictures."""
+        """A client and a class were selected on the stage: mark them in the pictures of the tabs."""
         client = message["client"]
         class_index = message["class_index"]
-        self._sent["selection"] = (client, class_index)  # it need not be told
+        self._sent["selection"] = (client, class_index)  # the stage knows it already
         with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
         self._apply_display_options()
 
     # ------------------------------------------------------------------------------- setting and moves
     def _read_setting_of_controls(self) -> StageSetting:
-        """The setting that the controls say, as the stage has it."""
+        """Read the setting of the controls, in the form that the stage has."""
         settings = self._state.settings
         federation = self._state.federation
         return {
@@ -296,22 +318,28 @@ class StagePanel(Panel):
         ]
 
     def _convert_gestures_to_edits(self, gestures: list[Gesture]) -> str:
-        """Changes by hand, as the text that `Edits.parse` reads."""
+        """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
+        left out."""
         ids = self._state.federation.ids
         edits = []
-        for one in gestures:
-            taker = one["to"]  # None: nobody
-            if one["from"] < len(ids) and (taker is None or taker < len(ids)):
-                to = None if taker is None else ids[taker]
-                edits.append(Edit(ids[one["from"]], one["label"], to))
-        return ", ".join(filter(None, [self._base_moves, str(Edits(tuple(edits)))]))
+        for gesture in gestures:
+            giver = gesture["from"]
+            taker = gesture["to"]
+            if giver >= len(ids):
+                continue
+            if taker is None:  # nobody
+                edits.append(Edit(ids[giver], gesture["label"], None))
+            elif taker < len(ids):
+                edits.append(Edit(ids[giver], gesture["label"], ids[taker]))
+        texts = [self._base_moves, str(Edits(tuple(edits)))]
+        return ", ".join(text for text in texts if text)
 
     def _count_doubled_clients(self) -> int:
         return len(Edits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
     def _handle_state_change(self) -> None:
-        """The state is another: tell the stage what has changed."""
+        """Send the stage what has changed in the state."""
         if self._state.federation is None:
             return
         key = self._make_data_key()
@@ -327,11 +355,11 @@ class StagePanel(Panel):
         self._show_results()
 
     def _show_results(self) -> None:
-        """Results, stored bands and words, where they are not those that were sent before."""
+        """Send results, stored bands and texts, if they are not those that were sent last."""
         state = self._state
         if state.federation is None:
             return
-        if self._has_other_results():  # not at each step of a run: many of them change no result
+        if self._has_other_results():  # many steps of a run change no result
             self._send_results()
             self._send_flights()
         stored, _ = self._make_stored_message()
@@ -345,7 +373,7 @@ class StagePanel(Panel):
         return self._has_begun_run and self._status.is_running
 
     def _has_other_results(self) -> bool:
-        """Whether there are other results than those that were looked through last, or another setting for them."""
+        """Whether results, methods or settings are others than at the last call."""
         state = self._state
         objects = (state.runs, self._answers)
         about = (state.methods, state.settings, self._is_run_under_way)
@@ -364,14 +392,14 @@ class StagePanel(Panel):
         self.stage.send({"kind": message_kind, **message})
 
     def _send_selection(self) -> None:
-        """Which client and class are looked at, where the stage does not know."""
+        """Send which client and class are selected, unless the stage knows it."""
         client = self._state.client
         class_index = self._state.class_index
         about = {"client": client, "class_index": class_index}
         self._send_if_changed("selection", (client, class_index), about)
 
     def _make_stored_message(self) -> StageMessage:
-        """The stored bands of the methods."""
+        """Make the message with the stored bands of the methods."""
         state = self._state
         table = None
         if self.views.display_options["shows_stored"]:
@@ -379,13 +407,16 @@ class StagePanel(Panel):
         return StageMessage({"kind": "stored", "table": table}, [])
 
     def _make_data_key(self) -> DataKey:
-        """What the data message depends on."""
+        """Make a key of everything on which the data message depends."""
         dataset = self._state.federation.dataset
-        own = self.controls.natural_client_count_or_zero, self.controls.alpha.disabled
-        return dataset.digest, tuple(self._state.methods), own
+        sliders = (self.controls.natural_client_count_or_zero, self.controls.alpha.disabled)
+        return dataset.digest, tuple(self._state.methods), sliders
 
     def _send_data(self, asking_view: str = "") -> None:
-        """Tell what is shown. asking_view: the one that asked, where others show it already"""
+        """Send the data message.
+
+        asking_view: the window that has asked for it, if others have it already
+        """
         self._about_key = self._make_data_key()
         dataset = self._state.federation.dataset
         if self._parts is None or self._parts[0] != dataset.digest:
@@ -404,7 +435,7 @@ class StagePanel(Panel):
         return not self.is_strip and "dataset" in self._hidden
 
     def _make_data_message(self) -> StageMessage:
-        """What is shown, and the setting."""
+        """Make the message on the data set, the controls and the setting."""
         controls = self.controls
         name = controls.dataset.value
         fixed = list(self._fixed)
@@ -412,7 +443,7 @@ class StagePanel(Panel):
         if controls.natural_client_count_or_zero:
             fixed.append("clients")
         if controls.alpha.disabled and "alpha" not in fixed:
-            hidden.append("alpha")  # it would do nothing
+            hidden.append("alpha")  # it has no effect
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
             **describe_data(
@@ -448,12 +479,12 @@ class StagePanel(Panel):
 
     def _send_setting(self) -> None:
         self._setting = self._read_setting_of_controls()
-        self._send_partitions_ahead()  # before the stage deals by what is no longer true
+        self._send_partitions_ahead()  # first: the stage must not use partitions of an older setting
         self.stage.send({"kind": "setting", "setting": self._setting})
         self._update_opening_messages()
 
     def _send_federation(self, question: str = "") -> None:
-        """Tell who holds what, and at which setting: a limit may have changed the one that was asked for."""
+        """Send who holds what, with the setting, which may differ from the requested one because of a limit."""
         federation = self._state.federation
         if federation is None:
             return
@@ -465,7 +496,7 @@ class StagePanel(Panel):
         self._update_opening_messages()
 
     def _make_federation_message(self) -> StageMessage:
-        """Who holds what."""
+        """Make the message on who holds what."""
         shards = [np.sort(np.asarray(shard)) for shard in self._state.federation.shards]
         sizes = [len(shard) for shard in shards]
         message = {
@@ -476,14 +507,14 @@ class StagePanel(Panel):
         return StageMessage(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
 
     def _send_partitions_ahead(self) -> None:
-        """What the α slider would deal, where it is not what was sent before: made once the hand rests."""
+        """Send the partitions for all values of the α slider, unless they were sent; made when the slider rests."""
         if not self._has_window:
             return
         key = self._make_partitions_key()
         if self._sent.get("partitions") == key:
             return
         self._sent["partitions"] = key
-        # What was sent before is no longer true.
+        # The partitions that were sent before are not valid any more.
         self.stage.send(*self._make_partitions_message(Partitions()))
         if key is None:
             return
@@ -497,7 +528,7 @@ class StagePanel(Panel):
         )
 
     def _make_partitions_key(self) -> PartitionOptions | None:
-        """What the partitions of the α slider depend on; None where α does not deal."""
+        """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
             key.pop(name, None)
@@ -506,10 +537,11 @@ class StagePanel(Panel):
         return key
 
     def _deal_partition_of_each_alpha(self, options: PartitionOptions) -> Partitions:
-        """Who holds what at each α of the slider; the last ones are remembered."""
-        remembered = self._ahead
-        if remembered is not None and remembered[0] == options:
-            return remembered[1]
+        """Make the partitions for all values of the α slider. The last ones are cached."""
+        if self._ahead is not None:
+            cached_options, cached_partitions = self._ahead
+            if cached_options == options:
+                return cached_partitions
         alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)
         partitions = make_partitions_for_alphas(options, alphas)
         self._ahead = (options, partitions)
@@ -555,7 +587,7 @@ class StagePanel(Panel):
         self.stage.send({"kind": "results", **message}, buffers)
 
     def _send_flights(self) -> None:
-        """What each method has sent at this setting, phase by phase."""
+        """Send what each method has sent at this setting, phase by phase."""
         state = self._state
         flights = collect_flights(state.runs, state.methods, state.settings)
         if flights:
@@ -563,7 +595,7 @@ class StagePanel(Panel):
             self._send_if_changed("flights", content, content)
 
     def _send_job_status(self) -> None:
-        """What runs, or what went wrong, in a line under Run."""
+        """Send the line below Run: what runs, or what went wrong."""
         status = getattr(self, "_status", None)
         if status is None:
             return
@@ -571,13 +603,13 @@ class StagePanel(Panel):
         error = strip_html_tags(controls.error.value)
         is_alert = 'role="alert"' in controls.error.value
         text = strip_html_tags(controls.phase.value)
-        told = re.search(r"\((\d+ of \d+ results.*)\)$", text)
-        if told:
-            text = "Training …" if self._follows_hand else f"{told[1]}."
+        progress = re.search(r"\((\d+ of \d+ results.*)\)$", text)
+        if progress:
+            text = "Training …" if self._follows_hand else f"{progress[1]}."
         elif status.status == "done" and self._follows_hand and text:
             text = f"One seed took {self._seconds_of_run:.1f} s."
         if error:
-            # An alert stands alone; a note is followed by what runs.
+            # An alert is shown alone; a note is followed by the text on what runs.
             text = error if is_alert else f"{error} {text}".strip()
         is_running = status.is_running and self._worker.is_busy
         content = {
@@ -590,7 +622,7 @@ class StagePanel(Panel):
         self._send_if_changed("job", content, content)
 
     def _describe_next_run(self) -> RunTexts:
-        """What Run would do, and whether results follow the hand at this setting."""
+        """Describe what Run would do, and whether any method runs without it at this setting."""
         seeds = self.controls.seeds.value
         run_label = "Run one seed"
         if seeds > 1:
@@ -609,7 +641,7 @@ class StagePanel(Panel):
 
     # ------------------------------------------------------------------------------------------ running
     def _select_quick_methods(self) -> list[str]:
-        """The methods that are forecast to take less than a moment, for one seed."""
+        """Select the methods whose run of one seed is forecast to take less than LIVE_SECONDS."""
         settings = {**self._state.settings, "seeds": 1}
         quick = []
         for method in self._state.methods:
@@ -622,17 +654,19 @@ class StagePanel(Panel):
         return quick
 
     def _find_seconds_of_newest_run(self, method_name: str) -> float:
-        """What the newest run of a method on these data took; without one nobody knows, and it waits for Run."""
+        """Find how many seconds the newest run of a method on this data set took; infinite if there is none, so that
+        the method waits for Run."""
         row = find_newest_row(self._state.runs, method_name)
         dataset = self._state.settings.get("dataset")
         if row is None or row.settings.get("dataset") != dataset:
             return math.inf
-        return max(getattr(one, "seconds_total", math.inf) for one in row.outcomes.values())
+        seconds = [getattr(outcome, "seconds_total", math.inf) for outcome in row.outcomes.values()]
+        return max(seconds)
 
     def _run_quick_methods(self) -> None:
-        """Train one seed at once, for the methods that take a moment; the others wait for Run.
+        """Run one seed at once, of the methods that take a moment; the others wait for Run.
 
-        A run with all seeds, or a view's own work, goes on: the one seed follows it.
+        A run of all seeds, or a view's own work, is not interrupted: the quick run follows it.
         """
         if self._status.is_running and not (self._has_begun_run and self._follows_hand):
             self._is_quick_run_due = True
@@ -648,10 +682,9 @@ class StagePanel(Panel):
         steps = self._job(methods, **settings)
         self._handle_run_start(True)
         self._status.show_run_start(len(methods))
-        one = replace(self._state, methods=tuple(methods), settings=settings)
-        self._change_state(
-            should_draw=False, runs=self._state.runs.start_run(one, follows_hand=True), metrics=()
-        )
+        state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
+        runs = self._state.runs.start_run(state_of_quick_run, follows_hand=True)
+        self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
             lambda: self._extend_job(steps),
             self._apply_run_event,
@@ -671,22 +704,22 @@ class StagePanel(Panel):
             self._run_what_is_due(job_end)
 
         super()._start_job(job, on_event, end_and_follow_hand, between_events)
-        self._send_job_status()  # before its first step is done: it can be stopped from now on
+        self._send_job_status()  # at once, since the job can be stopped from now on
 
     def _start_button_job(self, view_name: str) -> None:
-        self._follows_hand = False  # a gesture waits for it, and it can be stopped
+        self._follows_hand = False  # a gesture does not interrupt it
         super()._start_button_job(view_name)
 
     @show_errors_in_status
     def _run_what_is_due(self, job_end: JobEnd) -> None:
-        """After a job: the one seed that a hand has asked for meanwhile, unless a person has pressed Stop."""
+        """After a job, start the quick run that a gesture needs meanwhile, unless a person has pressed Stop."""
         if job_end == "stopped":
             self._is_quick_run_due = False
         if not self._is_quick_run_due or self._state.federation is None:
             return
         setting_of_results = self._settings_of_runs.get(self._state.runs.number)
         if setting_of_results == self._read_setting_of_controls():
-            self._is_quick_run_due = False  # the hand has taken back what it did
+            self._is_quick_run_due = False  # the gesture was undone
             return
         self._run_quick_methods()
 
@@ -694,13 +727,15 @@ class StagePanel(Panel):
         self._has_begun_run = True
         self._follows_hand = follows_hand
         self._began = time.monotonic()
-        # A run that came to nothing leaves its number to the next, which has a setting of its own.
-        latest = self._state.runs.number
-        kept = self._settings_of_runs.items()
-        self._settings_of_runs = {number: setting for number, setting in kept if number <= latest}
+        # A run without any result leaves its number to the next one, whose setting may be another.
+        settings_by_run = {}
+        for number, setting in self._settings_of_runs.items():
+            if number <= self._state.runs.number:
+                settings_by_run[number] = setting
+        self._settings_of_runs = settings_by_run
 
     def _extend_job(self, run_events: RunEvents) -> RunEvents:
-        """The run, and at its end what everybody says of the test samples."""
+        """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
             for event in run_events:
@@ -711,7 +746,7 @@ class StagePanel(Panel):
         try:
             voices = QuickModels(outcomes)
             return voices, voices.predict(federation.dataset.x_test), None
-        except Exception as error:  # the results are there all the same
+        except Exception as error:  # the results of the run are not lost
             return None, None, error
 
     def _handle_run_end(
@@ -736,7 +771,7 @@ class StagePanel(Panel):
             )
 
     def _handle_question(self, message: BrowserMessage) -> None:
-        """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""
+        """Send how all models classify an image: a test sample ("12"), a training sample ("t12") or a drawing."""
         image = str(message["image"])
         row = self._describe_sample(image)
         recording = self._find_recording(image)
@@ -747,7 +782,7 @@ class StagePanel(Panel):
             answers = self._ask_models_about_image(image, message.get("pixels"))
         about = {"kind": "answers", "image": image, "row": row, "channels": channels}
         if answers is None or not answers.names:
-            if row or channels:  # it is shown before anybody is trained
+            if row or channels:  # a row or a recording is shown before any model is trained
                 self.stage.send({**about, "setting": None, "names": []}, [b"", curve])
             return
         content = {
@@ -759,7 +794,7 @@ class StagePanel(Panel):
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
     def _find_sample(self, image_name: str) -> torch.Tensor | None:
-        """The sample that is looked at, a tensor; None for a drawing, and for a number beyond the last."""
+        """Find the sample with a name such as "12" or "t12"; None for a drawing, and for a number beyond the last."""
         dataset = self._state.federation.dataset
         number = re.fullmatch(r"(t?)(\d+)", image_name)
         if number is None:
@@ -769,14 +804,14 @@ class StagePanel(Panel):
         return part[at] if at < len(part) else None
 
     def _find_recording(self, image_name: str) -> np.ndarray | None:
-        """The recording that is looked at, standardised, `[channels, steps]`; None where samples are none."""
+        """Find the recording with a name, standardised, `[channels, steps]`; None if samples are no recordings."""
         sample = self._find_sample(image_name)
         if sample is None or sample.ndim != 2:
             return None
         return sample.numpy()
 
     def _describe_sample(self, image_name: str) -> list[ColumnAndCell]:
-        """Names and values of the row that is looked at, the most telling first; empty where samples are no rows."""
+        """Describe a row by its columns' names and values, the most informative first; [] if samples are no rows."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
         if sample is None or dataset.schema is None:
@@ -798,7 +833,7 @@ class StagePanel(Panel):
         return None if x is None else self._voices.predict(x)
 
     def _make_model_input(self, image_name: str, pixels: PixelsMessage) -> torch.Tensor | None:
-        """The image that is looked at as models take it, `[1, …]`; None where there is no such one."""
+        """Make the input of models from an image, `[1, …]`; None if there is no such image."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
         if sample is not None:
@@ -809,19 +844,19 @@ class StagePanel(Panel):
         return drawn.reshape(1, *dataset.x_test.shape[1:])
 
     def _handle_explanation_request(self, message: BrowserMessage) -> None:
-        """The sum by which a method comes to its answer to one image."""
+        """Send the sum from which a method's answer on an image results."""
         image = str(message["image"])
         x = self._make_model_input(image, message.get("pixels"))
         if self._voices is None or x is None:
             return
-        one = self._voices.explain_answer(str(message["method"]), x)
-        if one is not None:
+        answer_sum = self._voices.explain_answer(str(message["method"]), x)
+        if answer_sum is not None:
             about = {"kind": "sum", "method": message["method"], "image": image}
-            self.stage.send({**about, **one.to_message()})
+            self.stage.send({**about, **answer_sum.to_message()})
 
 
 class Playground(StagePanel):
-    """See `fedlab_nb.panels.playground`: its controls are on the stage, too."""
+    """The panel of `fedlab_nb.panels.playground`. Its controls are on the stage, too."""
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
         super().__init__(spec, **options)
@@ -838,7 +873,7 @@ class Playground(StagePanel):
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         controls = self.controls
         self._settings_box = controls.make_layout()
-        # A widget that nobody sees would still round what it is given to its own steps.
+        # These are not in the layout: even a hidden widget would round its value to its own steps.
         on_stage = (
             controls.dataset,
             controls.alpha,
@@ -850,22 +885,22 @@ class Playground(StagePanel):
         self._settings_box.children = [
             part for part in parts if "fl-start" not in part._dom_classes
         ]
-        self._trouble = widgets.Box([controls.error])  # where there is no stage to say it
+        self._trouble = widgets.Box([controls.error])  # shows errors when there is no stage
         theme.show_widgets_if(False, self._settings_box, self._trouble)
         return [self.stage, self._trouble, self._settings_box, self.views.box]
 
     def _choose_tabs(
         self, lab_views: Sequence[LabView], common_views: Sequence[LabView]
     ) -> list[LabView]:
-        """Bytes, features, classes, the panel's own; then the accuracy with all its seeds."""
+        """List the views: bytes, features, classes, the panel's own, and then the accuracy with all its seeds."""
         views = {view.name: view for view in (*common_views, *lab_views)}
         first = ["communication", "features", "classes", *(view.name for view in lab_views)]
         order = [*first, "accuracy", *HIDDEN_TABS]
         return [views[name] for name in order]
 
     def still(self) -> Picture:
-        """The piles and the results, as the stage shows them. A person's own images are no part of it: it is saved
-        in the notebook."""
+        """Draw the piles and the results as the stage shows them. A person's own images are left out, since the
+        picture is saved in the notebook."""
         with self._guard:
             state = self._state
             if state.federation is None:
@@ -876,7 +911,7 @@ class Playground(StagePanel):
             return draw_piles_and_results(state, images, self._list_client_accuracies())
 
     def _list_client_accuracies(self) -> list[float]:
-        """The share of test samples that each client's own model gets right, where that is known of this setting."""
+        """List each client's accuracy on the test samples, 0–1; [] if it is not known at this setting."""
         setting = self._settings_of_runs.get(self._answered_run)
         if self._answers is None or setting != self._read_setting_of_controls():
             return []
@@ -885,7 +920,7 @@ class Playground(StagePanel):
         )
 
     def _make_editor(self) -> None:
-        """The piles of the stage are what changes the partition by hand."""
+        """Make no buttons for changes by hand: they are made on the piles of the stage."""
 
     def _make_tab_options(self) -> TabOptions:
         return {"names_without_tab": HIDDEN_TABS, "titles_by_name": TITLES}
@@ -905,7 +940,7 @@ class Playground(StagePanel):
         self.controls.dataset.value = message["value"]
 
     def _handle_toggle_settings(self, message: BrowserMessage) -> None:
-        """Open what most runs leave as it is, under the stage, or close it."""
+        """Open the rarely used settings below the stage, or close them."""
         is_open = self._settings_box.layout.display is None
         theme.show_widgets_if(not is_open, self._settings_box)
         self.controls.more.value = not is_open
@@ -913,7 +948,7 @@ class Playground(StagePanel):
             self.controls.methods.add.value = not is_open
 
     def _show_data_error(self, error: Exception) -> None:
-        """There is nothing to draw: the fields with what is wrong stand in the stage's place."""
+        """Show the fields with the error in place of the stage, which has nothing to draw."""
         super()._show_data_error(error)
         theme.show_widgets_if(False, self.stage)
         theme.show_widgets_if(True, self._settings_box, self._trouble)
@@ -922,13 +957,13 @@ class Playground(StagePanel):
         if is_new_dataset and self.stage.layout.display == "none":
             theme.show_widgets_if(True, self.stage)
             theme.show_widgets_if(False, self._trouble)
-            is_own_file = self.controls.dataset.value == OWN_FILE  # its card stays in sight
+            is_own_file = self.controls.dataset.value == OWN_FILE  # its card stays visible
             theme.show_widgets_if(is_own_file, self._settings_box)
         super()._update_from_controls(is_new_dataset)
 
 
 class LabPanel(StagePanel):
-    """The panel of a lab, or of the comparison: a strip of the stage over its views."""
+    """The panel of a lab, or of the comparison, with the stage as a strip above its views."""
 
     is_strip = True
 
@@ -943,7 +978,7 @@ class LabPanel(StagePanel):
         return parts
 
     def _apply_stage_setting(self, setting: StageSetting) -> None:
-        """Put what was moved by hand into the controls; all else is said by the controls themselves."""
+        """Put the changes by hand into the controls; all other settings stay those of the controls."""
         super()._apply_stage_setting(
             {**self._read_setting_of_controls(), "moves": setting["moves"]}
         )
@@ -959,17 +994,17 @@ class LabPanel(StagePanel):
 
 
 def is_stage_gesture(edit: Edit) -> bool:
-    """Whether the stage knows a change by hand as one of its own: samples that go to another client, or to nobody."""
+    """Whether the stage has a gesture for a change by hand: samples that go to another client, or to nobody."""
     return not edit.is_double and not edit.name
 
 
 def drop_zero_decimals(value: float) -> float | int:
-    """A whole number without its ".0", as JavaScript writes it."""
+    """Convert a whole number to int, which JSON writes without ".0", as JavaScript does."""
     return int(value) if float(value).is_integer() else float(value)
 
 
 def list_slider_alphas(largest_alpha: float) -> list[float | int]:
-    """The places of the α slider, up to `largest_alpha`."""
+    """List the values of the α slider, up to `largest_alpha`."""
     values = []
     for unit in (0.01, 0.1, 1.0, 10.0, 100.0):
         for step in STEPS:
@@ -980,22 +1015,23 @@ def list_slider_alphas(largest_alpha: float) -> list[float | int]:
 
 
 def strip_html_tags(html_text: str) -> str:
-    """The words of a piece of HTML."""
+    """Return the text of a piece of HTML."""
     return html.unescape(re.sub(r"<[^>]*>", " ", html_text)).strip()
 
 
 def read_drawn_pixels(pixels: PixelsMessage) -> list[float]:
-    """The pixels of a drawing: a list, or what JSON makes of a typed array."""
+    """Read the pixels of a drawing from a list, or from the dict into which JSON converts a typed array."""
     if isinstance(pixels, Mapping):
         return [float(pixels[str(i)]) for i in range(len(pixels))]
     return [float(value) for value in pixels or ()]
 
 
+# {(data set, methods): their stored bands}
 _tables: dict[tuple[str, tuple[str, ...]], StoredTableMessage | None] = {}
 
 
 def get_or_make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
-    """The stored bands of the methods, made once for a table and its methods."""
+    """Return the stored bands of the methods. They are made once for a data set and its methods."""
     if nearest is None:
         return None
     key = (nearest.table.dataset, nearest.methods)

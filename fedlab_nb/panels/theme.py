@@ -1,4 +1,4 @@
-"""The theme: one style sheet for all panels (`theme.css`), a few pieces of HTML, and how a widget is made."""
+"""The theme: one style sheet for all panels (`theme.css`), functions for HTML, and `make_widget`."""
 
 import html
 import re
@@ -14,13 +14,16 @@ from ..symbols import add_symbol_meanings
 
 Slider = widgets.IntSlider | widgets.FloatSlider | widgets.FloatLogSlider | widgets.SelectionSlider
 W = TypeVar("W", bound=widgets.Widget)
-MenuOption = Any | tuple[str, Any]  # a value, or the words that stand for it and the value
-PICTURE_HEIGHT = "var(--fl-height)"  # fixed by the window (theme.css), so that nothing jumps
-GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # a Latin letter of a label may be a word
+MenuOption = Any | tuple[str, Any]  # a value, or (its text in the menu, the value)
+PICTURE_HEIGHT = (
+    "var(--fl-height)"  # depends on the window alone (theme.css), so that nothing jumps
+)
+GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # Greek symbols only: a Latin letter in a label may be a word
 HERE = Path(__file__).parent
 STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
-# What a saved notebook needs where no kernel runs: the picture, and how to wake the panel. The output two before this
-# style is the widget's: without a kernel it is a line such as "Loading widget..." or "Error displaying widget".
+# The output that a saved notebook shows without a kernel: a style sheet, and a text on how to wake the panel. The style
+# hides the output two places before it, which is the widget's: without a kernel that is a line such as "Loading
+# widget..." or "Error displaying widget".
 WAKE = "This panel sleeps: run its cell again to wake it. Above are its last results."
 SAVED_RULES = (HERE / "saved.css").read_text(encoding="utf-8")
 SAVED_STYLE = (
@@ -31,7 +34,11 @@ SAVED_STYLE = (
 def make_paragraph(
     text: str, role: Literal["", "alert", "status"] = "", hover_text: str = ""
 ) -> str:
-    """A text as HTML, nothing of none. hover_text: what is read on hover"""
+    """Make a paragraph of HTML from a text; "" for an empty text.
+
+    role:       ARIA role
+    hover_text: its tooltip
+    """
     if not text:
         return ""
     attributes = f' role="{role}"' if role else ""
@@ -41,7 +48,7 @@ def make_paragraph(
 
 
 def make_table_html(table_rows: TableRows) -> str:
-    """Rows as an HTML table, or a word in its place."""
+    """Format rows as an HTML table; without rows a sentence says so."""
     return format_table_html(table_rows) if table_rows else make_paragraph("No numbers yet.")
 
 
@@ -52,7 +59,7 @@ def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
 
 
 def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widget]) -> None:
-    """Of these widgets only the one of that name is seen."""
+    """Show the widget with this name, and hide the others."""
     for part_name, part in widgets_by_name.items():
         show_widgets_if(part_name == name, part)
 
@@ -60,8 +67,9 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
 def set_menu_options(
     menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
 ) -> None:
-    """Give a menu its options, values or (words, value) pairs. What was chosen stays chosen if it is among them;
-    else `fallback` is chosen, or the first option.
+    """Set the options of a menu.
+
+    The chosen value stays chosen if it is among them; otherwise `fallback` is chosen, or without one the first option.
     """
     options = tuple(options)
     if menu.options == options:
@@ -85,7 +93,8 @@ def make_widget(
 ) -> W:
     """A widget, made where it is used: the one way of the package.
 
-    label: in front of it;   help: its tooltip
+    label: in front of it
+    help: its tooltip
     width, label_width: of all of it, and of the label alone (by default as wide as its words), in pixels or as CSS
         says it ("auto")
     traits: what `widget_type` itself takes
@@ -107,12 +116,12 @@ def make_widget(
 
 
 def format_css_length(length: int | str) -> str:
-    """Pixels as CSS says them; texts such as "auto" stay."""
+    """Format a number of pixels for CSS; a text such as "auto" is returned as it is."""
     return f"{length}px" if isinstance(length, int) else length
 
 
 class HandlerPause:
-    """Pauses change handlers: `with` it the program sets controls itself, and handlers that find `is_on` do nothing."""
+    """Pauses change handlers: within `with`, code sets controls, and the handlers do nothing since `is_on` is True."""
 
     is_on = False
 
@@ -126,7 +135,7 @@ class HandlerPause:
 def make_tab_buttons(
     values_by_title: Mapping[str, str], selected_value: str | None, *css_classes: str
 ) -> widgets.ToggleButtons:
-    """A quiet row of tabs: {title: what its `selected_value` then is}."""
+    """Make a row of tabs from {title of a tab: its value}."""
     return make_widget(
         widgets.ToggleButtons,
         "fl-tabs",
@@ -137,7 +146,7 @@ def make_tab_buttons(
 
 
 def toggle_class(widget: widgets.DOMWidget, css_class: str, is_on: bool) -> None:
-    """Let a widget have a CSS class, or not."""
+    """Add a CSS class to a widget, or remove it."""
     if is_on:
         widget.add_class(css_class)
     else:
@@ -145,7 +154,10 @@ def toggle_class(widget: widgets.DOMWidget, css_class: str, is_on: bool) -> None
 
 
 def make_slider_player(slider: Slider, **traits: Any) -> widgets.Play:
-    """A `Play` that replays a slider, from where it starts; `traits` such as interval, tooltip."""
+    """Make a `Play` widget that moves a slider, beginning where the slider is.
+
+    traits: of `Play`, such as interval and tooltip
+    """
     trait = "index" if hasattr(slider, "index") else "value"
     ends = {"min": getattr(slider, "min", 0), "max": getattr(slider, "max", 0)}
     play = widgets.Play(value=getattr(slider, trait), **ends, **traits)
@@ -154,16 +166,16 @@ def make_slider_player(slider: Slider, **traits: Any) -> widgets.Play:
 
 
 def list_nested_widgets(root_widgets: Iterable[widgets.Widget]) -> list[widgets.Widget]:
-    """All widgets that belong to some, each once: those in their boxes, and the layout and style of each."""
+    """List widgets and all widgets within them, each once: the children of boxes, and each one's layout and style."""
     found: dict[int, widgets.Widget] = {}
     waiting = list(root_widgets)
     while waiting:
-        one = waiting.pop()
-        if id(one) in found:
+        widget = waiting.pop()
+        if id(widget) in found:
             continue
-        found[id(one)] = one
-        for name in one.keys:
-            value = getattr(one, name)
+        found[id(widget)] = widget
+        for name in widget.keys:
+            value = getattr(widget, name)
             values = value if isinstance(value, tuple) else (value,)
             waiting.extend(part for part in values if isinstance(part, widgets.Widget))
     return list(found.values())

@@ -1,5 +1,7 @@
 """The views: a row of tabs, and for each view a caption, a sentence, its own controls, a picture of fixed height and
-its table. A view whose part of the state has changed is out of date, and is drawn when it is looked at.
+its table.
+
+A view is out of date if the part of the state on which it depends has changed. It is drawn when it becomes visible.
 """
 
 import json
@@ -44,15 +46,17 @@ FRAME = (
     "const { NO_SELECTION, announceSelection, chooseMark, watchSelection } = "
     f"{join_front_modules('selection')};\n{(HERE / 'frame.js').read_text(encoding='utf-8')}"
 )
-REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
-# Pixels of an inch of a picture, so that its letters are as large as those of the panel in every window: a larger frame
-# has more room, and no larger letters. A telephone has few pixels: there they are a little smaller.
+# The least seconds between two drawings while a job runs. The pause is also at least twice as long as the drawing, so
+# that drawing takes at most a third of the time.
+REDRAW = 0.15
+# How many pixels of the screen an inch of a picture has. It is fixed, so that the letters of a picture are as large as
+# those of the panel: a larger frame has more room, and no larger letters. In a small frame they are a little smaller.
 PIXELS_AN_INCH = 96
 SMALL_PIXELS_AN_INCH = 76
-SMALL_FRAME = 480  # pixels of width
-# A picture in words; it scrolls, so a keyboard must reach it.
+SMALL_FRAME = 480  # pixels; a frame up to this width is small
+# A table in place of a picture. It scrolls, so it needs a tabindex for the keyboard.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
-SOON = 2.0  # seconds of work that begins by itself, at most
+SOON = 2.0  # seconds; shorter work of a view's button begins by itself
 PROJECTOR = "For a class, key P: larger letters, few controls, and every result is covered until it is guessed"
 NOBODY = -1
 NONE = ("none", NOBODY)
@@ -60,7 +64,7 @@ EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
 
 def make_scene_module_text() -> str:
-    """The module of a frame with scenes: what they need of `front`, the frame, and what joins both."""
+    """Make the JavaScript module of a frame with scenes, from modules of `front`, `frame.js` and `scene_frame.js`."""
     style = (FRONT / "scene.css").read_text(encoding="utf-8")
     scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
     return (
@@ -72,25 +76,33 @@ def make_scene_module_text() -> str:
 
 
 class Chores(anywidget.AnyWidget):
-    """What the page of a panel needs beside its widgets (`chores.js`): names and values of sliders and tabs for
-    assistive technology, a word when the kernel is gone. It is not seen.
+    """An invisible widget that does what the page needs besides a panel's widgets (`chores.js`).
+
+    It gives sliders and tabs names and values for assistive technology, and shows a message when the kernel is gone.
     """
 
     _esm = (HERE / "chores.js").read_text(encoding="utf-8")
 
 
 class Frame(anywidget.AnyWidget):
-    """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
+    """The frame of a picture: an SVG that fills it, or HTML. Its marks react to pointer and keyboard.
 
-    value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
+    Python sets:
+
+    value:      an SVG element, or HTML
+    alt:        the alt text of the SVG
     thumbnails: the sheet of small images that marks show (`plots.vector.attach_thumbnail_sheet`), or {}
-    size:  width and height of the visible frame in pixels, [0, 0] before it was seen
-    drawn: counts the drawings, also those that look as the one before
-    held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
-    selection: the client and the class_index that are looked at, None for no one in particular
+    marks:      {id: hover text and keys of a mark}, see `plots.marks`
+    held:       the method that is highlighted in all pictures, or ""
+    drawn:      the number of drawings, which also changes if a drawing equals the one before
+    selection:  {"client": …, "class_index": …} that are selected, None for none
 
-    Python sends the first ones, `held` and `selection`; the browser (`frame.js`) sends `size` and `picked`. Within a
-    window a selection goes from part to part by itself (`front/selection.js`).
+    The browser (`frame.js`) sets:
+
+    size:       width and height of the visible frame in pixels, [0, 0] before it was visible
+    picked:     the mark that was clicked last, with a number that counts the clicks
+
+    Within a window, `front/selection.js` passes a selection on to all parts without Python.
     """
 
     _esm = FRAME + "export default { render };\n"
@@ -108,8 +120,8 @@ class Frame(anywidget.AnyWidget):
 class SceneFrame(Frame):
     """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
 
-    scene: what is drawn, with its `kind`; {}: an SVG or words, as in every frame
-    given: what a hand has set in it (`LabView.take`)
+    scene: the data and their `kind`; {}: the frame has an SVG or HTML, as every frame
+    given: what a person has set in the scene (`LabView.take`)
     """
 
     _esm = make_scene_module_text()
@@ -118,11 +130,11 @@ class SceneFrame(Frame):
 
 
 class Ink(anywidget.AnyWidget):
-    """A field in which a person draws a digit with mouse, pen or finger; `front/pen.js` makes of it what the package's
-    digits are made of.
+    """A field in which a person draws a digit with mouse, pen or finger. `front/pen.js` converts it to an image like
+    those of the package's digits.
 
-    seen: what the drawing is by now, 64 numbers 0-1, row by row; [] as long as there is no ink
-    value: the same when the pen was last lifted
+    seen:  the present drawing, 64 numbers 0-1, row by row; [] as long as there is no ink
+    value: the same as it was when the pen was last lifted
     """
 
     _esm = join_modules([FRONT / "dom.js", FRONT / "pen.js"]) + (HERE / "ink.js").read_text(
@@ -132,13 +144,15 @@ class Ink(anywidget.AnyWidget):
     value: Any = traitlets.List().tag(sync=True)
 
 
-Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and what belongs to that
+Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and the data of this kind
 
 
 class View:
-    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks;
-    fl-older: of another setting than the controls say), and within it fl-caption, fl-sentence, fl-tools (controls of
-    its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
+    """The widgets of one `LabView`. `button` starts the view's own work, if it has any.
+
+    Their CSS classes are fl-view-NAME for all, and within it fl-caption, fl-sentence, fl-tools (the view's own
+    controls) and fl-frame (the picture). A view that is out of date and not visible has the class fl-old, a view of
+    another setting than that of the controls has fl-older.
     """
 
     def __init__(self, lab_view: LabView) -> None:
@@ -169,7 +183,7 @@ class View:
         self.picture: Picture | None = None
 
     def show_picture(self, picture: Picture, caption: str, svg: str = "") -> None:
-        """Show a picture. svg: its figure, where that was drawn before."""
+        """Show a picture. svg: its figure as SVG, if that was drawn already"""
         self.box.remove_class("fl-old")
         if picture.waits:
             self.show_message(picture.sentence, caption, "fl-todo")
@@ -193,7 +207,9 @@ class View:
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
         self.sentence.value = make_paragraph(picture.sentence, "status", picture.detail)
-        with self.frame.hold_sync():  # last: where the picture is seen, its words are there
+        with (
+            self.frame.hold_sync()
+        ):  # last, so that the texts are there before the picture is visible
             self.frame.alt = picture.alt
             self.frame.thumbnails = thumbnails
             self.frame.marks = marks
@@ -202,14 +218,17 @@ class View:
             self._show_scene(picture.scene)
 
     def _show_scene(self, scene: Scene) -> None:
-        """Let the browser draw a scene; {}: none."""
+        """Let the browser draw a scene; {} for none."""
         if self.lab_view.has_scene:
             self.frame.scene = dict(scene)
 
     def show_message(
         self, text: str, caption: str = "", style: Literal["", "fl-todo"] = ""
     ) -> None:
-        """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
+        """Show a text in place of a picture.
+
+        style: "fl-todo" for a text on what to do to get a picture, which takes less room
+        """
         self.picture = None
         self._show_scene({})
         self.box.remove_class("fl-tabled")
@@ -219,19 +238,19 @@ class View:
         self.set_caption(caption)
 
     def set_dimmed(self, is_dimmed: bool) -> None:
-        """Dim what is older than the setting that the controls say."""
+        """Dim a view of an older setting than that of the controls."""
         toggle_class(self.box, "fl-older", is_dimmed)
 
     def set_caption(self, caption: str) -> None:
         self.caption.value = make_paragraph(caption)
 
 
-# Its `client`, `class_index` and `method` where it has them; or `none`.
+# The `client`, `class_index` and `method` of the mark, as far as it has them; or `none`.
 ClickedMark = Mapping[str, Any]
 
 
 class DisplayOptions(TypedDict):
-    """What is looked at, as parts of `PanelState`."""
+    """What is visible and selected, as parts of `PanelState`."""
 
     view: str
     frame: tuple[int, int]
@@ -249,16 +268,17 @@ class TabOptions(TypedDict, total=False):
 
 
 class Views:
-    """All views under their tabs, in this order; one is visible; `look` is what is looked at.
+    """All views under their tabs, in this order; one of them is visible.
 
-    `update_state(state)`: views that depend on what changed are out of date, their names in `dirty`
-    `draw_visible_view()`: draw the visible one if it is out of date
+    `update_state(state)` marks the views that depend on what has changed as out of date; their names are in `dirty`.
+    `draw_visible_view()` draws the visible view if it is out of date.
 
-    lock:  held while something is shown;   handler_pause: on while a view fits its own controls
-    start_preparation(lab_view, state): begins a view's slow work
-    names_without_tab: names of views that are drawn only when they are asked for
-    titles_by_name: titles of tabs, by view, in the place of the views' own
-    groups_tabs: whether a lab's own views, which come first or last, have a row of tabs of their own
+    lock:              held while something is shown
+    handler_pause:     on while a view adapts its own controls
+    start_preparation: called with a view and a state, to begin the view's slow work
+    names_without_tab: names of views that have no tab, and are drawn only when they are requested
+    titles_by_name:    titles of tabs, by view, instead of the views' own titles
+    groups_tabs:       whether a lab's own views, which come first or last, have a row of tabs of their own
     """
 
     def __init__(
@@ -285,12 +305,14 @@ class Views:
         self.box = make_widget(widgets.VBox, "fl-main", children=children)
         self.allows_stored = True  # whether stored results are to be seen
         self.frame = (0, 0)  # width and height of the frames in pixels
-        self.held = ""  # the method that stands out in all pictures
+        self.held = ""  # the method that is highlighted in all pictures
         self.state = PanelState()
-        self.dirty = set(self.views)
-        self._failed: set[str] = set()  # could not be drawn ahead
-        self.has_news = False  # whether a run has more to show in the visible view
-        self._resting_until = 0.0  # before that time nothing is drawn while a run goes on
+        self.dirty = set(self.views)  # names of the views that are out of date
+        self._failed: set[str] = (
+            set()
+        )  # names of the views that could not be drawn in the background
+        self.has_news = False  # whether a run has new results for the visible view
+        self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
         self._hide_other_views()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -314,7 +336,7 @@ class Views:
             self.tabs.add_class("fl-own-last")
 
     def _make_footer(self) -> None:
-        """The row under the pictures: the table, and what is looked at."""
+        """Make the row below the pictures: menus for the selection, and buttons such as that of the table."""
         self.tables = make_widget(
             widgets.ToggleButton,
             "fl-tables",
@@ -359,8 +381,9 @@ class Views:
 
     # ------------------------------------------------------------------------------------------ what is looked at
     def observe_display_options(self, callback: Callable[[], None]) -> None:
-        """`call()` when a person looks at something else: another client or class, frames of another size, another
-        view. Of a view it is called before that becomes visible, so that no old picture flashes up.
+        """Call `callback` when another client, class or view is selected, or the frames have another size.
+
+        For another view it is called before that becomes visible, so that no old picture flashes up.
         """
 
         def show_tab(_: object) -> None:
@@ -386,15 +409,14 @@ class Views:
     def set_client_and_class_options(
         self, client_names: Sequence[str], class_names: Sequence[str]
     ) -> None:
-        """Offer the clients, as they are called, and the classes; each choice stays where it can."""
+        """Set the clients and classes in the menus; a selection stays if it is still among them."""
         for menu, names in ((self.client, client_names), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
             set_menu_options(menu, (NONE, *options))
 
     @property
     def display_options(self) -> DisplayOptions:
-        """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
-        results are not where a class still guesses."""
+        """What is visible and selected, as parts of the state. Stored results are not shown while a class guesses."""
         is_revealed = self.reveal.value or not self.projector.value
         return {
             "view": self.visible_view_name,
@@ -406,7 +428,7 @@ class Views:
 
     @property
     def picture_size_inches(self) -> tuple[float, float]:
-        """Size of the pictures that fill the frames as they are now."""
+        """The size of pictures that fill the frames as they are now."""
         width, height = self.frame
         if not width or not height:
             return SIZE
@@ -414,8 +436,9 @@ class Views:
         return width / pixels_an_inch, height / pixels_an_inch
 
     def _handle_mark_click(self, mark: ClickedMark) -> None:
-        """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
-        Chosen once more it is let go of; Escape lets go of everything.
+        """Select the client and class of a mark that was clicked, and highlight its method in all pictures.
+
+        A second click on the same mark undoes this, and Escape (`none`) undoes every selection.
         """
         if mark.get("none"):
             self.highlight_method("")
@@ -431,19 +454,19 @@ class Views:
             known = [value for _, value in menu.options[1:]]
             if number is not None and number in known:
                 picked[menu] = number
-        # Another class of the client that is looked at is another mark.
+        # A mark with the same client and another class is another mark.
         is_same = all(menu.value == number for menu, number in picked.items())
         for menu, number in picked.items():
             menu.value = NOBODY if is_same and method is None else number
 
     def select_client_and_class(self, client: int | None, class_index: int | None) -> None:
-        """Look at a client and a class; None, and a number that there is not: at no one in particular."""
+        """Select a client and a class; None, or a number that does not exist, selects none."""
         for menu, number in ((self.client, client), (self.class_index, class_index)):
             known = [value for _, value in menu.options[1:]]
             menu.value = number if number in known else NOBODY
 
     def _send_selection_to_frames(self) -> None:
-        """Tell every frame what is looked at: it is marked before the picture is drawn anew."""
+        """Send the selection to every frame, which marks it before the picture is drawn again."""
         selection = {
             "client": get_menu_number_or_none(self.client),
             "class_index": get_menu_number_or_none(self.class_index),
@@ -452,7 +475,7 @@ class Views:
             view.frame.selection = selection
 
     def highlight_method(self, method: str) -> None:
-        """Let one method stand out in every picture; "" for none."""
+        """Highlight a method in every picture; "" for none."""
         self.held = method
         for view in self.views.values():
             view.frame.held = method
@@ -463,14 +486,14 @@ class Views:
         )
 
     def show_table(self) -> None:
-        """The visible picture's numbers, where they are wanted."""
+        """Show the table of the visible picture if its button is on."""
         show_widgets_if(self.tables.value, self.table)
         if self.tables.value:
             picture = self.views[self.visible_view_name].picture
             self.table.value = make_table_html(picture.table if picture else [])
 
     def has_quick_button_job(self) -> bool:
-        """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
+        """Whether the visible view has a button that was not pressed yet, and whose work takes less than SOON."""
         state = self.state.make_state_for_view(self.visible_view_name)
         if state.worked is not None:
             return False
@@ -479,7 +502,7 @@ class Views:
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update_state(self, state: PanelState) -> None:
-        """Go over to a state; nothing is drawn yet."""
+        """Take over a new state; nothing is drawn yet."""
         old = self.state
         self.state = state
         changes = state.find_changes(old)
@@ -494,18 +517,20 @@ class Views:
                 self._failed.discard(name)
                 toggle_class(view.box, "fl-old", name != self.visible_view_name)
                 if is_other_setting and name == self.visible_view_name:
-                    view.set_dimmed(True)  # until it is drawn, which a hand on α may delay
+                    view.set_dimmed(
+                        True
+                    )  # until it is drawn, which may be later while a slider moves
             if name not in self.dirty:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))
 
     def _pause_drawing(self, start_seconds: float) -> None:
-        """After a drawing that began at `start_seconds`: no other one for a while, as long as a job runs."""
+        """After a drawing that began at `start_seconds`, delay the next one for as long as a job runs."""
         now = time.monotonic()
         self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
 
     def draw_visible_view(self) -> None:
-        """Draw the visible view if it is out of date; the others wait until they are looked at."""
+        """Draw the visible view if it is out of date. Other views are drawn when they become visible."""
         name = self.state.view
         if name not in self.dirty:
             return
@@ -516,15 +541,15 @@ class Views:
         self._pause_drawing(start)
 
     def draw_hidden_view(self, view_name: str) -> None:
-        """Draw a view whether it is looked at or not."""
+        """Draw a view, whether it is visible or not."""
         self.dirty.discard(view_name)
         self._draw_or_show_waiting_text(self[view_name])
 
     def _draw_or_show_waiting_text(self, view: View) -> None:
-        """Draw one view, or say what to do so that there will be a picture."""
+        """Draw one view, or show a text on what to do to get a picture."""
         lab_view = view.lab_view
         state = self.state.make_state_for_view(lab_view.name)
-        view.set_dimmed(True)  # seen where the drawing takes long (theme.css)
+        view.set_dimmed(True)  # visible only if the drawing takes long (theme.css)
         if not lab_view.is_ready(state):
             self.dirty.add(lab_view.name)
             self._show_waiting_text(view, state)
@@ -543,7 +568,7 @@ class Views:
             self._start_preparation(lab_view, state)
 
     def _show_waiting_text(self, view: View, state: PanelState) -> None:
-        """Of a view that has nothing to draw yet: the earlier picture while a job runs, else what to do."""
+        """In a view that has nothing to draw yet, leave the earlier picture while a job runs, or show what to do."""
         lab_view = view.lab_view
         has_earlier_picture = view.picture is not None and state.federation is not None
         if state.running and has_earlier_picture:
@@ -556,7 +581,7 @@ class Views:
             view.set_dimmed(False)
 
     def draw_visible_view_during_run(self) -> None:
-        """Draw the visible view while a run goes on, if it has more to show and the last drawing is a while ago."""
+        """Draw the visible view during a run, if there are new results and the last drawing is long enough ago."""
         start = time.monotonic()
         if self.has_news and start > self._resting_until:
             self.has_news = False
@@ -564,8 +589,8 @@ class Views:
             self._pause_drawing(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
-        """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""
-        if not self.frame[0]:  # nobody looks on
+        """Draw one hidden view that is out of date, so that it is there when it is selected; False if there is none."""
+        if not self.frame[0]:  # no frame has been visible yet
             return False
         names = {name for name, view in self.views.items() if view.lab_view.is_drawn_ahead}
         return self._draw_one_view_in_background(
@@ -575,8 +600,10 @@ class Views:
     def _draw_one_view_in_background(
         self, view_names: set[str], *, allows_preview: bool = False
     ) -> bool:
-        """Draw one of these views that is out of date; False if there is none. The lock is free meanwhile: a hand does
-        not wait, and what it changes is drawn again.
+        """Draw one of these views that is out of date; False if there is none.
+
+        The lock is free while the view is drawn, so that controls react. If they change the view's state meanwhile, the
+        view is drawn again.
         """
         with self._lock:
             name = self._find_drawable_view(view_names & self.dirty, allows_preview)
@@ -589,7 +616,8 @@ class Views:
             self.dirty.discard(name)
             with self._handler_pause:
                 view.lab_view.adapt(state)
-        with suppress(Exception), use_figure_size(inches):  # who looks at it will read why
+        # An error is not shown here: when the view becomes visible, it is drawn again, and shows the error.
+        with suppress(Exception), use_figure_size(inches):
             picture = draw_picture(view.lab_view, state)
             is_svg = picture.figure is not None and not picture.scene
             svg = draw_svg(picture.figure) if is_svg else ""
@@ -604,7 +632,7 @@ class Views:
         return True
 
     def _find_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
-        """One of these views that can be drawn now."""
+        """Find one of these views that can be drawn now; None if there is none."""
         for name in view_names:
             lab_view = self[name].lab_view
             is_prepared = not lab_view.needs_preparing(self.state)
@@ -615,8 +643,9 @@ class Views:
         return None
 
     def start_drawing_hidden_views(self, worker: Worker) -> None:
-        """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α. Not where all
-        work is done in the calling thread.
+        """Draw the views that are not visible, until a job starts or the federation changes.
+
+        Nothing is drawn if all work is done in the calling thread.
         """
         federation = self.state.federation
 
@@ -629,7 +658,8 @@ class Views:
             run_on_worker_thread(draw)
 
     def draw_pictures_by_view(self) -> dict[str, Picture]:
-        """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
+        """Return all pictures, by view. The common views are drawn again, with missing t-SNE maps; a lab's own views
+        are taken as they are."""
         pictures = {}
         for name, view in self.views.items():
             picture = view.picture
@@ -640,7 +670,7 @@ class Views:
         return pictures
 
     def _draw_common_view_or_none(self, view_name: str) -> Picture | None:
-        """A view that every panel has, without stored results; None where there is no result."""
+        """Draw a view that every panel has, without stored results; None if there is no result."""
         lab_view = self[view_name].lab_view
         state = replace(self.state.make_state_for_view(view_name), stored=None)
         if view_name != "partition" and not state.runs.has_results:
@@ -651,5 +681,5 @@ class Views:
 
 
 def get_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
-    """The number that a menu says; None where nobody is chosen."""
+    """Return the number that is selected in a menu; None if none is selected."""
     return None if menu.value == NOBODY else menu.value

@@ -1,10 +1,10 @@
-"""One worker for a panel: it runs a job step by step, in a thread or inline, and stops between steps.
+"""The worker of a panel: it runs one job at a time, in a thread or inline, and can stop it between two
+steps.
 
-What a job still yields after a newer one has replaced it is dropped. Errors and warnings are handed
-on, never printed.
+The events of a job are ignored after a newer job has replaced it. Errors and warnings are passed on to
+the panel, never printed.
 
-`Status` is what a panel says beside its pictures: status, phase, progress, errors. Only traits are
-set.
+`Status` shows a panel's status, phase, progress and errors, by setting traits of widgets.
 """
 
 import functools
@@ -31,17 +31,18 @@ from .memory import release_memory
 from .record import Runs, describe_error
 from .theme import make_paragraph
 
-SWITCH = 0.001  # seconds that a control waits for Python while a thread computes, at most
-QUICK = 0.1  # seconds between two messages on progress, at least
-EARLY_SECONDS = 2.0  # of a run, before which nobody can tell how long it takes
+SWITCH = 0.001  # seconds; how long a control waits at most until a computing thread lets it run
+QUICK = 0.1  # the least seconds between two messages on progress
+# Before so many seconds or such a share of a run, the remaining time is not estimated.
+EARLY_SECONDS = 2.0
 EARLY_SHARE = 0.03
 _local = threading.local()
-_idle: list[SimpleQueue] = []  # the calls that each idle thread waits for
+_idle: list[SimpleQueue] = []  # of each idle thread, the queue from which it takes its next call
 _lock = threading.Lock()
 _previous: Callable[..., Any] = warnings.showwarning
 
 
-Job = Callable[[], Any]  # gives a result, or a generator of events that returns one
+Job = Callable[[], Any]  # returns a result, or a generator of events that returns one
 OnJobEvent = Callable[[Any], None]  # called with each event of the generator
 JobEnd = Literal["done", "stopped", "error"]
 JobStatus = Literal["", "idle", "running", "done", "stopped", "error"]
@@ -195,8 +196,10 @@ def do_nothing() -> None:
 
 
 def run_on_worker_thread(function: Callable[[], None]) -> Future[None]:
-    """Call `function` on an idle thread, or on a new one. A new thread for each job would cost memory: the C
-    library keeps for each thread as much as it ever held (60 MB after 20 runs).
+    """Call `function` on an idle thread, or on a new one.
+
+    A new thread for each job would cost memory: the C library keeps what each thread has ever used (60 MB after 20
+    runs).
     """
     future: Future[None] = Future()
     with _lock:
@@ -265,11 +268,11 @@ def show_errors_in_status(callback: Callable[..., None]) -> Callable[..., None]:
 
 
 class Status:
-    """What a panel says beside its pictures.
+    """Shows a panel's status, phase, progress and errors.
 
     status: "idle", "running", "done", "stopped" or "error"
-    traceback: that of the last error
-    panel: its CSS class `fl-status-…` is the status, so that a browser can wait for it
+    traceback: of the last error
+    panel: has the status as its CSS class `fl-status-…`, so that a browser can wait for it
     """
 
     def __init__(self, controls: Controls, panel: widgets.Widget) -> None:
@@ -277,8 +280,8 @@ class Status:
         self._panel = panel
         self.status: JobStatus = ""
         self.traceback = ""
-        self._results = 1  # that the present run will give
-        self._finished = 0  # of them
+        self._results = 1  # the number of results of the present run
+        self._finished = 0  # how many of them are there
         self._start = 0.0  # seconds: when the present run began
         self._last_message = 0.0  # seconds: when progress was last shown
         self.set_status("idle")

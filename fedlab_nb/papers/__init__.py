@@ -4,12 +4,12 @@
     fl.reproduce("fens:1", stored=True)                       the results that came with the package
     fl.reproduce("coboosting:1", scale="paper", dataset="cifar10")
 
-published      the tables as data, a TOML file each, and every pair of methods within a column with its verdict
-cells          what is run for each number
-comparison     what a published number and ours were measured under, and in what the two differ
-claims         a paper's own method beside each other row, and how that comes out
-reproduction   `reproduce`, what it gives, and how that reads
-all_tables     `paper_tables`: all of them, and the list of every table and figure
+published      the tables as data, a TOML file each; every pair of methods within a column, with its verdict
+cells          which runs are made for each number
+comparison     the conditions of a published number and of ours, and the differences between them
+claims         a paper's own method beside each other row, and whether our runs agree
+reproduction   `reproduce`, its result, and how the result is printed
+all_tables     `paper_tables`: all tables, and the list of every table and figure
 """
 
 from .all_tables import PaperTables, paper_tables

@@ -1,5 +1,5 @@
-"""Every table and figure of the five papers: whether its numbers are here, whether it was run, and
-what came out."""
+"""Every table and figure of the five papers: whether its numbers are here, whether it was run, and how
+its claims came out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ ItemsByReason = dict[str, Items]
 
 @dataclass(frozen=True, repr=False)
 class PaperTables(Printable):
-    """The stored reproductions of all tables, and the list of everything. `plot()`: the picture of all claims."""
+    """The stored reproductions of all tables, and the list of all tables and figures.
+
+    `plot()` draws the outcomes of all claims.
+    """
 
     tables: Sequence[Reproduction]
 
@@ -49,7 +52,7 @@ class PaperTables(Printable):
 
     @cached_property
     def distinct_claims(self) -> list[Claim]:
-        """The claims that were judged, each by those of its results that no earlier claim has used."""
+        """The claims that were judged, each with those of its results that no earlier claim has."""
         return count_each_result_once(self.claims)
 
     @property
@@ -64,7 +67,7 @@ class PaperTables(Printable):
         return counts
 
     def describe_claims(self) -> list[str]:
-        """For each claim, how it came out, and what is compared there and here."""
+        """Describe each claim: its outcome, and what is compared in the paper and here."""
         texts = []
         for reproduction in self.tables:
             for claim in reproduction.claims:
@@ -81,7 +84,7 @@ class PaperTables(Printable):
 
     @property
     def grid_by_paper(self) -> dict[str, Grid]:
-        """{paper: its grid, a row a table or figure, with a head}: all of them, also those without numbers."""
+        """{paper: its grid}: a header, then a row for each table and figure, also for those without numbers."""
         rows_by_paper: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
             table = reproduction.table
@@ -149,7 +152,7 @@ class PaperTables(Printable):
         )
 
     def plot(self) -> Picture:
-        """Draw the picture of all claims: a square each."""
+        """Draw all claims, each as a square."""
         from .pictures import plot_claims
 
         return plot_claims(self)
@@ -231,8 +234,10 @@ def list_reasons_with_remarks(reproduction: Reproduction) -> list[tuple[str, str
 
 
 def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
-    """Format two cells of a table's row: how many of its numbers were run, and on what; how its
-    claims came out."""
+    """Format two cells of a table's row.
+
+    How many of its numbers were run, and on which data sets; the outcomes of its claims.
+    """
     published = sum(len(column.numbers) for column in reproduction.table.columns)
     if not reproduction.values:
         return [f"none of {published} numbers", ""]
@@ -243,7 +248,7 @@ def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
 
 
 def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
-    """'5 of 7, 1 reversed, 1 within the noise; 2 not comparable'."""
+    """Describe the outcomes of claims: '5 of 7, 1 reversed, 1 within the noise; 2 not comparable'."""
     counts = Counter(claim.outcome for claim in claims)
     judged = sum(counts[name] for name in JUDGED)
     texts = []

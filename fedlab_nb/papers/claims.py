@@ -1,13 +1,17 @@
-"""The claims of the papers' tables, and how each comes out here.
+"""The claims of the papers' tables, and their outcomes in our runs.
 
-A claim is the paper's own row of a table beside one other row, in the columns in which the paper has
-the same one of the two ahead: where each of them leads in some columns, these are two claims. A
-column counts where the paper's own numbers say who is ahead (`Ordering.is_claimed`). A claim is
-judged by our *distinct* runs, since one run of ours may stand for several columns: it holds if their
-mean difference is clear and as published, is reversed if it is clear and the other way round, and is
-mixed if one run is clearly as published and another one clearly the other way round. A run that
-stands for columns in which the paper has different rows ahead cannot agree with all of them, and does
-not count.
+A claim compares the row of a paper's own method with one other row, in all columns in which the paper
+has the same one of the two ahead. If each of them is ahead in some columns, there are two claims. A
+column counts only if the paper's own numbers say who is ahead (`Ordering.is_claimed`).
+
+A claim is judged by our *distinct* runs, since one run of ours may stand for several columns:
+
+- It holds if their mean difference is clear, and has the published sign.
+- It is reversed if their mean difference is clear, and has the opposite sign.
+- It is mixed if one run clearly has the published sign and another one clearly the opposite sign.
+
+A run may stand for columns in which the paper has different rows ahead. It cannot agree with all of
+them, so it does not count.
 
 The same result may stand behind the claims of several tables. In a count of all claims it is used
 once, for the first claim that has it (`count_each_result_once`).
@@ -30,20 +34,20 @@ ClaimOutcome = str  # one of OUTCOMES
 UNCLEAR = "the paper's own numbers leave open which of the two is ahead"
 TWO_WAYS = "our run stands for columns in which the paper has different rows ahead"
 SeedValuePairs = tuple[tuple[int, float], ...]  # of a run: (seed, value)
-DECIMALS = 4  # of a stored value
+DECIMALS = 4  # to which stored values are rounded
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The paper's own row of a table is ahead of another one, or behind it.
+    """The claim that one row of a table is ahead of another one; one of the two is the paper's own method.
 
-    better, worse: names of the rows, the first of which the paper has ahead in all `orderings`; where it leaves open
-        which of the two is ahead, the first is ahead in the mean over the columns
-    ours: the band of the mean of our paired differences, `better` minus `worse`; None where nothing was compared
+    better, worse: names of the rows. The paper has `better` ahead in all `orderings`. If its numbers leave open which
+        of the two is ahead, `better` is ahead in the mean over the columns
+    ours: the band of the mean of our paired differences, `better` minus `worse`; None if nothing was compared
     results: our distinct pairs of runs
-    orderings: the columns that count, or that would if they had been run
+    orderings: the columns that count, or that would count if they had been run
     why: the reason why it was not judged
-    was_run: whether its runs are there, although they are not the paper's comparison
+    was_run: whether its runs were made, even if they are not comparable with the paper's
     is_claimed: whether the paper's numbers say in any column who is ahead
     """
 
@@ -64,7 +68,7 @@ class Claim:
 
     @property
     def key(self) -> ClaimKey:
-        """What tells the claim from all others of the five papers."""
+        """A key that no other claim of the five papers has."""
         return ClaimKey(self.table.name, self.better, self.worse)
 
     @property
@@ -100,7 +104,7 @@ class LeaderAndOther(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A pair of runs that were compared. Another pair with the same `numbers` or the same `runs` is the same result.
+    """A pair of runs that were compared. Two pairs with the same `numbers` or the same `runs` are one result.
 
     numbers: the values of both runs by seed
     runs: the keys that identify the two runs
@@ -131,8 +135,8 @@ def find_claims(
 def select_rows_compared_with_own_method(
     table: PaperTable, row_of_own_method: TableRow
 ) -> list[TableRow]:
-    """Select the rows that the paper's own is compared with: those of other methods, or all others
-    where every row runs the same method."""
+    """Select the rows with which the paper's own row is compared: those of other methods, or all other
+    rows if every row runs the same method."""
     skipped = {row_of_own_method.name, *table.inferred, *table.elsewhere, *table.quoted}
     rows = [row for row in table.rows.values() if row.name not in skipped]
     of_other_methods = [row for row in rows if row.method != row_of_own_method.method]
@@ -146,8 +150,10 @@ def make_claims(
     orderings: Sequence[Ordering],
     seed_values_by_cell: SeedValuesByCell,
 ) -> list[Claim]:
-    """Make the claims about two rows: one, or two where the paper has each of them ahead in some columns; none where no
-    column has numbers of both that are the paper's own."""
+    """Make the claims about two rows: one, or two if the paper has each of them ahead in some columns.
+
+    None if no column has numbers of both rows that are the paper's own.
+    """
     names = {own_row.name, other_row.name}
     pairs = []
     for ordering in orderings:
@@ -185,10 +191,11 @@ def name_leading_and_trailing_row(
     own_row: TableRow, other_row: TableRow, orderings: Sequence[Ordering]
 ) -> LeaderAndOther:
     """Return the row that is ahead in the paper in the mean over the columns of `orderings`, and the other one."""
-    leads = []  # of the own row
+    leads_of_own_row = []
     for pair in orderings:
-        leads.append(pair.published_gap if pair.better == own_row.name else -pair.published_gap)
-    if fmean(leads) < 0:
+        is_own_ahead = pair.better == own_row.name
+        leads_of_own_row.append(pair.published_gap if is_own_ahead else -pair.published_gap)
+    if fmean(leads_of_own_row) < 0:
         return LeaderAndOther(other_row.name, own_row.name)
     return LeaderAndOther(own_row.name, other_row.name)
 
@@ -204,13 +211,13 @@ def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> 
 def judge_claim(
     table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> Claim:
-    """Make the claim about two rows from the columns of `orderings`, which have the same row ahead."""
+    """Make the claim about two rows from the columns of `orderings`, in all of which the same row is ahead."""
     better = orderings[0].better
     worse = orderings[0].worse
     sign: Literal[1, -1] = -1 if table.less_is_better else 1
     results = []
-    # Columns with the same runs count once.
-    for pair in {pair.runs: pair for pair in orderings}.values():
+    pair_by_runs = {pair.runs: pair for pair in orderings}  # columns with the same runs count once
+    for pair in pair_by_runs.values():
         column = table.columns.index(pair.column)
         better_run = seed_values_by_cell[better, column]
         worse_run = seed_values_by_cell[worse, column]
@@ -240,7 +247,10 @@ def compute_band_of_mean_lead(results: Sequence[Result]) -> Band | None:
 def make_untried_claim(
     table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> Claim:
-    """Make a claim none of whose columns was compared, with the reasons. `orderings` have the same row ahead."""
+    """Make a claim none of whose columns was compared, with the reasons.
+
+    orderings: in all of which the same row is ahead
+    """
     better = orderings[0].better
     worse = orderings[0].worse
     reasons = dict.fromkeys(pair.why for pair in orderings if pair.why)
@@ -258,16 +268,16 @@ def compute_lead_by_seed(
     worse_value_by_seed: Mapping[int, float],
     sign: Literal[1, -1],
 ) -> dict[int, float]:
-    """Compute how far the better row leads on each seed that both rows have.
+    """Compute how far the better row is ahead on each seed that both rows have.
 
-    sign: -1 where a smaller value is better
+    sign: -1 if a smaller value is better, else 1
     """
     seeds = sorted(set(better_value_by_seed) & set(worse_value_by_seed))
     return {seed: sign * (better_value_by_seed[seed] - worse_value_by_seed[seed]) for seed in seeds}
 
 
 def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
-    """Round the values of a run as they are stored: two runs with the same ones are one result."""
+    """Round the values of a run as they are stored. Two runs with the same rounded values count as the same."""
     return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 

@@ -1,7 +1,7 @@
-"""How long those runs of the papers' tables take that are not stored, in words.
+"""How long the runs of the papers' tables take that are not stored, in words.
 
-The seconds are in `tables/durations.toml`, which `estimates.py` makes. A text of a table's file has them as
-"{time of NAME}", where NAME is one of its `longer` runs.
+The seconds are in `tables/durations.toml`, which `estimates.py` writes. A text in a table's file refers to them by
+"{time of NAME}", where NAME is one of the table's `longer` runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_durations_of_longer_runs() -> DurationsByTable:
 
 
 def insert_durations_into_text(text: str, table_name: str) -> str:
-    """Return the text with its places "{time of NAME}" filled for a table such as "fusefl:2"."""
+    """Replace each "{time of NAME}" in a text of a table, such as "fusefl:2", by the duration in words."""
 
     def write_duration(match: re.Match[str]) -> str:
         return describe_duration(get_duration_in_seconds_or_nan(table_name, match[1]))
@@ -35,8 +35,8 @@ def insert_durations_into_text(text: str, table_name: str) -> str:
 
 def get_duration_in_seconds_or_nan(table_name: str, name_of_longer_runs: str) -> float:
     """Return the seconds that ten seeds of a table's longer runs take on one core; nan if they are not known yet."""
-    seconds_of: Mapping[str, float] = read_durations_of_longer_runs().get(table_name, {})
-    return seconds_of.get(name_of_longer_runs, math.nan)
+    seconds_by_name: Mapping[str, float] = read_durations_of_longer_runs().get(table_name, {})
+    return seconds_by_name.get(name_of_longer_runs, math.nan)
 
 
 def describe_duration(seconds: float) -> str:
@@ -44,8 +44,10 @@ def describe_duration(seconds: float) -> str:
     if math.isnan(seconds):
         return "an unknown time"
     minutes = max(1, round(seconds / 60))
+    if minutes == 1:
+        return "about 1 minute"
     if minutes < 10:
-        return f"about {minutes} minute{'s' if minutes > 1 else ''}"
+        return f"about {minutes} minutes"
     if minutes < 60:
         return f"about {5 * round(minutes / 5)} minutes"
     hours = seconds / 3600

@@ -1,11 +1,11 @@
-"""Estimate how long those runs of the papers' tables take that are not stored.
+"""Estimate how long the runs of the papers' tables take that are not stored.
 
 python -m fedlab_nb.papers.estimates             # all
 python -m fedlab_nb.papers.estimates fedlpa:20   # these tables
 python -m fedlab_nb.papers.estimates --measure 0 # by forecasts alone, which are right within a factor of three or four
 
-A run that is forecast to take no longer than the seconds of `--measure` is run once, with seed 0, and its processor
-time is taken; for a longer one the forecast stands. The result is written into `tables/durations.toml`, which the texts
+A run that is forecast to take no longer than `--measure` seconds is run once, with seed 0, and its processor time is
+measured; for a longer one the forecast is used. The result is written into `tables/durations.toml`, which the texts
 read.
 """
 
@@ -41,7 +41,7 @@ def estimate_seconds_of_longer_runs(
     measuring_limit_seconds: float,
     measured_seconds_by_key: dict[str, float],
 ) -> float:
-    """Estimate the seconds that ten seeds of a table take on one core, made with `overrides`.
+    """Estimate the seconds that ten seeds of a table take on one core, with `overrides` for its settings.
 
     measuring_limit_seconds: a run that is forecast to take longer is not measured
     measured_seconds_by_key: {a point's key: the seconds that were measured}; new measurements are added

@@ -124,7 +124,8 @@ def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
     C, which has most.
 
     weight_b, weight_c: their weights for class 3
-    loud_b, loud_c: their mean logits for class 3 on threes;   zero_b: B's on zeros
+    loud_b, loud_c: their mean logits for class 3 on threes
+    zero_b: B's on zeros
     false_with, false_without: how many test images of other digits are called 3, with B's weight
         as it is and with B's weight set to zero
     """
@@ -288,7 +289,8 @@ def measure_memorised_share(outcome: Outcome) -> NumbersByName:
 def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) -> int:
     """Count the papers' tables with ten orderings or more that were tried.
 
-    counted: "tables": all of them;   "more": those where the half of the orderings with the larger
+    counted: "tables": all of them
+    "more": those where the half of the orderings with the larger
         published gaps agrees more often than the other half
     """
     from .published import TABLES, TRIED

@@ -1,11 +1,12 @@
-"""Points and their rows: which runs a declared study wants, whether a stored row is still of them,
-making it again.
+"""Points and their rows: which runs a declared study includes, whether their stored rows are current,
+and computing those that are not.
 
-A point is one method at one setting. A row holds as long as its data sets are the same and the
-options that it has keep their values: an option that came since then had its default when the row
-was made. A row also says on which processor, and with which PyTorch and NumPy it was made (`on`);
-elsewhere the same runs differ by rounding. `DeclaredStudy` is a study: the points that are wanted,
-the rows that are stored, and the command that makes what is missing.
+A point is one method at one setting; its stored row has the values of all its seeds. A row is current
+as long as its data sets are the same and the options that it has keep their values. An option that was
+added later does not matter: it had its default when the row was made. A row also says on which
+processor, and with which versions of PyTorch and NumPy it was made (`on`), since the same runs differ
+by rounding elsewhere. `DeclaredStudy` is a study: its points, its stored rows, and the function that
+computes what is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ..studies.stored_rows import StoredRow, make_unique_row_key, read_stored_ro
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 RowValues = dict[str, Any]  # {column of a row: its value}
-# {column of a row: what reads its value off a run}
+# {column of a row: function that reads its value from an outcome}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
 RunObserver = Callable[[Cell, Outcome | None, str], None]
 COLUMNS: ReaderByColumn = {
@@ -45,11 +46,11 @@ COLUMNS: ReaderByColumn = {
 
 @dataclass(frozen=True)
 class Point:
-    """What a row is about: runs that differ in their seed alone.
+    """The runs of a row, which differ in their seed alone.
 
     runs, at: the name and the settings by which its study identifies it
     settings: those of one of the runs
-    columns: what the row keeps of each run
+    columns: the row's columns, and how each is read from a run
     watched: the options that decide whether the row is current; None: all of them
     """
 
@@ -68,12 +69,12 @@ class Point:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The runs, one a seed."""
+        """The runs, one for each seed."""
         return [Cell(self.make_plan_of_seed(seed), self.at) for seed in self.seeds]
 
     @cached_property
     def key(self) -> str:
-        """What tells its row from the others of its study."""
+        """A key that no other row of its study has."""
         return make_unique_row_key({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
@@ -100,8 +101,8 @@ class Point:
         return "+".join(digest for digest in digests if digest)
 
     def is_current_row(self, row: StoredRow | None) -> bool:
-        """Whether a stored row is of this point, whole, and made with today's data and today's
-        values of the options that it has."""
+        """Whether a stored row is complete, and was made with the present data and the present values of
+        the options that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
         if row.get("data", self.data_digest) != self.data_digest:
@@ -116,8 +117,9 @@ def compute_point_rows(
     on_run_finished: RunObserver | None = None,
     **run_options: Any,
 ) -> Iterator[tuple[Point, StoredRow]]:
-    """Compute the runs of points; yields each point with its row as soon as all its runs are there.
-    A run that failed has None in each column, and the row says why.
+    """Compute the runs of points; yields each point with its row as soon as all its runs have ended.
+
+    A run that failed has None in each column, and the row has the error.
 
     decimals: to which numbers that are not whole are rounded; None: not at all
     on_run_finished: called with each run's cell, its outcome (None if it failed) and its error ("" if not)
@@ -144,12 +146,13 @@ def compute_point_rows(
 
 
 def read_row_values(point: Point, outcome: Outcome | None, decimals: int | None) -> RowValues:
-    """Read the columns of a row off one run; None in each if it failed."""
+    """Read the columns of a row from one run; None in each if it failed."""
     if outcome is None:
         return dict.fromkeys(point.columns)
-    return {
-        name: round_unless_whole(read(outcome), decimals) for name, read in point.columns.items()
-    }
+    values = {}
+    for name, read in point.columns.items():
+        values[name] = round_unless_whole(read(outcome), decimals)
+    return values
 
 
 def make_stored_row(
@@ -177,11 +180,12 @@ def make_stored_row(
 
 
 def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[Cell]:
-    """List the runs of all points; those that begin with the same trained clients stand together."""
+    """List the runs of all points; runs that begin with the same trained clients come one after another."""
     groups: dict[str, list[Cell]] = {}
     for point in points:
         for cell in point.cells:
-            groups.setdefault(cell.plan.hash_settings_of_local_training(), []).append(cell)
+            key = cell.plan.hash_settings_of_local_training()
+            groups.setdefault(key, []).append(cell)
     cells = []
     for group in groups.values():
         cells += group
@@ -199,27 +203,26 @@ def get_device_name(device: str) -> str:
 
 @cache
 def describe_machine() -> str:
-    """Name the processor and the libraries that decide the last digits of a run: "AMD EPYC; torch 2.14.1, numpy
+    """Name the processor and the libraries on which the rounding of a run depends: "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
-    return (
-        f"{read_processor_name()}; torch {read_torch_version()}, numpy {metadata.version('numpy')}"
-    )
+    numpy_version = metadata.version("numpy")
+    return f"{read_processor_name()}; torch {read_torch_version()}, numpy {numpy_version}"
 
 
 def count_machines(rows: Iterable[StoredRow]) -> dict[str, int]:
-    """Count the rows that each machine has made, by what `describe_machine` said there."""
+    """Count the rows that each machine has made: {`describe_machine` there: number of rows}."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
 
 def read_processor_name() -> str:
-    """Find the processor's name; where the system does not say, its kind."""
+    """Find the processor's name, or its kind on a system that does not tell the name."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name":
                 return value.strip()
     except OSError:
-        pass  # no Linux
+        pass  # not Linux
     return platform.processor() or platform.machine()
 
 
@@ -233,8 +236,11 @@ def round_unless_whole(value: Any, decimals: int | None) -> float | None:
 def write_stored_rows(
     path: Path, file_description: Mapping[str, Any], rows: Iterable[StoredRow]
 ) -> None:
-    """Write a file of rows, whole or not at all. The options of a row (`made`) stand once in the file's list `made`;
-    the row has their position in it."""
+    """Write a file of rows, whole or not at all.
+
+    Many rows have the same options (`made`). So the file has a list `made` of all different options, and a row has its
+    position in this list.
+    """
     position_by_options: dict[str, int] = {}
     lines = []
     for row in rows:
@@ -252,13 +258,13 @@ def write_stored_rows(
 
 @dataclass(frozen=True)
 class DeclaredStudy:
-    """A study by name.
+    """A study with a name.
 
     path: the file of its results
     note: what this file says about its rows
     decimals: to which numbers in rows are rounded
-    wanted: lists the points that are wanted, given the rows that are there already; a study may go on from what came
-        out
+    wanted: lists the points of the study, given the rows that are stored already; so the next points of a study may
+        depend on earlier results
     """
 
     name: str
@@ -268,9 +274,9 @@ class DeclaredStudy:
     wanted: Callable[[Sequence[StoredRow]], Iterable[Point]] = lambda rows: ()
 
     def list_points(self, rows: Sequence[StoredRow] = ()) -> Iterable[Point]:
-        """List the points that the study wants.
+        """List the points of the study.
 
-        rows: those that are there already
+        rows: those that are stored already
         """
         return self.wanted(rows)
 
@@ -284,16 +290,15 @@ class DeclaredStudy:
     def list_missing_points(
         self, rows: Sequence[StoredRow], recomputed_methods: Sequence[str] = ()
     ) -> list[Point]:
-        """List the points that have no row, or one that was made with other settings.
+        """List the points that have no row, or a row that was made with other settings.
 
         recomputed_methods: methods whose points are listed in any case
         """
         stored = {make_unique_row_key(row): row for row in rows}
         points = []
         for point in self.list_points(rows):
-            if point.method in recomputed_methods or not point.is_current_row(
-                stored.get(point.key)
-            ):
+            is_current = point.is_current_row(stored.get(point.key))
+            if point.method in recomputed_methods or not is_current:
                 points.append(point)
         return points
 
@@ -308,8 +313,10 @@ class DeclaredStudy:
     def compute_missing_rows(
         self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
     ) -> dict[str, str]:
-        """Compute what is missing until nothing is. A call that was stopped keeps its rows, and the
-        next one goes on where it was. Returns {key of a point: why it failed}.
+        """Compute missing rows until none is missing.
+
+        A call that is stopped keeps the rows that it has computed, and the next call continues there.
+        Returns {key of a point: why it failed}.
 
         recomputed_methods: methods that are computed in any case
         """
@@ -347,7 +354,7 @@ class DeclaredStudy:
     def _write_results(
         self, row_by_key: Mapping[str, StoredRow], device: str, seconds: float
     ) -> None:
-        """Write the rows that are wanted, and what the file says about itself."""
+        """Write the rows of the study's points, and a description of how they were made."""
         earlier_minutes = 0
         if self.path.exists():
             about, _ = read_stored_rows(self.path)

@@ -1,22 +1,28 @@
-"""The papers' tables as data. A TOML file beside this one holds a table: its rows, and its numbers as
-they are printed.
+"""The papers' tables as data, and which of their orderings agree with runs of this package.
 
-like = "fens:1"        the table that has what this one does not say itself
-[rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
-[published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows;
-                       a column without " = ", such as "minutes", is shown, and neither run nor put into an order
+Each TOML file in `tables/` holds a table: its rows, and its numbers as they are printed.
+
+    like = "fens:1"        another table, which has the fields that this one leaves out
+    [rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
+    [published.DATASET]    the numbers of each column, in the order of the rows:
+                           "alpha = 0.1" = "17.38±0.22 48.40±9.01 ..."
+                           A column without " = ", such as "minutes", is shown, and neither run nor ordered.
 
 `others.toml` has the figures and tables without numbers. `all_tables.paper_tables` shows both.
 
-And which of its orderings agree: every pair of methods within a column whose numbers are of the
-same quantity is one, and gets one verdict. In the paper the better method's mean is ahead by
-`gap`. That is clear if Welch's 95 % interval from the printed standard deviations leaves out zero
-(`is_clear_in_paper`; None where the paper prints none). Here both methods ran on the same seeds,
-so `ours` is their paired difference with its band of Student's t, the paper's better one minus the
-other: beyond zero it agrees, below it disagrees, else it is within the noise. It is not compared
-where nothing was run, where our runs are of another setting or budget than the paper's
-(`comparison.py`), where a target was not reached, or where the published number of a row is quoted
-from another paper.
+An ordering is a pair of methods within a column whose numbers are of the same quantity. In the paper
+the better method's mean is ahead by `published_gap`. This gap is clear if Welch's 95 % interval from
+the printed standard deviations does not contain zero (`is_clear_in_paper`; None if the paper prints
+no standard deviation). Here both methods ran on the same seeds. So `ours` is the paired difference,
+the paper's better method minus the other one, with its band of Student's t. The ordering agrees if
+the band is above zero, disagrees if it is below zero, and else is within the noise.
+
+An ordering is not compared
+
+- if one of the two methods was not run,
+- if our runs have another setting or budget than the paper's (`comparison.py`),
+- if a target was not reached,
+- if the published number of a row is quoted from another paper.
 """
 
 from __future__ import annotations
@@ -51,8 +57,8 @@ PAPERS = {
 
 
 def make_sort_key_of_table_name(name: str) -> tuple[int, bool, int]:
-    """Sort the names of tables ("fedlpa:11") and figures ("fens:f7"): by paper, tables before
-    figures, by number."""
+    """Make the key by which names of tables ("fedlpa:11") and figures ("fens:f7") are sorted: by paper,
+    tables before figures, by number."""
     paper, _, item = name.partition(":")
     return list(PAPERS).index(paper), item.startswith("f"), int(item.lstrip("f"))
 
@@ -66,20 +72,21 @@ def list_table_names() -> tuple[str, ...]:
 
 TABLES = list_table_names()
 VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not compared")
-TRIED = VERDICTS[:3]
+TRIED = VERDICTS[:3]  # the verdicts on orderings that were compared here
 OrderingVerdict = str  # one of VERDICTS
-TableFields = dict[str, Any]  # of a table's TOML file
+TableFields = dict[str, Any]  # the fields of a table's TOML file
 NamedValues = tuple[tuple[str, Any], ...]  # (name of a setting, its value)
-TableCell = tuple[str, int]  # of a number: its row, and the place of its column
-SeedValuesByCell = Mapping[TableCell, Mapping[int, float]]  # {...: {seed: value}}
-# As many as MNIST, CIFAR-10 and most other data sets of the papers have.
-TEST_IMAGES = 10_000
+TableCell = tuple[
+    str, int
+]  # where a number stands: the name of its row, and the index of its column
+SeedValuesByCell = Mapping[TableCell, Mapping[int, float]]  # {cell: {seed: value}}
+TEST_IMAGES = 10_000  # of MNIST, CIFAR-10 and most other data sets of the papers
 QUOTED = "its published number is another paper's, of another setting"
 
 
 @dataclass(frozen=True)
 class Number:
-    """A published number with its printed spread (nan where there is none), and as it is printed."""
+    """A published number: its mean, its printed spread (nan if there is none), and its text as printed."""
 
     mean: float
     spread: float
@@ -87,7 +94,7 @@ class Number:
 
     @classmethod
     def parse(cls, text: str) -> Number | None:
-        """Read '17.38±0.22' or '17.38'; None for '-', where the paper has no number."""
+        """Parse '17.38±0.22' or '17.38'; None for '-', which means that the paper has no number."""
         if text == "-":
             return None
         mean, _, spread = text.partition("±")
@@ -96,10 +103,18 @@ class Number:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A method of a table. `method`: its name here, "" where the package has none, and then `why`; `settings`: what the
-    row sets at every scale; `classroom`: at classroom scale beside it; `measure`: what is read off a run; `quantity`:
-    what the paper's number is, where it is not that of the table; `compared_as`: the quantity of the rows that the
-    paper compares it with, where that is another one; `why_small`: it is not run at classroom scale."""
+    """A row of a table: a method, or a method with some settings.
+
+    name:        as the paper has it
+    method:      its name in this package, "" if the package does not have it
+    why:         the reason why the package does not have it
+    measure:     what is read off a run, "" for the table's measure
+    quantity:    what the paper's number is, "" for the table's quantity
+    compared_as: the quantity of the rows with which the paper compares it, "" if it is the same one
+    why_small:   the reason why it is not run at classroom scale
+    settings:    of its runs, at every scale
+    classroom:   of its runs, at classroom scale in addition
+    """
 
     name: str
     method: str = ""
@@ -114,9 +129,14 @@ class TableRow:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table: the data set, what is set for it (`alpha`, `classes_per_client`, `clients`, `target`, ...;
-    None: nothing, its name says what it is), the published number of each row that has one, and the rows whose number
-    is `quoted` from another paper, which has it for another setting."""
+    """A column of a table.
+
+    dataset: its data set
+    values:  its settings, such as `alpha`, `classes_per_client`, `clients` or `target`; a column that is only shown has
+             one name with the value None, such as "minutes"
+    numbers: {row: published number}, without the rows that have none
+    quoted:  rows whose number is quoted from another paper, which has it for another setting
+    """
 
     dataset: str
     values: tuple[tuple[str, Any], ...]
@@ -125,7 +145,7 @@ class TableColumn:
 
     @property
     def setting(self) -> str:
-        """'alpha = 0.1'."""
+        """Its settings in words: 'alpha = 0.1'."""
         texts = []
         for name, value in self.values:
             if value is None:
@@ -138,35 +158,49 @@ class TableColumn:
 
     @property
     def is_shown_only(self) -> bool:
-        """Whether it is shown only: a size or a time."""
+        """Whether it is only shown, and neither run nor ordered: a size or a time."""
         return any(value is None for _, value in self.values)
 
     @property
     def has_drawn_clients(self) -> bool:
-        """Whether its clients are drawn; else they come with the data."""
+        """Whether its samples are divided among clients at random; otherwise the data set names the clients."""
         return any(name in ("alpha", "classes_per_client") for name, _ in self.values)
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of a paper.
+    """A table of a paper, or a figure with numbers.
 
-    number: what the numbers are;   quantity: the same in one term, see `comparison.name_measured_quantity`
-    runs: how many seeds are behind each mean, where the printed spread is a standard deviation (0: it tells nothing)
-    settings, classroom: of all its runs, the second at classroom scale alone
-    differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
-    own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
-    too_long: it can be run at classroom scale, but is not stored, as ten seeds take hours
-    too_long_on: the same of the columns of these data sets
-    longer: {name: what is set for them} of the runs that are not stored, whose times `durations.py` has; "all" and the
-        names of data sets are those of the two lines above
-    quoted: rows whose published numbers are another paper's, of another setting: no claims; a file has `quoted_in`
-        where only some columns have such numbers
-    remedy: what runs the rows that the classroom's networks cannot run, and how long it takes
-    not_given: options whose values the paper does not name, so that ours stand for them: "rounds" of all rows, or
+    name: such as "fens:1", or "fens:f7" for a figure
+    kind: "Table" or "Figure"
+    table: its number in the paper
+    number: what its numbers are, in words
+    quantity: the same as a term, see `comparison.name_measured_quantity`
+    measure: what is read off a run, see `cells.MEASURES`
+    runs: how many seeds are behind each mean, if the printed spread is a standard deviation; 0 if it is something else
+    preset: the set-up of its paper
+    settings: of all its runs, at every scale
+    classroom: of all its runs, at classroom scale in addition
+    differs: "ROW.KNOB" (or "*.KNOB", for several rows) of the rules that are not the paper's at classroom scale
+    own: the row of the method that the paper proposes, "" for none
+
+    What is not run, or not stored:
+
+    why: the reason why the table is not run at classroom scale, "" if it is
+    too_long: whether its results are not stored, as ten seeds take hours
+    too_long_on: data sets for whose columns the same is true
+    longer: {name: settings} of the runs that are not stored, whose times `durations.py` has. The name is "all" for
+        those of `too_long`, and the data set's for those of `too_long_on`
+    remedy: how to run the rows that the classroom's networks cannot run, and how long that takes
+
+    Rows about which no claims are made, and options:
+
+    quoted: rows whose published numbers are quoted from another paper, which has them for another setting. If this is
+        so in some columns alone, the file has `quoted_in`
+    inferred: rows whose numbers may be another row's, since the paper's text does not tell them apart
+    elsewhere: rows whose numbers are in another table, too, under another name; the claims are made there
+    not_given: options whose values the paper does not give, so that ours are used: "rounds" for all rows, or
         "FedAvg.rounds"
-    inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
-    elsewhere: rows whose published numbers another table has under another name: their claims are made there
     """
 
     name: str
@@ -199,7 +233,7 @@ class PaperTable:
 
     @property
     def item(self) -> str:
-        """'Table 1'."""
+        """What it is called in the paper: 'Table 1'."""
         return f"{self.kind} {self.table}"
 
     @property
@@ -208,23 +242,23 @@ class PaperTable:
         return list(dict.fromkeys(column.dataset for column in self.columns))
 
     def get_measure_name(self, row_name: str) -> str:
-        """Return the measure that is read off a run of that row; see `cells.MEASURES`."""
+        """Return the measure that is read off a run of a row; see `cells.MEASURES`."""
         return self.rows[row_name].measure or self.measure
 
     def get_quantity_name(self, row_name: str) -> str:
-        """Return the quantity of the paper's numbers in that row, see `comparison.name_measured_quantity`."""
+        """Return the quantity of the paper's numbers in a row, see `comparison.name_measured_quantity`."""
         return self.rows[row_name].quantity or self.quantity
 
     def get_compared_quantity_name(self, row_name: str) -> str:
-        """Return the quantity of the rows that the paper compares that row with."""
+        """Return the quantity of the rows with which the paper compares a row."""
         return self.rows[row_name].compared_as or self.get_quantity_name(row_name)
 
     def list_options_not_given(self, row_name: str) -> list[str]:
-        """List the options of a row whose values the paper does not name."""
+        """List the options of a row whose values the paper does not give."""
         options = []
         for name in self.not_given:
-            of_row, _, option = name.rpartition(".")
-            if of_row in ("", row_name):
+            row, _, option = name.rpartition(".")
+            if row in ("", row_name):  # "" for all rows
                 options.append(option)
         return options
 
@@ -235,7 +269,7 @@ class PaperTable:
 
 
 def read_table_file(table_name: str) -> TableFields:
-    """Read a table's file, with what it takes from the one that it is `like`."""
+    """Read a table's file; the fields that it leaves out are those of the table that it is `like`."""
     content = dict(read_toml(f"{FOLDER}/{table_name.replace(':', '-')}.toml"))
     like = content.pop("like", "")
     if not like:
@@ -245,28 +279,30 @@ def read_table_file(table_name: str) -> TableFields:
 
 @functools.cache
 def load_paper_table(name: str) -> PaperTable:
-    """Load the table of that name, such as "fedlpa:1"; UsageError for another one."""
+    """Load a table by its name, such as "fedlpa:1"; UsageError for an unknown one."""
     content = read_table_file(choose("table of a paper", name, TABLES))
-    for text in ("note", "remedy"):
-        if text in content:
-            content[text] = insert_durations_into_text(content[text], name).replace("{table}", name)
+    for field_name in ("note", "remedy"):
+        if field_name in content:
+            text = insert_durations_into_text(content[field_name], name)
+            content[field_name] = text.replace("{table}", name)
     rows = {}
     for row_name, fields in content.pop("rows").items():
         rows[row_name] = TableRow(row_name, **fields)
+    quoted_in_all_columns = content.get("quoted", ())
     quoted_in = content.pop("quoted_in", {})
     columns = []
     for dataset, lines in content.pop("published").items():
         for setting, line in lines.items():
+            values = parse_column_settings(setting)
             numbers = parse_column_numbers(list(rows), line)
-            quoted = {*content.get("quoted", ()), *quoted_in.get(dataset, {}).get(setting, ())}
-            columns.append(
-                TableColumn(dataset, parse_column_settings(setting), numbers, frozenset(quoted))
-            )
+            quoted_here = quoted_in.get(dataset, {}).get(setting, ())
+            quoted = frozenset([*quoted_in_all_columns, *quoted_here])
+            columns.append(TableColumn(dataset, values, numbers, quoted))
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
 
 
 def parse_column_numbers(row_names: Sequence[str], printed_numbers: str) -> dict[str, Number]:
-    """Read a column's line, '17.38±0.22 48.40±9.01 -': {row: its number}, without rows that have
+    """Parse a column's line, '17.38±0.22 48.40±9.01 -': {row: its number}, without rows that have
     none."""
     numbers = {}
     for row, text in zip(row_names, printed_numbers.split(), strict=True):
@@ -277,8 +313,8 @@ def parse_column_numbers(row_names: Sequence[str], printed_numbers: str) -> dict
 
 
 def parse_column_settings(setting: str) -> NamedValues:
-    """Read 'alpha = 0.1, clients = 20' as pairs of name and value; a setting without " = ", such
-    as 'minutes', is one name with the value None."""
+    """Parse 'alpha = 0.1, clients = 20' as pairs of name and value; a setting without " = ", such as
+    'minutes', is one name with the value None."""
     if " = " not in setting:
         return ((setting, None),)
     pairs = []
@@ -291,15 +327,20 @@ def parse_column_settings(setting: str) -> NamedValues:
 # -------------------------------------------------------------------------------------------------- orderings
 @dataclass(frozen=True, repr=False)
 class Ordering:
-    """One pair of methods in one column. `better`, `worse`: as published (of a tie: in the table's order). `runs`: the
-    runs that both are compared by here, which may stand for other columns, too."""
+    """A pair of methods in one column.
+
+    better, worse: the rows as published; of a tie, in the order of the table
+    ours: our paired difference, `better` minus `worse`; None if they were not compared
+    why: the reason why they were not compared, "" if they were
+    runs: keys of the two runs that were compared here; the same runs may stand for other columns, too
+    """
 
     table: PaperTable
     column: TableColumn
     better: str
     worse: str
     ours: Band | None = None
-    why: str = ""  # it was not run
+    why: str = ""
     runs: frozenset[Any] = frozenset()
 
     @property
@@ -310,7 +351,7 @@ class Ordering:
 
     @property
     def is_clear_in_paper(self) -> bool | None:
-        """Whether the paper's own spread makes the order clear; None where it prints none that could."""
+        """Whether the order is clear by the paper's own spread; None if the paper prints no standard deviation."""
         runs = self.table.runs
         better_spread = self.column.numbers[self.better].spread
         worse_spread = self.column.numbers[self.worse].spread
@@ -322,27 +363,27 @@ class Ordering:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether the paper's own numbers say which of the two is ahead: the intervals that it prints, mean ± spread,
-        do not overlap.
+        """Whether the paper's own numbers say which of the two is ahead: its intervals, mean ± spread, do not overlap.
 
-        Where no standard deviation over seeds is printed, the gap also has to be larger than what other test images
-        would change. This is milder than `is_clear_in_paper`: with three seeds a gap has to be large to be clear.
+        If no standard deviation over seeds is printed, the gap also has to be larger than the sampling error of the
+        test images. This is milder than `is_clear_in_paper`: with three seeds only a large gap is clear.
         """
         numbers = (self.column.numbers[self.better], self.column.numbers[self.worse])
-        spread = sum(number.spread for number in numbers if not math.isnan(number.spread))
-        least = spread
+        smallest_gap = sum(number.spread for number in numbers if not math.isnan(number.spread))
         if self.is_clear_in_paper is None:
-            least = max(spread, self._compute_sampling_error_of_test_images())
-        return self.published_gap > least
+            smallest_gap = max(smallest_gap, self._compute_sampling_error_of_test_images())
+        return self.published_gap > smallest_gap
 
     def _compute_sampling_error_of_test_images(self) -> float:
-        """Half the width of the 95 % interval of a difference of two shares of TEST_IMAGES, in points; 0 where the
-        numbers are no shares."""
+        """Compute half the width of the 95 % interval of the difference of two accuracies on TEST_IMAGES, in points.
+
+        0 if the numbers are not in per cent.
+        """
         if not self.table.is_in_percent:
             return 0.0
-        first = self.column.numbers[self.better].mean / 100
-        second = self.column.numbers[self.worse].mean / 100
-        variances = (first * (1 - first), second * (1 - second))
+        better_share = self.column.numbers[self.better].mean / 100
+        worse_share = self.column.numbers[self.worse].mean / 100
+        variances = (better_share * (1 - better_share), worse_share * (1 - worse_share))
         return 100 * compute_welch_half_width(variances, (TEST_IMAGES, TEST_IMAGES))
 
     @property
@@ -369,40 +410,47 @@ def list_orderings(
 ) -> Iterator[Ordering]:
     """List all orderings of a table, each once.
 
-    seed_values_by_cell: what was run here
-    reasons_not_run: why the others were not
-    run_key_by_cell: what tells the runs of a place from others (none: the place does)
-    difference_by_cell: why what was run at a place is not the paper's comparison
+    seed_values_by_cell: the values of our runs, by cell and seed
+    reasons_not_run: {cell that was not run: the reason}
+    run_key_by_cell: {cell: the key of its runs, which is the same for two cells with the same runs}; a cell without a
+        key has runs of its own
+    difference_by_cell: {cell: in what its runs differ from the paper's, so that they are not comparable}
     """
     difference_by_cell = difference_by_cell or {}
-    for place, column in enumerate(table.columns):
+    for column_index, column in enumerate(table.columns):
         if column.is_shown_only:
             continue
-        for one, other in itertools.combinations(column.numbers, 2):
-            if table.get_compared_quantity_name(one) != table.get_compared_quantity_name(other):
+        for first, second in itertools.combinations(column.numbers, 2):
+            quantity = table.get_compared_quantity_name(first)
+            if quantity != table.get_compared_quantity_name(second):
                 continue
-            gap = column.numbers[one].mean - column.numbers[other].mean
-            is_first_better = gap == 0 or (gap > 0) != table.less_is_better
-            better, worse = (one, other) if is_first_better else (other, one)
+            gap = column.numbers[first].mean - column.numbers[second].mean
+            if table.less_is_better:
+                gap = -gap
+            better, worse = first, second
+            if gap < 0:
+                better, worse = second, first
             pair = Ordering(table, column, better, worse)
+            better_cell = (better, column_index)
+            worse_cell = (worse, column_index)
             reason = explain_missing_comparison(
-                pair, place, seed_values_by_cell, reasons_not_run, difference_by_cell
+                pair, column_index, seed_values_by_cell, reasons_not_run, difference_by_cell
             )
-            both = frozenset(
-                run_key_by_cell.get((name, place), (name, place)) for name in (better, worse)
-            )
-            if not reason and len(both) == 1:
+            better_key = run_key_by_cell.get(better_cell, better_cell)
+            worse_key = run_key_by_cell.get(worse_cell, worse_cell)
+            if not reason and better_key == worse_key:
                 reason = "both rows are the same run here"
             if reason:
                 yield replace(pair, why=reason)
                 continue
-            better_values = seed_values_by_cell[better, place]
-            worse_values = seed_values_by_cell[worse, place]
+            better_values = seed_values_by_cell[better_cell]
+            worse_values = seed_values_by_cell[worse_cell]
             if table.less_is_better:
                 ours = difference(worse_values, better_values)
             else:
                 ours = difference(better_values, worse_values)
-            yield replace(pair, ours=ours, why="one seed" if ours.n < 2 else "", runs=both)
+            why = "one seed" if ours.n < 2 else ""
+            yield replace(pair, ours=ours, why=why, runs=frozenset([better_key, worse_key]))
 
 
 def explain_missing_comparison(
@@ -412,20 +460,22 @@ def explain_missing_comparison(
     reasons_not_run: Mapping[TableCell, str],
     difference_by_cell: Mapping[TableCell, str],
 ) -> str:
-    """Say why a pair is not compared in the column at `column_index`; "" where it is."""
-    places = [(ordering.better, column_index), (ordering.worse, column_index)]
-    quoted = [row for row, _ in places if row in ordering.column.quoted]
+    """Explain why a pair is not compared in the column at `column_index`; "" if it is."""
+    cells = [(ordering.better, column_index), (ordering.worse, column_index)]
+    quoted = [row for row, _ in cells if row in ordering.column.quoted]
     if quoted:
         return f"{' and '.join(quoted)}: {QUOTED}"
     reasons = []
-    if all(seed_values_by_cell.get(at) for at in places):
-        for at in places:
-            if at in difference_by_cell:
-                reasons.append(f"{at[0]}: {difference_by_cell[at]}")
+    were_both_run = all(seed_values_by_cell.get(cell) for cell in cells)
+    if were_both_run:
+        for cell in cells:
+            if cell in difference_by_cell:
+                row, _ = cell
+                reasons.append(f"{row}: {difference_by_cell[cell]}")
     else:
-        for at in places:
-            if at in reasons_not_run:
-                reasons.append(reasons_not_run[at])
+        for cell in cells:
+            if cell in reasons_not_run:
+                reasons.append(reasons_not_run[cell])
         if not reasons:
             reasons.append("not run")
     return "; ".join(dict.fromkeys(reasons))
@@ -438,13 +488,15 @@ def count_verdicts(orderings: Iterable[Ordering]) -> dict[OrderingVerdict, int]:
 
 
 def count_distinct_pairs_of_tried_runs(orderings: Iterable[Ordering]) -> int:
-    """Count the pairs of runs behind the orderings that were tried: one pair may stand for several
-    columns."""
+    """Count the distinct pairs of runs behind the orderings that were compared here.
+
+    One pair of runs may stand for several columns.
+    """
     return len({ordering.runs for ordering in orderings if ordering.verdict in TRIED})
 
 
 def describe_verdicts(orderings: Iterable[Ordering]) -> str:
-    """'agrees 5, disagrees 1, within the noise 2'; 'none' without orderings."""
+    """Describe the verdicts: 'agrees 5, disagrees 1, within the noise 2'; 'none' without orderings."""
     counts = count_verdicts(orderings)
     texts = [f"{verdict} {count}" for verdict, count in counts.items() if count]
     return ", ".join(texts) or "none"
@@ -454,25 +506,25 @@ def describe_verdicts(orderings: Iterable[Ordering]) -> str:
 def list_table_items_not_run(paper: str) -> list[str]:
     """List what is not run of a paper's tables and figures, a line for each reason:
     'Tables 13, 14: the package ...'."""
-    items_of: dict[str, list[str]] = {}  # by reason
+    items_by_reason: dict[str, list[str]] = {}
     for item, (_, why) in read_toml(f"{FOLDER}/others.toml").get(paper, {}).items():
-        items_of.setdefault(why, []).append(item)
+        items_by_reason.setdefault(why, []).append(item)
     for name in TABLES:
         if name.startswith(f"{paper}:"):
             table = load_paper_table(name)
             for reason in list_reasons_for_parts_not_run(table):
-                items_of.setdefault(reason, []).append(table.item)
-    return [f"{', '.join(items)}: {reason}" for reason, items in items_of.items()]
+                items_by_reason.setdefault(reason, []).append(table.item)
+    return [f"{', '.join(items)}: {reason}" for reason, items in items_by_reason.items()]
 
 
 def list_reasons_for_parts_not_run(table: PaperTable) -> list[str]:
-    """List why a table, some of its data sets or some of its rows are not run here as in the paper."""
+    """List the reasons why a table, some of its data sets or some of its rows are not run here as in the paper."""
     if table.why:
         return [table.why]
     reasons = []
     for column in table.columns:
-        is_sentence = " " in column.dataset
-        if is_sentence or column.dataset in DATASETS or column.is_shown_only:
+        is_description = " " in column.dataset  # in the place of a data set's name
+        if is_description or column.dataset in DATASETS or column.is_shown_only:
             continue
         if column.has_drawn_clients:
             reason = (

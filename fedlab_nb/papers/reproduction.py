@@ -70,22 +70,24 @@ TABLE = "table.txt"
 WRITTEN = (*RESULT_FILES, TABLE)
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
-# Tables with their stored results, by name and by when the rows were written: to see whether each
-# run is the paper's comparison takes a second, and many ask for the same table.
+# A cache of tables with their stored results, by the table's name and the times at which the stored files were
+# written. Comparing all runs of a table with the paper's takes a second.
 _loaded: dict[tuple[Any, ...], Reproduction] = {}
 
 
 @dataclass(frozen=True, repr=False)
 class Reproduction(Printable):
-    """What was published, and what came out here.
+    """A paper's table, and the results of the same runs here.
+
+    A cell is (name of the row, index of the column).
 
     scale: "classroom", "paper" or a share of the paper's samples
-    values: `{(row, column's place): {seed: value}}`, a share for an accuracy, else a count
-    why: `{(row, column's place): why it was not run}`
+    values: {cell: {seed: value}}; the value is a share for an accuracy, else a count
+    why: {cell: the reason why it was not run}
     table_runs: the runs behind the values
-    rows: the same as a study's rows (of stored results: none)
-    label: where the results are from
-    unreached: `{(row, column's place): the seeds on which the target was not reached}`
+    rows: the runs as rows of a study; none for stored results
+    label: where the results are from, in words
+    unreached: {cell: the seeds on which the target was not reached}
     """
 
     table: PaperTable
@@ -101,31 +103,30 @@ class Reproduction(Printable):
     @cached_property
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
-        runs = {}
+        run_keys = {}
         for run in self.table_runs:
-            runs[run.row, run.place] = (compute_run_key(run.point), run.label)
-        return tuple(
-            list_orderings(
-                self.table, self.values, self.why, runs, self.difference_from_paper_by_cell
-            )
+            run_keys[run.row, run.place] = (compute_run_key(run.point), run.label)
+        orderings = list_orderings(
+            self.table, self.values, self.why, run_keys, self.difference_from_paper_by_cell
         )
+        return tuple(orderings)
 
     @cached_property
     def difference_from_paper_by_cell(self) -> dict[TableCell, str]:
-        """`{(row, column's place): why what was run is not the paper's comparison}`."""
+        """{cell: in what its runs differ from the paper's, so that they are not comparable}."""
         reasons: dict[TableCell, str] = {}
         for run in self.table_runs:
-            at = (run.row, run.place)
-            if at in self.unreached:
-                reasons[at] = self.describe_missed_target(at)
-            elif at in self.values:
+            cell = (run.row, run.place)
+            if cell in self.unreached:
+                reasons[cell] = self.describe_missed_target(cell)
+            elif cell in self.values:
                 differences = describe_differences_from_paper(self.table, run)
                 if differences:
-                    reasons[at] = ", ".join(differences)
+                    reasons[cell] = ", ".join(differences)
         return reasons
 
     def describe_missed_target(self, cell: TableCell) -> str:
-        """'target not reached, 8 of 10 seeds'; "" where it was reached on all of them."""
+        """Describe on how many seeds a target was missed: 'target not reached, 8 of 10 seeds'; "" for none."""
         missed = len(self.unreached.get(cell, ()))
         if not missed:
             return ""
@@ -139,11 +140,11 @@ class Reproduction(Printable):
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """The paper's own method beside each other one: whether the order is the same here."""
+        """The claims that the paper's own method is ahead of another one, and whether they hold here."""
         return find_claims(self.table, self.orderings, self.values)
 
     def describe_claim(self, claim: Claim) -> str:
-        """Two sentences: what the paper compares, at what; and what was compared here, or why
+        """Describe a claim in two sentences: what the paper compares, and what was compared here, or why
         nothing was."""
         rows = [claim.better, claim.worse]
         orderings = []
@@ -158,7 +159,9 @@ class Reproduction(Printable):
             f"{paper}, {self.table.item}: the paper compares {describe_leader_of_claim(claim)} by "
         )
         if conditions:
-            of_paper = [{row: both.paper for row, both in column.items()} for column in conditions]
+            of_paper = []
+            for column in conditions:
+                of_paper.append({row: both.paper for row, both in column.items()})
             not_given = {row: self.table.list_options_not_given(row) for row in rows}
             text += describe_conditions_of_rows(rows, of_paper, not_given)
         else:
@@ -169,62 +172,67 @@ class Reproduction(Printable):
             return f"{text}. That is no claim: {claim.why}."
         if claim.ours is None:
             return f"{text}. We do not: {claim.why.rstrip('.')}."
-        ours = [{row: both.ours for row, both in column.items()} for column in conditions]
-        text += (
-            f". We compare them by {describe_conditions_of_rows(rows, ours)}; {claim.ours.n} seeds."
-        )
+        ours = []
+        for column in conditions:
+            ours.append({row: both.ours for row, both in column.items()})
+        our_conditions = describe_conditions_of_rows(rows, ours)
+        text += f". We compare them by {our_conditions}; {claim.ours.n} seeds."
         return text + describe_left_out_columns(claim, orderings)
 
     def _read_conditions(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
     ) -> list[dict[str, BothConditions]]:
-        """For each column in which all `row_names` can be run: {row: its conditions}."""
+        """Read {row: its conditions in the paper and here} for each column in which all `row_names` can be run."""
         runs = {(run.row, run.place): run for run in self.table_runs}
         conditions = []
         for column in columns:
-            place = self.table.columns.index(column)
-            if all((row, place) in runs for row in row_names):
-                conditions.append(
-                    {row: read_both_conditions(self.table, runs[row, place]) for row in row_names}
-                )
+            column_index = self.table.columns.index(column)
+            if not all((row, column_index) in runs for row in row_names):
+                continue
+            conditions_by_row = {}
+            for row in row_names:
+                conditions_by_row[row] = read_both_conditions(self.table, runs[row, column_index])
+            conditions.append(conditions_by_row)
         return conditions
 
     @cached_property
     def dataset_by_column_index(self) -> dict[int, str]:
-        """{column's place: the data set that was run for it}."""
+        """{index of a column: the data set that was run for it}."""
         return {run.place: run.dataset for run in self.table_runs}
 
     def compute_band(self, row_name: str, column_index: int) -> Band | None:
-        """Compute the mean and band of what was run for a row in the column at `column_index`; None if nothing was."""
+        """Compute the mean of a cell's values, with its band; None if the cell was not run."""
         values = self.values.get((row_name, column_index))
         return compute_band(values) if values else None
 
     @property
     def is_count(self) -> bool:
-        """Whether the values are counts, and no shares."""
+        """Whether the values are counts; otherwise they are shares."""
         return self.table.measure in COUNTS
 
     @property
     def results(self) -> Results:
-        """The runs as a study's results, with one row a run."""
+        """The runs as the results of a study, with one row for each run."""
         return Results(self.rows)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write `results.csv` and `results.json` of the runs, and `table.txt`: what is printed.
-        Returns the folder. UsageError where files of these names are there that the package did
-        not write, unless `force`."""
+        """Write `results.csv` and `results.json` of the runs, and `table.txt` with the printed text.
+
+        Returns the folder. UsageError if it has files with these names that the package did not
+        write, unless `force`.
+        """
         check_replaceable([Path(folder) / name for name in WRITTEN], force=force)
         written = self.results.save(folder, parquet=False, force=force)
         write_file(written / TABLE, f"{self}\n\n{self.listing()}\n", force=force)
         return written
 
     def listing(self) -> str:
-        """Every ordering with its verdict, a line each, and every claim with what is compared there and here."""
+        """List every ordering with its verdict, one on a line, and then every claim with its description."""
         claims = [f"{c.outcome}: {self.describe_claim(c)}" for c in self.claims]
         return "\n\n".join(["\n".join(self.format_orderings()), *claims])
 
     def format_orderings(self) -> list[str]:
-        """Format every ordering with its verdict, a line each, after a line of heads."""
+        """Format every ordering with its verdict, one on a line, after a header."""
         head = [
             "data set",
             "setting",
@@ -254,7 +262,7 @@ class Reproduction(Printable):
         return format_text_table(rows).splitlines()
 
     def plot(self) -> Picture:
-        """Draw the picture of all orderings: how far ahead there and here."""
+        """Draw all orderings: how far the better method is ahead in the paper, and here."""
         from .pictures import plot_orderings
 
         return plot_orderings(self)
@@ -293,7 +301,8 @@ def reproduce(
              takes that set-up on this share of the training samples
     seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
     stored:  show the results that came with the package; nothing is run
-    workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
+    workers: processes on this machine
+    out:     a folder for `results.csv`, `results.json` and `table.txt`
     force:   replace files in `out` that the package did not write
     overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
 
@@ -339,7 +348,7 @@ def reproduce(
 
 
 def load_stored_reproduction(table: PaperTable) -> Reproduction:
-    """Load the results of a table that came with the package; they are remembered."""
+    """Load the results of a table that came with the package. They are cached."""
     key = (table.name, *(path.stat().st_mtime_ns for path in FILES if path.exists()))
     if key in _loaded:
         return _loaded[key]
@@ -365,9 +374,9 @@ def load_stored_reproduction(table: PaperTable) -> Reproduction:
 def make_reproduction(
     table: PaperTable, plan: TablePlan, stored_rows: Iterable[StoredRow], **fields: Any
 ) -> Reproduction:
-    """Put a table beside the rows that were made of its runs.
+    """Make the reproduction of a table from the rows of its runs.
 
-    stored_rows: of the points of `plan.runs`; the others are ignored
+    stored_rows: rows of the points of `plan.runs`; other rows are ignored
     fields: the other fields of the reproduction
     """
     rows = {make_unique_row_key(row): row for row in stored_rows}
@@ -376,28 +385,30 @@ def make_reproduction(
     reasons = dict(plan.reasons_not_run)
     missing_row_reason = explain_missing_stored_rows(table, plan.runs, rows)
     for run in plan.runs:
-        at = (run.row, run.place)
+        cell = (run.row, run.place)
         row = rows.get(run.point.key, {})
         has_failed = "failed" in row
         if run.label in row:
-            reached, missed = split_values_from_failed_seeds(row["seeds"], row[run.label])
-            if reached:
-                values[at] = reached
-            if missed and not has_failed:
-                unreached[at] = missed
-        if at in unreached and at not in values:
-            reasons[at] = f"the target was not reached on any of {len(unreached[at])} seeds"
+            value_by_seed, seeds_without_value = split_values_from_failed_seeds(
+                row["seeds"], row[run.label]
+            )
+            if value_by_seed:
+                values[cell] = value_by_seed
+            if seeds_without_value and not has_failed:
+                unreached[cell] = seeds_without_value
+        if cell in unreached and cell not in values:
+            reasons[cell] = f"the target was not reached on any of {len(unreached[cell])} seeds"
         elif has_failed:
-            reasons[at] = f"{row['failed']} {table.remedy}".strip()
-        elif at not in values:
-            reasons[at] = missing_row_reason
+            reasons[cell] = f"{row['failed']} {table.remedy}".strip()
+        elif cell not in values:
+            reasons[cell] = missing_row_reason
     return Reproduction(
         table, values=values, why=reasons, table_runs=plan.runs, unreached=unreached, **fields
     )
 
 
 class ValuesAndFailedSeeds(NamedTuple):
-    """The values of a row's column by seed, and the seeds without one."""
+    """The values of a row's column by seed, and the seeds that have no value."""
 
     value_by_seed: dict[int, float]
     failed_seeds: list[int]
@@ -406,7 +417,7 @@ class ValuesAndFailedSeeds(NamedTuple):
 def split_values_from_failed_seeds(
     seeds: Sequence[int], column_values: Sequence[float | None]
 ) -> ValuesAndFailedSeeds:
-    """Split a row's column: ({seed: value}, the seeds that have none)."""
+    """Split a row's column into {seed: value}, and the seeds whose value is None."""
     by_seed = {}
     without_value = []
     for seed, value in zip(seeds, column_values, strict=True):
@@ -420,19 +431,19 @@ def split_values_from_failed_seeds(
 def explain_missing_stored_rows(
     table: PaperTable, runs: Sequence[TableRun], stored_row_by_key: Mapping[str, StoredRow]
 ) -> str:
-    """Say that results are not stored, how to make them, and how long all those of the table that
-    are missing would take.
+    """Explain that results are not stored: how to make them, and how long all missing ones of the table
+    would take.
 
-    stored_row_by_key: the stored ones, by their points' keys
+    stored_row_by_key: the stored rows, by the keys of their points
     """
     missing = {}
     for run in runs:
         if run.point.key not in stored_row_by_key:
             missing[run.point.key] = run.point
-    seconds_of = load_stored().compute_mean_seconds_by_method() if missing else {}
+    seconds_by_method = load_stored().compute_mean_seconds_by_method() if missing else {}
     seconds = 0.0
     for point in missing.values():
-        seconds += len(point.seeds) * seconds_of.get(point.method, 0)
+        seconds += len(point.seeds) * seconds_by_method.get(point.method, 0)
     minutes = max(math.ceil(seconds / 60), 1)
     return (
         f"its results are not stored (fl.reproduce({table.name!r}) makes them, in about "
@@ -440,12 +451,12 @@ def explain_missing_stored_rows(
     )
 
 
-_run_keys: dict[str, str] = {}  # by the point's key
+_run_keys: dict[str, str] = {}  # a cache of `compute_run_key`, by the point's key
 
 
 def compute_run_key(point: Point) -> str:
-    """Compute the key of a point's runs, seeds aside: equal for two points that are the same runs under
-    two names."""
+    """Compute a key of a point's runs, whatever their seeds. It is equal for two points that are the same
+    runs under two names."""
     if point.key not in _run_keys:
         _run_keys[point.key] = make_plan(point).hash_settings_of_run()
     return _run_keys[point.key]
@@ -453,24 +464,27 @@ def compute_run_key(point: Point) -> str:
 
 # --------------------------------------------------------------------------------------- in words
 def describe_leader_of_claim(claim: Claim) -> str:
-    """'FENS (ahead) and FedAvg'."""
+    """Describe the two rows of a claim: 'FENS (ahead) and FedAvg'."""
     if not claim.is_claimed:
         return f"{claim.better} and {claim.worse}"
     return f"{claim.better} (ahead) and {claim.worse}"
 
 
 def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> str:
-    """A sentence on the columns of both rows that were compared and do not count for the claim; "" without any."""
+    """Describe in a sentence for each reason the columns that were compared and do not count for a claim.
+
+    orderings: of the claim's two rows, in all columns
+    """
     compared = [ordering for ordering in orderings if ordering.ours is not None]
     claimed = [ordering for ordering in compared if ordering.is_claimed]
-    unclear = len(compared) - len(claimed)
+    unclear_count = len(compared) - len(claimed)
     counted = drop_orderings_with_contradicting_leaders(claimed)
-    with_two_signs = len(claimed) - len(counted)
-    other_leader = sum(ordering.better != claim.better for ordering in counted)
+    contradicting_count = len(claimed) - len(counted)
+    other_leader_count = sum(ordering.better != claim.better for ordering in counted)
     reasons = (
-        (unclear, UNCLEAR),
-        (with_two_signs, TWO_WAYS),
-        (other_leader, f"the paper has {claim.worse} ahead there, which is another claim"),
+        (unclear_count, UNCLEAR),
+        (contradicting_count, TWO_WAYS),
+        (other_leader_count, f"the paper has {claim.worse} ahead there, which is another claim"),
     )
     text = ""
     for count, reason in reasons:
@@ -503,31 +517,31 @@ def describe_reproduction(reproduction: Reproduction) -> str:
 
 
 def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
-    """Make a grid for each setting of the table: a row a method, the published numbers by data set,
-    and ours."""
+    """Make a grid for each setting of the table. It has a row for each method, a column of published
+    numbers for each data set, and a column of our results for each data set that was run."""
     table = reproduction.table
     for setting in dict.fromkeys(column.setting for column in table.columns):
-        places = []
-        for place, column in enumerate(table.columns):
+        indices = []  # of the table's columns with this setting
+        for index, column in enumerate(table.columns):
             if column.setting == setting:
-                places.append(place)
-        our_places: dict[str, list[int]] = {}  # by the data set that was run
-        if not table.columns[places[0]].is_shown_only:
-            for place in places:
-                published_dataset = table.columns[place].dataset
-                dataset = reproduction.dataset_by_column_index.get(place) or published_dataset
-                our_places.setdefault(dataset, []).append(place)
+                indices.append(index)
+        indices_by_our_dataset: dict[str, list[int]] = {}
+        if not table.columns[indices[0]].is_shown_only:
+            for index in indices:
+                published_dataset = table.columns[index].dataset
+                dataset = reproduction.dataset_by_column_index.get(index) or published_dataset
+                indices_by_our_dataset.setdefault(dataset, []).append(index)
         head = [setting]
-        head += [table.columns[place].dataset for place in places]
-        head += [f"here: {dataset}" for dataset in our_places]
+        head += [table.columns[index].dataset for index in indices]
+        head += [f"here: {dataset}" for dataset in indices_by_our_dataset]
         grid = [head]
         for row in table.rows:
             cells = [row]
-            for place in places:
-                number = table.columns[place].numbers.get(row)
+            for index in indices:
+                number = table.columns[index].numbers.get(row)
                 cells.append("-" if number is None else number.printed)
-            for same_dataset in our_places.values():
-                cells.append(format_our_result(reproduction, row, same_dataset))
+            for indices_of_same_dataset in indices_by_our_dataset.values():
+                cells.append(format_our_result(reproduction, row, indices_of_same_dataset))
             grid.append(cells)
         yield grid
 
@@ -535,13 +549,13 @@ def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
 def format_our_result(
     reproduction: Reproduction, row_name: str, column_indices: Sequence[int]
 ) -> str:
-    """Of what was run for a row in the first of the `column_indices` (by place) that has a result: mean
-    and band, or on how many seeds a target was not reached."""
-    for place in column_indices:
-        missed = reproduction.describe_missed_target((row_name, place))
+    """Format our result for a row in the first of these columns that has one: its mean and band, or on
+    how many seeds a target was not reached."""
+    for index in column_indices:
+        missed = reproduction.describe_missed_target((row_name, index))
         if missed:
             return missed
-        ours = reproduction.compute_band(row_name, place)
+        ours = reproduction.compute_band(row_name, index)
         if ours is not None:
             return format_band_in_table_unit(reproduction, ours)
     return format_band_in_table_unit(reproduction, None)
@@ -550,9 +564,9 @@ def format_our_result(
 def format_band_in_table_unit(
     reproduction: Reproduction, result: Band | None, sign: Literal["", "+"] = ""
 ) -> str:
-    """'83.4 ± 2.1' of accuracies in points, '1.23 ± 0.10 million' of counts; 'not run' for None.
+    """Format a band: '83.4 ± 2.1' for accuracies, in points; '1.23 ± 0.10 million' for counts; 'not run' for None.
 
-    sign: "+" where a positive mean is to have one
+    sign: "+" to give a positive mean a sign
     """
     if result is None:
         return "not run"
@@ -571,15 +585,14 @@ def format_band_in_table_unit(
 
 
 def describe_changed_rows(reproduction: Reproduction) -> list[str]:
-    """One line on the rows that run another method than the paper's; none where nothing was run."""
+    """Describe in a line which rows run another method than the paper's; no line if nothing was run."""
     if not reproduction.table_runs:
         return []
-    rows_of: dict[str, list[str]] = {}  # by what they have in common
-    for row, changes in describe_knobs_changed_from_paper(
-        reproduction.table, reproduction.table_runs
-    ).items():
-        rows_of.setdefault(", ".join(changes.values()), []).append(row)
-    texts = [f"{', '.join(rows)}: {changes}" for changes, rows in rows_of.items()]
+    changes_by_row = describe_knobs_changed_from_paper(reproduction.table, reproduction.table_runs)
+    rows_by_changes: dict[str, list[str]] = {}
+    for row, changes in changes_by_row.items():
+        rows_by_changes.setdefault(", ".join(changes.values()), []).append(row)
+    texts = [f"{', '.join(rows)}: {changes}" for changes, rows in rows_by_changes.items()]
     return [
         f"Rows that differ from the paper's method here: {'; '.join(texts) or 'none'}. "
         "Sizes, rates and steps are those of the scale."
@@ -587,30 +600,29 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
 
 
 def describe_missing_runs(reproduction: Reproduction) -> list[str]:
-    """Write a line for each reason, with the rows and data sets that it holds for."""
+    """Write a line for each reason why something was not run, with the rows and data sets to which it applies."""
     table = reproduction.table
     lines = []
     for reason in dict.fromkeys(reproduction.why.values()):
-        places = [at for at in reproduction.why if reproduction.why[at] == reason]
-        missing_rows = {row for row, _ in places}
+        cells = [cell for cell in reproduction.why if reproduction.why[cell] == reason]
+        missing_rows = {row for row, _ in cells}
         rows = [row for row in table.rows if row in missing_rows]
         rows_text = ", ".join(rows) if len(rows) < len(table.rows) else "all rows"
-        datasets = ", ".join(
-            dict.fromkeys(format_column_name(table.columns[place]) for _, place in places)
-        )
-        lines.append(f"Not run: {rows_text} on {datasets}, because {reason.rstrip('.')}.")
+        columns = [format_column_name(table.columns[index]) for _, index in cells]
+        columns_text = ", ".join(dict.fromkeys(columns))
+        lines.append(f"Not run: {rows_text} on {columns_text}, because {reason.rstrip('.')}.")
     return lines
 
 
 def format_column_name(column: TableColumn) -> str:
-    """Format the data set of a column; "cifar10 (minutes)" where it is shown only."""
+    """Format the data set of a column; "cifar10 (minutes)" if the column is only shown."""
     if column.is_shown_only:
         return f"{column.dataset} ({column.setting})"
     return column.dataset
 
 
 def describe_orderings(orderings: Sequence[Ordering]) -> str:
-    """One line: how many orderings there are of each verdict, also of those that are clear in the
+    """Describe how many orderings there are of each verdict, of all and of those that are clear in the
     paper."""
     tried = [ordering for ordering in orderings if ordering.verdict in TRIED]
     run_pairs = count_distinct_pairs_of_tried_runs(orderings)

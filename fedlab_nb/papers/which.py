@@ -105,7 +105,8 @@ class Answers:
 class Candidate:
     """A method with its options on one federation.
 
-    accuracy: by seed, 0-1;   bytes_each: up and down, of one client
+    accuracy: by seed, 0-1
+    bytes_each: up and down, of one client
     seconds: of one run, the median over seeds; nan if they were not recorded
     """
 

@@ -1,4 +1,4 @@
-"""Pictures: one function each, from plain data to a `Picture` (figure, alt, sentence, table). No
+"""Pictures: each function makes a `Picture` (figure, alt text, sentence, table) from plain data. No
 widgets, no pyplot.
 
 draw_partition          who holds what (`PartitionPicture` redraws in place)
@@ -9,8 +9,8 @@ draw_calibration        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
 draw_times              wall time of methods
 
-The beginning and the end of every drawing: `drawing`, `dress`, `write_axes_title`, `add_legend`,
-`describe_picture`, and numbers in words.
+Every drawing begins with `drawing` and `dress`, and ends with `describe_picture`. `write_axes_title`,
+`add_legend` and the functions that write numbers in words are for all of them, too.
 """
 
 from .accuracy import describe_best_method, draw_accuracy

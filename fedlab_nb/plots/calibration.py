@@ -23,8 +23,8 @@ from .style import (
 )
 from .words import TableRows, build_table, capitalize, format_percent, join_with_and
 
-MAX_LINES = 8  # more lines cannot be told apart; the table has every method
-MIN_ANSWERS = 5  # in a bin; a point for fewer would be noise
+MAX_LINES = 8  # more lines could not be told apart; the table has every method
+MIN_ANSWERS = 5  # the fewest answers in a bin that is drawn; fewer would be noise
 
 
 class Bins(NamedTuple):

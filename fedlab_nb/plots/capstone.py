@@ -29,17 +29,10 @@ def draw_noisy_class_counts(
     clients, classes = noisy_counts.shape
     with drawing(2, 1, height_ratios=[1, 3], sharex=True) as (figure, (upper, lower)):
         dress(upper, title=f"{federation_code}: training samples of each client", grid="y")
-        for k, bar in enumerate(
-            upper.bar(range(clients), samples_per_client, width=0.7, color=QUIET)
-        ):
-            attach_hover_text(
-                bar,
-                (
-                    "client "
-                    f"{format_client_letters(k)}\n{format_count_and_noun(samples_per_client[k], 'sample')}"
-                ),
-                client=k,
-            )
+        bars = upper.bar(range(clients), samples_per_client, width=0.7, color=QUIET)
+        for k, bar in enumerate(bars):
+            samples = format_count_and_noun(samples_per_client[k], "sample")
+            attach_hover_text(bar, f"client {format_client_letters(k)}\n{samples}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy_counts.max()))
         draw_client_class_heat_map(
@@ -74,10 +67,10 @@ def draw_tries_against_budget(
     federation_code: str,
     tested_try: Series | None = None,
 ) -> Picture:
-    """Validation accuracy of each try against the bytes of a client, and a line at the budget.
+    """Draw the validation accuracy of each try against the bytes of a client, with a line at the budget.
 
-    tries: one a try; its `up` has the bytes of a client, both ways
-    tested_try: the submitted try with its accuracies on the test images, a large diamond
+    tries: a series for each try; its `up` is the bytes of a client, both ways
+    tested_try: the submitted try with its accuracies on the test images; it is a large diamond
     """
     done = select_finished(tries)
     with drawing() as (figure, ax):
@@ -89,11 +82,9 @@ def draw_tries_against_budget(
         )
         ax.axvline(budget_bytes, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget_bytes, 0.02, " budget", color=make_text_colour(SECOND), fontsize=9.5)
-        draw_cost_points(
-            ax,
-            [replace(s, pinned=s.total_bytes > budget_bytes) for s in done],
-            extra_axis_bytes=[budget_bytes],
-        )
+        # Tries over the budget are hollow points, as pinned series are.
+        points = [replace(s, pinned=s.total_bytes > budget_bytes) for s in done]
+        draw_cost_points(ax, points, extra_axis_bytes=[budget_bytes])
         if tested_try is not None:
             place = ([tested_try.total_bytes], [tested_try.mean])
             ax.plot(*place, "D", ms=12, color=ACCENT, mec="white", mew=1.4, zorder=5)

@@ -1,5 +1,6 @@
-"""Accuracy against the bytes of one client, on one federation or on many side by side: what is not beaten, what is
-level with the best, and the cheapest of these.
+"""Accuracy against the bytes of one client, on one federation or on many side by side.
+
+The picture shows which methods are not beaten, which are level with the best, and the cheapest of these.
 
 draw_frontiers([Frontier("digits, α = 0.1", rows, unbeaten, ties)])
 """
@@ -39,9 +40,9 @@ from .words import (
 )
 
 BAND_SEEDS = 10  # a band of fewer seeds is not drawn
-MIN_RANGE = 0.16  # of accuracies, from the lower to the upper end of the axes
-ONE = (7.6, 4.8)  # inches of a picture of one federation
-CELL = (4.5, 3.0)  # inches of one federation among several
+MIN_RANGE = 0.16  # the least difference between the upper and the lower end of the accuracy axis
+ONE = (7.6, 4.8)  # inches, the size of a picture of one federation
+CELL = (4.5, 3.0)  # inches, for each federation among several
 LETTER = 0.62  # width of a letter, in its size
 LINE = 1.25  # height of a line, in the size of its letters
 Range = tuple[float, float]
@@ -52,7 +53,7 @@ POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 class Frontier:
     """One federation.
 
-    title:    what it is called over its axes
+    title:    of its axes
     rows:     one `Series` per method with its options; `up` and `down` are the bytes of one client
     unbeaten: names of the rows that no other one beats in both accuracy and bytes, the cheapest first
     ties:     names of the rows that are level with the most accurate one, the cheapest first
@@ -126,7 +127,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
 
 
 def list_rows_of_frontiers(frontiers: Sequence[Frontier]) -> list[Series]:
-    """The methods of all federations, one federation after the other."""
+    """List the rows of all federations, one federation after the other."""
     rows: list[Series] = []
     for frontier in frontiers:
         rows += frontier.rows
@@ -236,11 +237,12 @@ def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[floa
 def draw_frontier_names(
     ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range
 ) -> None:
-    """Draw the name of each unbeaten or level method beside its point and on no other one."""
+    """Draw the name of each labelled row beside its point, so that it covers no other point or name."""
     size = 8.5
     figure: Any = ax.figure
     width, height = 72 * ax.get_position().size * figure.get_size_inches()
-    letter = LETTER * size / width  # as shares of the axes, as all that follows
+    # From here on, all lengths are shares of the axes.
+    letter = LETTER * size / width
     line = LINE * size / height
     places = {}
     taken = []
@@ -275,7 +277,7 @@ def draw_frontier_names(
 
 
 def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
-    """Make the legend of the signs that occur in the picture."""
+    """Make the legend entries of the signs that occur in the picture."""
 
     def make_sign(label: str, **look: Any) -> Line2D:
         return Line2D([], [], label=label, **{"ls": "", "marker": "o", "color": QUIET, **look})

@@ -1,7 +1,7 @@
 """The look of a method, the same in every picture: a colour, a marker, a line.
 
 get_method_look("fens")   by name, title or short name; the package's own looks are in methods/looks.toml
-get_method_look("mine")   any other: it follows from the name, in colours that no own method has
+get_method_look("mine")   any other: it follows from the name, in colours that no method of the package has
 choose_distinct_looks(["fens (rounds = 1)", "fens"])
                           of all lines of one picture: variants keep the colour, and no two are alike
 """
@@ -44,9 +44,9 @@ def get_method_look(method_name: str) -> Look:
     """Return the look of a method by its name, title or short name; a variant such as
     'fens (rounds = 10)' has its method's look.
 
-    The name of an unknown method is hashed to a look of the pool. If a method that was registered
-    earlier has that look or its colour, a later look of the pool is taken, so a new method never
-    changes the look of another.
+    For a method without a look in looks.toml, the hash of its name chooses a look of the pool. If a method that was
+    registered earlier has this look or its colour, a later look of the pool is taken. So a new method never changes
+    the look of another one.
     """
     taken = {}
     for method, words in read_toml("methods/looks.toml").items():

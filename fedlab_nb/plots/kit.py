@@ -1,13 +1,14 @@
-"""The kit for pictures: each part takes numbers and labels, and draws them into the axes that it gets.
+"""The kit for pictures: functions that take numbers and labels, and draw them into given axes.
 
 AccuracyBars(ax, rows).update(rows)            one bar per `Series`: mean, 95 % band, one dot per seed
 draw_lines_with_bands(ax, {label: {x: {seed: share}}})     means over a number with 95 % bands
 draw_cost_points(ax, rows)                        accuracy against bytes: a named point a `Series`
 draw_stacked_bars(ax, {label: {part: size}}, …) bars of parts, such as bytes
-draw_heat_map(ax, values)                       a table in colours; `draw_client_class_heat_map`: of those two
+draw_heat_map(ax, values)                       a table in colours
+draw_client_class_heat_map(ax, values, …)       the same for a table of clients and classes
 draw_image_rows(ax, [(label, images), …])       rows of small images
 describe_picture(figure, title, setting, sentence, table)   the `Picture`, with an alt text made from these
-make_blank_picture(text, setting=…)             a picture that says what to do so that there will be one
+make_blank_picture(text, setting=…)             a picture with a text on what to do to get one
 """
 
 import itertools
@@ -67,17 +68,26 @@ from .words import (
 )
 
 DOTS = "dots: seeds"
-BARS = f"{DOTS}; line: 95 % band of the mean"  # where there are seeds enough for one
-MAX_WRITTEN_COUNT = 12  # clients or classes whose numbers are written into the cells of a table
-MAX_ANSWERING_CELLS = 400  # of a table of clients and classes
-MAX_CELLS_READ_ALOUD = 60  # of a table that an alt text reads out
-STRIP_HEIGHT = 0.2  # height of the strip of seeds under a bar, where the place of a row is 1
-MIN_TILE_PIXELS = 24  # dots across a small image, at least
-TILE_GAP = 2  # dots between two of them
+BARS = f"{DOTS}; line: 95 % band of the mean"  # if there are enough seeds for a band
+MAX_WRITTEN_COUNT = (
+    12  # with more clients or classes, no numbers are written into the cells of a table
+)
+MAX_ANSWERING_CELLS = 400  # a larger table of clients and classes has no hover texts
+MAX_CELLS_READ_ALOUD = 60  # a larger table is not read out in an alt text
+STRIP_HEIGHT = 0.2  # height of the strip of seeds under a bar, in heights of a row
+MIN_TILE_PIXELS = 24  # the least width of a small image, in drawn pixels
+TILE_GAP = 2  # drawn pixels between two small images
 WORD_HEIGHT = 0.3  # height of a word under a tile, in tiles
-GHOST = "#c3cbd2"  # of stored results, as on the stage
-EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)  # colour of a place without an image
-FEW_TILES = 3  # for which a row has room at least, so that few do not become large
+GHOST = "#c3cbd2"  # the colour of stored results, as on the stage
+EMPTY_TILE_COLOUR = (
+    0.5,
+    0.5,
+    0.5,
+    0.14,
+)  # red, green, blue and opacity of a place without an image
+FEW_TILES = (
+    3  # a row has room for at least this many tiles, so that a few tiles do not become too large
+)
 LabelAndImages = tuple[str, Sequence[np.ndarray | None]]  # a row of images; None: an empty place
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
@@ -93,8 +103,14 @@ def describe_picture(
     *,
     detail: str = "",
 ) -> Picture:
-    """Make the `Picture` of a figure. Its alt text: the title (what is drawn), the setting and whom it knows by name,
-    the sentence, its detail, and the table row by row, where that is short enough to be listened to.
+    """Make the `Picture` of a figure.
+
+    Its alt text is made of the title, the setting with the clients that have a name, the sentence, the detail, and the
+    table, row by row if it is short.
+
+    title:    what is drawn
+    sentence: what the picture shows
+    detail:   the exact numbers behind the sentence
     """
     rows = [dict(row) for row in table]
     about = f"{title} ({setting})." if setting else f"{title}."
@@ -117,7 +133,7 @@ def format_table_as_sentence(table: Sequence[Mapping[str, Any]]) -> str:
 
 
 def make_blank_picture(text: str, *, setting: SettingCaption | str) -> Picture:
-    """`text` in the middle of an empty figure; the same is its sentence."""
+    """Make a picture with a text in the middle of an empty figure; the text is its sentence, too."""
     with LOCK:
         figure = make_figure()
         style = {"fontsize": 13, "color": QUIET, "linespacing": 1.6}
@@ -127,12 +143,14 @@ def make_blank_picture(text: str, *, setting: SettingCaption | str) -> Picture:
 
 # -------------------------------------------------------------------------------------------------------------- bars
 class AccuracyBars:
-    """One horizontal bar per series: the mean with its 95 % band, below it a strip with a dot for each seed; the
+    """One horizontal bar per series: the mean with its 95 % band, below it a strip with a dot for each seed, and the
     numbers at the right edge.
 
-    A series without a result yet has its place and no bar, so that nothing moves when the result comes. Behind the bar
-    lies, in grey, the band of its stored results, where it has any. seed: whose
-    accuracy the bars show in the place of the mean
+    A series without a result has an empty row, so that nothing moves when the result comes. If it has stored results,
+    their band lies behind the bar, in grey.
+
+    chance: the accuracy of guessing, at which there is a dotted line
+    seed:   the seed whose accuracy the bars show instead of the mean
     """
 
     def __init__(
@@ -181,20 +199,20 @@ class AccuracyBars:
             values = list(s.accuracies.values())
             dots.set_data(values, [place + 0.25 + STRIP_HEIGHT / 2] * len(values))
             attach_hover_text(bar, s.hover_text, method=s.highlight_key)
-            text.set_text(
-                number if self.seed is None else f"{format_percent(accuracy)}  ({number})"
-            )
+            if self.seed is not None:
+                number = f"{format_percent(accuracy)}  ({number})"
+            text.set_text(number)
 
     def _draw_ghost(self, row_position: float, stored_band: Band) -> None:
-        """The band of stored results, behind a bar and a little higher."""
+        """Draw the band of stored results behind a bar, a little taller than the bar."""
         low = max(0.0, stored_band.low)
         high = min(1.0, stored_band.high)
-        width = max(high - low, 0.008)  # a narrow band is still seen
+        width = max(high - low, 0.008)  # so that a narrow band is visible
         style = {"height": 0.72, "color": GHOST, "lw": 0, "zorder": 0.6}
         self.ax.barh(row_position - STRIP_HEIGHT / 2, width, left=low, **style)
 
     def _describe_marks(self, rows: Sequence[Series]) -> str:
-        """Say what the dots and lines are, and the bar where it is none of the mean."""
+        """Describe what the dots, lines and grey bands are, and the bars unless they are means."""
         text = BARS if any(s.band_ends for s in rows) else DOTS
         stored = [s.stored_about for s in rows if s.stored is not None]
         if stored:
@@ -232,11 +250,12 @@ def draw_lines_with_bands(
     looks_by_label: Mapping[str, Look] | None = None,
     highest_value: float | None = 1,
 ) -> list[EndLabel]:
-    """Draw means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands,
-    if there are seeds enough for one. Returns the names of the lines.
+    """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the labels
+    of the lines' right ends, for `draw_end_labels`.
 
-    looks_by_label: of labels whose look does not follow from their name
-    highest_value: the largest value that there is
+    curves: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
+    looks_by_label: looks of labels that are not names of methods
+    highest_value: the largest possible value, at which bands end; None if there is none
     """
     ends = []
     looks = {**choose_distinct_looks(curves), **(looks_by_label or {})}
@@ -263,7 +282,8 @@ def draw_cost_points(
 ) -> None:
     """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band and name.
 
-    Pinned rows are hollow. A row that costs nothing stands at the left edge.
+    Pinned rows are hollow. A row without any bytes stands at the left edge.
+
     lowest_accuracy:  where the accuracy axis begins
     extra_axis_bytes: further bytes that the axis has to reach
     """
@@ -280,9 +300,8 @@ def draw_cost_points(
     axis_bytes = [*(s.total_bytes for s in rows if s.total_bytes), *extra_axis_bytes]
     set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
     set_percent_axis(ax, "y", 1.03, lowest_share=lowest_accuracy)
-    draw_names_beside_points(
-        ax, shown, lowest_accuracy, size, {key: one.colour for key, one in row_looks.items()}
-    )
+    colours = {key: look.colour for key, look in row_looks.items()}
+    draw_names_beside_points(ax, shown, lowest_accuracy, size, colours)
 
 
 def draw_names_beside_points(
@@ -292,16 +311,18 @@ def draw_names_beside_points(
     font_size: float,
     colours_by_method: Mapping[str, str],
 ) -> None:
-    """Draw each row's name beside its point, in its colour, where it lies on no point, band or other name.
+    """Draw each row's name beside its point, in its colour, so that it covers no point, band or other name.
 
     lowest_accuracy: where the accuracy axis begins
     font_size:       in points
     """
     if is_frame_narrow():
-        compute_layout_now(ax.figure)  # names of other axes take much of the width
+        # The labels of the axis take much of a narrow frame, so the size of the axes has to be known.
+        compute_layout_now(ax.figure)
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
-    letter, line = font_size * np.array([0.62, 1.15]) / points_of_axes  # as shares of the axes
+    # Width of a letter and height of a line. From here on, all lengths are shares of the axes.
+    letter, line = font_size * np.array([0.62, 1.15]) / points_of_axes
     scale = 1.03 - lowest_accuracy
     places = []
     taken = []
@@ -314,7 +335,7 @@ def draw_names_beside_points(
         heights = [(end - lowest_accuracy) / scale for end in s.band_ends]
         if heights:
             taken.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
-    halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
+    halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps a name readable over a band
     for s, (x, y) in zip(rows, places, strict=True):
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
         lines = text.split("\n")
@@ -345,7 +366,11 @@ class Box(NamedTuple):
 
 
 class LabelPlace(NamedTuple):
-    """Where a name stands beside its mark: side (1: right, -1: left) and height of its middle."""
+    """Where a name stands beside its mark.
+
+    side:   1 on the right, -1 on the left
+    middle: the height of its middle
+    """
 
     side: int
     middle: float
@@ -354,9 +379,10 @@ class LabelPlace(NamedTuple):
 def place_label_beside_point(
     taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
 ) -> LabelPlace:
-    """Place a name beside the mark at (x, y), so that it lies on none of the boxes `taken_boxes`; its own
-    is added to them. All are shares of the axes.
+    """Place a name beside the mark at (x, y), so that it overlaps none of `taken_boxes`. All numbers are
+    shares of the axes. The box of the name is added to `taken_boxes`.
 
+    width, height: of the name
     distance: from the mark to the name
     """
     first_side = 1 if x <= 0.5 else -1
@@ -374,7 +400,7 @@ def place_label_beside_point(
 
 
 def list_candidate_heights(preferred_height: float, step: float) -> list[float]:
-    """Heights to be tried, the nearest to `preferred_height` first."""
+    """List heights to try, the nearest to `preferred_height` first."""
     heights = []
     for number in range(80):
         heights += [preferred_height + number * step, preferred_height - number * step]
@@ -389,7 +415,8 @@ def has_overlap(first_box: Box, second_box: Box) -> bool:
 
 
 def shorten_or_wrap_label(name: str, max_letters: int) -> str:
-    """A name in so many letters: 'FedAvg' of 'FedAvg, one round', or on several lines."""
+    """Shorten a name that is longer than `max_letters`: 'FedAvg' for 'FedAvg, one round'. If it is still too
+    long, wrap it to several lines."""
     if len(name) <= max_letters:
         return name
     return textwrap.fill(shorten_title(name), max(max_letters, 8))
@@ -408,8 +435,9 @@ def draw_heat_map(
 ) -> AxesImage:
     """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a colour bar.
 
-    Zero is white, more is bluer, so that the eye can compare two tables; nan is grey.
-    is_signed:      the colours begin at minus `largest_value`, orange below zero
+    Zero is white, and larger values are bluer, so that the eye can compare two tables; nan is grey.
+
+    is_signed:      the colours begin at minus `largest_value`, and are orange below zero
     format_cell:    formats the number that is written into a cell; None writes no numbers
     written_values: numbers to write in place of the values
     """
@@ -435,7 +463,7 @@ def draw_heat_map(
 
 
 def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]) -> None:
-    """Make cells of a heat map answer.
+    """Give cells of a heat map hover texts.
 
     marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
     """
@@ -527,7 +555,7 @@ def attach_client_class_texts(
     number_format: str,
     setting: SettingCaption | str,
 ) -> None:
-    """Let the cells of a table `[M, C]` with a column a client answer."""
+    """Give the cells of a table `[M, C]`, drawn with one column per client, hover texts."""
     cells = {}
     for k, row in enumerate(values):
         who = capitalize(format_client_for_title(k, setting))
@@ -606,7 +634,7 @@ def draw_image_rows(
 
 
 def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[np.ndarray]:
-    """The images of all rows, without the empty places."""
+    """List the images of all rows, without the empty places."""
     found = []
     for _, images in rows:
         found += [image for image in images if image is not None]
@@ -614,11 +642,19 @@ def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[np.ndarray]:
 
 
 class TileGrid:
-    """Where the tiles of `draw_image_rows` lie. The unit is a tile's width with its gap; y goes down.
+    """Where the tiles of `draw_image_rows` lie. The unit is the width of a tile with its gap; y points down.
 
-    columns:      of all images;   band_columns: of one band;   band_starts: the first column of each band
-    height, half_width: of a tile;   rows_height: of all rows of a band;   band_height: with what stands under it
-    shape, pitch: dots of a tile, and from one tile to the next
+    Long rows are broken into one to three bands, which stand one below the other.
+
+    columns:      number of columns of all images
+    band_columns: number of columns in a band
+    band_starts:  the first column of each band
+    height:       of a tile
+    half_width:   half the width of a tile
+    rows_height:  height of all rows of a band
+    band_height:  height of a band, with the names below it
+    shape:        drawn pixels of a tile: height, width and channels
+    pitch:        drawn pixels from one tile to the next
     """
 
     def __init__(
@@ -649,8 +685,9 @@ class TileGrid:
         self.band_starts = range(0, self.columns, self.band_columns)
 
     def _choose_band_columns(self, ax: Axes) -> int:
-        """The columns of a band, with as many bands (one to three) as make the tiles largest; more bands have to make
-        them clearly larger.
+        """Choose the number of columns in a band, so that one, two or three bands make the tiles largest.
+
+        More bands are chosen only if they make the tiles clearly larger: each one counts as a loss of 15 %.
         """
         width, height = ax.figure.get_size_inches() * ax.get_position().size
         best_columns = self.columns
@@ -667,7 +704,7 @@ class TileGrid:
         return best_columns
 
     def find_corner(self, row: int, column: int) -> tuple[int, float]:
-        """Left and top of a tile."""
+        """Find the left and the upper end of a tile."""
         band, place = divmod(column, self.band_columns)
         return place, band * self.band_height + row * self._row_step
 
@@ -675,7 +712,8 @@ class TileGrid:
 def draw_tile_band(
     ax: Axes, images: Sequence[np.ndarray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
-    """A row of tiles in one band, from column `first_column` on, as one image; between tiles one sees the paper."""
+    """Draw the tiles of a row in one band, from column `first_column` on, as one image that is transparent between
+    tiles."""
     page = np.zeros((grid.shape[0], grid.band_columns * grid.pitch, 4))
     for place, image in enumerate(images):
         left = place * grid.pitch
@@ -696,8 +734,10 @@ def exempt_from_dark_theme(ax: Axes) -> None:
 
 
 def render_tile_pixels(image: np.ndarray) -> np.ndarray:
-    """One image of `draw_image_rows` as dots `[h, w, 1 or 3]`, each pixel several dots wide; of features, light for
-    much; of a recording a line a channel."""
+    """Render an image of `draw_image_rows` as drawn pixels `[h, w, 1 or 3]`; a pixel of the image may be several wide.
+
+    Features become a strip in which large values are light. A recording becomes a line for each channel.
+    """
     if image.ndim == 1:
         low = float(image.min())
         span = float(np.ptp(image)) or 1.0
@@ -716,7 +756,7 @@ def render_recording_pixels(recording: np.ndarray, height: int = 4 * MIN_TILE_PI
     low = float(recording.min())
     span = float(np.ptp(recording)) or 1.0
     rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
-    # A line goes on where it was a step ago.
+    # At each step a line reaches from the height one step ago to the present one, so that it has no gaps.
     before = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
     places = np.arange(height)[:, None]
     for c, colour in enumerate(list_class_colours(len(recording))):

@@ -1,7 +1,8 @@
-"""Marks: artists of a picture that answer in a browser, to pointer, keyboard and to what is chosen elsewhere.
+"""Marks: artists of a picture that have a hover text in a browser, and are highlighted when their client, class or
+method is selected elsewhere.
 
 `attach_hover_text(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer; `get_marks_by_id(figure)`
-returns all answers.
+returns the marks of a figure.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def attach_tick_hover_texts(
 ) -> None:
     """Attach hover texts to the tick labels of an axis.
 
-    hover_texts: one per tick; an empty text leaves the tick without an answer
-    mark_key:    the kind of thing that the ticks stand for
+    hover_texts: one per tick; a tick with an empty text gets none
+    mark_key:    what the ticks stand for
     client_or_class_indices: index of the client or class at each tick, by default 0, 1, …
     """
     if client_or_class_indices is None:

@@ -1,7 +1,7 @@
-"""Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
+"""Who holds what: a dot for each client and class, whose area is the number of samples; above it the clients' sizes.
 
-Up to MAX_COLOURED_CLASSES classes have dots in the class's colour; more become a heat map. `PartitionPicture` keeps its
-figure, so that the axes stay where they are while a slider moves.
+With up to MAX_COLOURED_CLASSES classes there are dots in the classes' colours, with more classes a heat map.
+`PartitionPicture` keeps its figure, so that the axes stay where they are while a slider moves.
 """
 
 import math
@@ -50,18 +50,33 @@ from .words import (
 
 MAX_COLOURED_CLASSES = 26
 PALE = 0.3  # opacity of clients that take no part
-NOBODY = -1  # the client of a mark that stands for none to look at
+NOBODY = -1  # the client of a mark that stands for no client which can be selected
 SMALLEST_DOT = 2.5  # area in square points
-ROUND_ENDS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)  # of an axis, times a power of ten
-NAMED_CLASSES = 4  # of a client, in the sentence
-FEW_CLASSES = 4  # of a data set; a client's share of them is then said with a decimal
-# The least share of all classes that a client effectively sees, and how unlike clients then are.
+ROUND_ENDS = (
+    1,
+    1.25,
+    1.5,
+    2,
+    2.5,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    12.5,
+)  # ends of an axis, to be multiplied by a power of ten
+NAMED_CLASSES = 4  # the number of a client's classes that the sentence names
+FEW_CLASSES = (
+    4  # in a data set with so few classes, the number of classes that a client sees has a decimal
+)
+# (the smallest share of all classes that a client effectively sees, how different the clients then are)
 DEGREES = ((0.9, "alike"), (0.45, "fairly similar"), (0.25, "different"), (0, "very different"))
 ABOUT = "Who holds what: a dot for each client and class, its area the number of training samples"
 
 
 class TitledBars(NamedTuple):
-    """Bars of accuracy beside a partition: one Series a method, and what stands over them."""
+    """Bars of accuracy beside a partition: one Series for each method, and their title."""
 
     series: Sequence[Series]
     title: str
@@ -84,7 +99,7 @@ class PartitionPicture:
     ) -> Picture:
         """Draw a federation, and return the picture.
 
-        setting: in words
+        setting: the caption
         client, class_index: the client and the class to mark, if any
         stored:  stored results to show beside it, one Series per method, with the title that says where
                  they come from
@@ -273,7 +288,12 @@ def round_up_axis_end(largest_value: float) -> float:
 def describe_partition_dot(
     count: int, client_size: int, class_size: int, class_name: str, client_text: str
 ) -> str:
-    """Describe the dot of a client and a class. client_size, class_size: samples of the client, of the class."""
+    """Describe the dot of a client and a class, for its hover text.
+
+    count:       samples of the client in the class
+    client_size: all samples of the client
+    class_size:  all samples of the class
+    """
     of_client = format_percent(count / client_size)
     of_class = format_percent(count / class_size)
     samples = format_count_and_noun(int(count), "sample")

@@ -1,7 +1,7 @@
-"""Points in the plane and what networks say of them: a row of small squares, coloured by the class that is named there.
+"""Points in the plane and how networks classify them: a row of small squares, coloured by the predicted class.
 
-All squares lie in one axes, whose unit is an inch: that takes half of the time of an axes for each, and follows a
-slider. Borders are where two scores are equal, between the places of the grid too.
+All squares lie in a single axes whose unit is an inch. Drawing takes half as long as with an axes for each square, so
+that the picture follows a slider. Borders are where two scores are equal, also between the points of the grid.
 """
 
 import math
@@ -32,9 +32,9 @@ LARGE = 2.6  # inches of a square's side, at most
 TITLE = 0.24  # inches over a square
 FOOT = 0.2  # inches under a square
 LEGEND = 0.26  # inches under all
-FINE = 900  # units across a square, of which a border's corners may be off by a ninth
+FINE = 900  # units across a square; a border's corners are exact to a ninth of a unit
 AROUND = "background: the class that is named there; circles: where a class lies"
-LETTER = 0.066  # inches across of a letter of 9 points, about
+LETTER = 0.066  # the width of a letter of 9 points in inches, about
 # OKLCH of the regions: light enough to be turned dark on a dark page.
 PALE = 0.905  # lightness
 CHROMA = 0.085
@@ -44,9 +44,11 @@ CHROMA = 0.085
 class Square:
     """One square.
 
-    title, foot:  over and under it;   says: in one or two lines, when it is pointed at
-    scores:       `[G, G, C]` on a grid of the plane, the first axis upward; the largest one is the class
-    points, labels: `[n, 2]` and `[n]`: dots
+    title, foot: the texts above and below it
+    says:        its hover text, one or two lines
+    scores:      `[G, G, C]` at the points of a grid, the first axis upward; the largest score is the class
+    points:      the dots `[n, 2]`
+    labels:      their classes `[n]`
     """
 
     title: str
@@ -68,7 +70,12 @@ class IslandCircle(NamedTuple):
 
 @dataclass(frozen=True)
 class Plane:
-    """What all squares have in common. edge: they reach from -edge to edge;   circles: (x, y, radius, class)"""
+    """What all squares have in common.
+
+    names:   of the classes
+    edge:    the plane reaches from -edge to edge in both directions
+    circles: around the islands of points of one class
+    """
 
     names: Sequence[str]
     edge: float
@@ -83,10 +90,12 @@ def lighten_class_colour(colour: str) -> str:
 
 
 def find_decision_regions(scores: np.ndarray, half_width: float) -> list[Path]:
-    """Find areas `[C]` to be painted one over the other: where class c or a later one has the
-    largest score. That of class 0 is the whole square, so no gap is left where three classes meet.
+    """Find an area for each class, to be painted one over the other in their order.
 
-    scores: `[G, G, C]` on a grid from -edge to edge
+    Area c is where class c or a later one has the largest score. So area 0 is the whole square, and no
+    gap is left where three classes meet.
+
+    scores: `[G, G, C]` on a grid from -half_width to half_width
     """
     grid = np.linspace(0, FINE, len(scores))
     paths = [Path.unit_rectangle().transformed(Affine2D().scale(FINE))]
@@ -96,11 +105,13 @@ def find_decision_regions(scores: np.ndarray, half_width: float) -> list[Path]:
         vertices, codes = contours.filled(0, np.inf)
         outlines = [Path(*outline) for outline in zip(vertices, codes, strict=True)]
         whole = Path.make_compound_path(*outlines)
-        # Straight lines without the points that lie on them.
+        # Points that lie on a straight line between others are left out.
         paths.append(whole.cleaned(simplify=True))
-    return [
-        Path(path.vertices * (2 * half_width / FINE) - half_width, path.codes) for path in paths
-    ]
+    areas = []
+    for path in paths:
+        vertices = path.vertices * (2 * half_width / FINE) - half_width
+        areas.append(Path(vertices, path.codes))
+    return areas
 
 
 class SquareLayout(NamedTuple):
@@ -113,16 +124,16 @@ class SquareLayout(NamedTuple):
 def place_squares_in_frame(
     square_count: int, width_inches: float, height_inches: float
 ) -> SquareLayout:
-    """Place `square_count` squares in a frame of that many inches, as large as they can be."""
-    sides = {}
+    """Place `square_count` squares in a frame of this size, as large as possible."""
+    side_by_columns = {}
     for columns in range(1, square_count + 1):
         rows = math.ceil(square_count / columns)
         height_of_row = (height_inches - LEGEND) / rows
-        sides[columns] = min(
-            compute_square_side(columns, width_inches), height_of_row - TITLE - FOOT
-        )
-    columns = max(sides, key=lambda columns: sides[columns])
-    side = max(sides[columns], 0.2)
+        side_for_width = compute_square_side(columns, width_inches)
+        side_for_height = height_of_row - TITLE - FOOT
+        side_by_columns[columns] = min(side_for_width, side_for_height)
+    columns = max(side_by_columns, key=lambda columns: side_by_columns[columns])
+    side = max(side_by_columns[columns], 0.2)
     top = height_inches - TITLE - side
     corners = []
     for number in range(square_count):
@@ -190,8 +201,8 @@ def add_scaled_shapes(
     scale: float,
     **style: Any,
 ) -> PathCollection:
-    """Add many shapes at once, each made larger by `scale` and moved to its place: patches one by one
-    take ten times as long."""
+    """Add many shapes at once, each multiplied by `scale` and moved to its position. Adding them one by one
+    as patches takes ten times as long."""
     moved = []
     for path, place in zip(paths, positions, strict=True):
         moved.append(Path(path.vertices * scale + place, path.codes))
@@ -245,13 +256,11 @@ def draw_square_dots(
     """Draw the dots of all squares, with one marker and colour per class."""
     scale = side_inches / (2 * plane.edge)
     points = np.concatenate([square.points for square in squares])  # in the plane
-    places = np.concatenate(
-        [
-            square.points * scale + middle
-            for square, middle in zip(squares, square_centres, strict=True)
-        ]
-    )
     labels = np.concatenate([square.labels for square in squares])
+    positions_of_squares = []
+    for square, middle in zip(squares, square_centres, strict=True):
+        positions_of_squares.append(square.points * scale + middle)
+    places = np.concatenate(positions_of_squares)  # in inches
     is_inside = (np.abs(points) < 0.99 * plane.edge).all(1)
     style = {"ms": float(np.clip(2.4 * side_inches, 3, 5)), "zorder": 3, "clip_on": False, "mew": 0}
     for label, colour in enumerate(list_class_colours(len(plane.names))):
@@ -260,7 +269,7 @@ def draw_square_dots(
 
 
 def draw_plane_legend(ax: Axes, class_names: Sequence[str], y: float, width_inches: float) -> None:
-    """Draw a dot for each class, and if there is room, what background and circles are."""
+    """Draw a dot for each class with its name, and if there is room the meaning of background and circles."""
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
     for label, (name, colour) in enumerate(

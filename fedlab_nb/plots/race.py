@@ -1,4 +1,4 @@
-"""The race: what each method has to show once so many bytes have been spent. One-shot methods jump, others climb."""
+"""The race: each method's accuracy once so many bytes have been spent. One-shot methods jump, others climb."""
 
 import math
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ from .words import (
     shorten_labels,
 )
 
-STEPS = 288  # from the least bytes to the most
+STEPS = 288  # steps of the slider, from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
-TOLERANCE = 1 + 1e-9  # a budget of a point's own bytes pays for it
+TOLERANCE = 1 + 1e-9  # for rounding: a budget that equals a point's bytes is enough for it
 
 
 class ByteRange(NamedTuple):
@@ -194,7 +194,7 @@ def has_many_rounds(method_results: Series) -> bool:
 
 
 def find_last_point_within_budget(method_results: Series, budget_bytes: float) -> CurvePoint | None:
-    """Find the last point that `budget_bytes` bytes pay for; None if there is no global model yet."""
+    """Find the last point that is reached with `budget_bytes`; None if there is no global model yet."""
     count = count_points_within_budget(method_results, budget_bytes)
     if not count:
         return None
@@ -202,11 +202,9 @@ def find_last_point_within_budget(method_results: Series, budget_bytes: float) -
 
 
 def count_points_within_budget(method_results: Series, budget_bytes: float) -> int:
-    """Count the points, from the first on, that `budget_bytes` bytes pay for."""
-    return sum(
-        point["bytes"] <= budget_bytes * TOLERANCE
-        for point in list_global_model_points(method_results)
-    )
+    """Count the points that are reached with `budget_bytes`."""
+    points = list_global_model_points(method_results)
+    return sum(point["bytes"] <= budget_bytes * TOLERANCE for point in points)
 
 
 def format_point_accuracy(point: CurvePoint | None, text_if_none: str = "none") -> str:

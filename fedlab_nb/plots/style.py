@@ -1,10 +1,9 @@
-"""What every picture has in common: `Picture`, one size, one style, a look for each method (made in `identity`), and
-the lock round all drawing.
+"""What all pictures have in common: the class `Picture`, one size, one style, and the lock around all drawing.
 
-Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two
+Figures are matplotlib `Figure`s on the Agg canvas. pyplot is never used, because its global state breaks when two
 threads draw. Pictures are drawn dark on white; `vector.py` gives each colour a second one for a dark page.
 
-Helpers for axes stand at the end: scales, ticks, rows of bars, marks, lines of seeds and their names.
+Functions for axes are at the end: scales, ticks, rows of bars, marks, lines of seeds and their names.
 
 set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)     shares as percents
 set_log_axis(ax, "x", ticks=alphas)               α, bytes
@@ -71,18 +70,19 @@ from .words import (
 )
 
 RC = matplotlib.rcParams
-HOST = ("backend", "interactive", "toolbar", "webagg", "timezone", "date.epoch")  # no looks
+# Settings of matplotlib that do not change how a picture looks, by the beginning of their names.
+HOST = ("backend", "interactive", "toolbar", "webagg", "timezone", "date.epoch")
 DEFAULTS = {
     name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(HOST)
 }
 
 
 class DrawingLock:
-    """`with LOCK`: one drawing at a time, in matplotlib's own defaults.
+    """`with LOCK`: one drawing at a time, with matplotlib's own defaults.
 
-    Matplotlib's text parser and font cache are shared by all figures. What a person set for pictures of their own
-    (`rcParams["text.usetex"]`, a style sheet, a matplotlibrc) neither changes ours nor is changed: it is back when the
-    last `with` ends. Reentrant.
+    The lock is needed because all figures share matplotlib's text parser and font cache. What a person has set for
+    pictures of their own (`rcParams["text.usetex"]`, a style sheet, a matplotlibrc) does not change ours, and is
+    restored when the outermost `with` ends. The lock is reentrant.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class DrawingLock:
         self._depth += 1
         if self._depth > 1:
             return
-        # Past RcParams' own look-up, which takes five times as long: this is passed many times in a drag.
+        # `dict.get` skips the look-up of RcParams, which takes five times as long; a drag comes here many times.
         changed = {name: value for name, value in DEFAULTS.items() if dict.get(RC, name) != value}
         if changed:
             self._defaults.enter_context(matplotlib.rc_context(changed))
@@ -110,14 +110,14 @@ class DrawingLock:
 
 
 LOCK = DrawingLock()
-SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `use_figure_size`
-NARROW = 5.4  # inches of width, up to which a frame is narrow
-UPRIGHT = 7.5  # inches
+SIZE = (6.7, 4.15)  # inches, unless `use_figure_size` gives another size
+NARROW = 5.4  # inches; a frame below this width is narrow
+UPRIGHT = 7.5  # inches; a frame below this width is narrow if it is also higher than wide
 DPI = 190
-TITLE = 11  # points of a title's letters
-LEAST = 7.5  # points of the smallest letters that words shrink to
-OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
-FOLLOWS = "frame"  # gid of the figures that are as large as their frame
+TITLE = 11  # points, the font size of titles
+LEAST = 7.5  # points, the smallest font size to which texts are shrunk
+OUTSIDE = "outside"  # the beginning of the gid of texts that stand beside their axes
+FOLLOWS = "frame"  # the gid of figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK = "#1f2328"
@@ -136,7 +136,10 @@ CIVIDIS = matplotlib.colormaps["cividis"]
 
 
 class EndLabel(NamedTuple):
-    """A line's name at its right end: `value` is the line's last one."""
+    """The name of a line, to be written at its right end.
+
+    value: the last value of the line, the height of its end
+    """
 
     value: float
     text: str
@@ -147,13 +150,16 @@ class EndLabel(NamedTuple):
 class Picture:
     """A figure with the same content in words and numbers.
 
-    alt: what is drawn and for which setting, for who cannot see it;   sentence: what it shows, plainly
-    detail: the exact numbers behind the sentence, for who hovers over it;   table: its numbers, one dict a row
-    tabled: the table is always shown, below the figure; without a figure it is what is shown
-    waits: it only says what to do so that there will be one
-    scene: the same as data for a browser, which draws it (`front/`) in the place of the figure, which is exported
-    svg: the picture itself, where it was drawn before and has no figure; it has its own ground, and is dark where the
-        `color-scheme` of its <img> is
+    alt: the alt text, for people who cannot see the picture: what is drawn, and for which setting
+    sentence: what it shows, in plain words
+    detail: the exact numbers behind the sentence, shown when a pointer is on the sentence
+    table: its numbers, one dict for each row
+    tabled: whether the table is always shown, below the figure, or alone if there is no figure
+    waits: whether the picture only says what to do to get one
+    scene: its content as data for a browser, which draws it (`front/`) instead of the figure; the figure is then for
+        export alone
+    svg: the picture as an SVG, if it was drawn beforehand and has no figure. It has a background of its own, and is
+        dark if the `color-scheme` of its <img> is
     """
 
     figure: Figure | None
@@ -171,12 +177,15 @@ class Picture:
 
     @property
     def text(self) -> str:
-        """The sentence with its detail: for where nobody can hover."""
+        """The sentence followed by its detail, for places without a pointer."""
         return f"{self.sentence} {self.detail}".strip()
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the picture as SVG, or as PNG where the name ends so. UsageError if a file of somebody else's is
-        there already, unless `force`, and for a PNG of a picture that is an SVG."""
+        """Write the picture as an SVG, or as a PNG if the name ends in .png.
+
+        UsageError if there is a file that the package did not write, unless `force`, and for a PNG of a picture that
+        is an SVG.
+        """
         wants_png = Path(path).suffix.lower() == ".png"
         if wants_png and self.svg:
             svg_name = Path(path).with_suffix(".svg").name
@@ -189,8 +198,10 @@ class Picture:
 
     @property
     def image_metadata(self) -> dict[str, Any]:
-        """What a notebook keeps beside the PNG: its alt text, and (in JupyterLab's words) that it is drawn on white, so
-        that a dark page turns its colours (DARK_STILLS). Photos keep theirs.
+        """The metadata that a notebook stores with the PNG.
+
+        It has the alt text, and `needs_background`, which tells JupyterLab that the picture is drawn on white. A dark
+        page inverts the colours of such a picture (DARK_STILLS). Pictures with photos do not have it.
         """
         metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
         if self.figure is not None and not has_photos(self.figure):
@@ -212,10 +223,11 @@ class Picture:
         return {"text/plain": self.text, "text/html": page}, {}
 
 
-PAPER_BRIGHTNESS = 0.88  # of a card of paper on a dark page
-# A PNG is drawn on white. On a dark page its colours are turned, and its ground is that of the page. JupyterLab marks
-# an output that is a PNG (`Picture.image_metadata`), a picture in HTML has a class. Photos keep their colours: such a
-# picture is a card of light grey paper. Of a panel it stands before the style that is saved with it.
+PAPER_BRIGHTNESS = 0.88  # brightness of white paper on a dark page
+# A PNG is drawn on white. On a dark page its colours are inverted, and its background becomes that of the page. Such a
+# picture is found by the class that JupyterLab gives a PNG output (`Picture.image_metadata`), or by its own class in
+# HTML. A picture with photos keeps its colours, and looks like a card of light grey paper. The saved picture of a panel
+# has no class, but is followed by the panel's saved style (`.fl-saved`).
 DARK_STILLS = (
     '[data-jp-theme-light="false"] .jp-RenderedImage img.jp-needs-light-background,'
     '[data-jp-theme-light="false"] img.fl-still,.vscode-dark img.fl-still'
@@ -226,7 +238,7 @@ DARK_STILLS = (
     f"{{filter:brightness({PAPER_BRIGHTNESS});border-radius:10px}}"
 )
 
-# An image is as dark as the page that it stands on, which JupyterLab and VS Code say in their own ways.
+# An image is light or dark as its page is; JupyterLab and VS Code mark a dark page in different ways.
 DARK_IMAGE = (
     '<style>[data-jp-theme-light="true"] img.fl-drawn-svg,.vscode-light img.fl-drawn-svg'
     "{color-scheme:light}"
@@ -236,9 +248,9 @@ DARK_IMAGE = (
 
 
 def make_svg_image_html(picture: Picture) -> str:
-    """Make HTML that shows a picture's SVG as an image, which runs nothing, and the text below.
+    """Make HTML that shows a picture's SVG as an image, so that no script in it is run, and its text below.
 
-    In a narrow place it scrolls: its letters would be too small to read.
+    In a narrow place the image scrolls; scaled down, its letters would be too small to read.
     """
     source = b64encode(picture.svg.encode()).decode()
     return (
@@ -294,7 +306,10 @@ def render_picture_svg(picture: Picture) -> bytes:
 
 
 def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
-    """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
+    """Render a figure whose layout is computed as the text of an SVG file.
+
+    It is faster than `Figure.savefig`, which draws the figure once more to compute its layout.
+    """
     out = io.StringIO()
     dpi = figure.dpi
     colour = figure.get_facecolor()
@@ -302,7 +317,7 @@ def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
         figure.set_facecolor(facecolor)
         FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
     finally:
-        # A new canvas: the layout's has a bitmap, which would stay until the next garbage collection.
+        # The figure gets a new canvas: the old one has a bitmap, which would stay until the next garbage collection.
         FigureCanvasAgg(figure)
         figure.set_dpi(dpi)
         figure.set_facecolor(colour)
@@ -344,16 +359,18 @@ def compute_layout_once(figure: Figure) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         if figure.axes:
-            engine.execute(figure)  # what a drawing begins with; the rest would be thrown away
+            engine.execute(
+                figure
+            )  # the first step of a drawing; its other steps are not needed here
         figure.set_layout_engine("none")
     shrink_long_titles(figure)
 
 
 def shrink_long_titles(figure: Figure) -> None:
-    """Shrink titles and x labels that do not fit, as a layout ignores their width.
+    """Shrink titles and x labels that do not fit, since the layout ignores their width.
 
-    A title may reach neither over the figure's edge nor into the title beside it; an x label not
-    over the edge. A title that is still too long begins further left.
+    A title must not cross the edge of the figure or touch the title beside it; an x label must not
+    cross the edge. A title that is still too long begins further left.
     """
     usual = figure.__dict__.setdefault("fedlab_words", {})  # {axes: its title and its usual size}
     titles = [usual[ax] for ax in figure.axes if ax in usual]
@@ -363,7 +380,7 @@ def shrink_long_titles(figure: Figure) -> None:
         names.append(usual.setdefault(ax.xaxis, (label, label.get_fontsize())))
     for text, size in (*titles, *names):
         text.set_fontsize(size)
-    # Not the renderer that has drawn a text last, which was an SVG's with other pixels.
+    # Of the canvas: the renderer that has drawn last may be that of an SVG, whose pixels have another size.
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
     fit_titles_side_by_side([title for title, _ in titles], figure, renderer)
@@ -383,8 +400,8 @@ class FittedTitle(NamedTuple):
 
 
 def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: Any) -> None:
-    """Make titles smaller, from the right one on, until each ends before the next one at its height
-    begins; move one further left that is still too long."""
+    """Shrink titles, the rightmost one first, until each ends before the next one at its height begins. A
+    title that is still too long is moved to the left."""
     gap = figure.dpi / 12
     boxes = []
     for title in titles:
@@ -410,7 +427,7 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
 def shrink_text_to_width(text: Text, text_pixels: float, available_pixels: float) -> None:
     """Shrink a text of this width to fit into `available_pixels` (pixels), down to the smallest legible size."""
     if text_pixels > available_pixels > 0:
-        # A little less than fits, as widths come in whole pixels.
+        # A little less than what fits, since widths are whole pixels.
         font_size = 0.98 * text.get_fontsize() * available_pixels / text_pixels
         text.set_fontsize(max(LEAST, font_size))
 
@@ -418,7 +435,7 @@ def shrink_text_to_width(text: Text, text_pixels: float, available_pixels: float
 def exclude_data_from_layout(figure: Figure) -> None:
     """Make the layout ignore everything inside the axes.
 
-    It sees titles, labels, ticks, and texts whose gid begins with OUTSIDE.
+    It makes room for titles, labels, ticks, and texts whose gid begins with OUTSIDE.
     """
     for ax in figure.axes:
         for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.images, *ax.texts):
@@ -464,12 +481,13 @@ def drawing(
     fixed: bool = False,
     **grid: Any,
 ) -> Iterator[tuple[Figure, Any]]:
-    """Make a figure and its axes, as `Figure.subplots` makes them, while nobody else draws. Axes side
-    by side stand below each other in a narrow frame.
+    """Make a figure with axes, as `Figure.subplots` does, and hold the drawing lock until the block ends.
 
-    size: in inches; without one the figure follows its frame
-    fixed: there are no axes (None); `figure.add_axes` adds them, and they stay where they are put
-    grid: as for `Figure.subplots`
+    In a narrow frame, axes side by side are put below each other.
+
+    size:  in inches; None: the size of the frame
+    fixed: yields None instead of axes; those that `figure.add_axes` adds stay where they are put
+    grid:  arguments of `Figure.subplots`
     """
     if rows == 1 and 1 < columns < 4 and size is None and is_frame_narrow():
         rows, columns = columns, rows
@@ -481,7 +499,7 @@ def drawing(
 
 
 def write_axes_title(ax: Axes, text: str, pad_points: float = 7, font_size: float = TITLE) -> Text:
-    """Write the bold title over the left end of the axes, and return it."""
+    """Write the bold title above the left end of the axes, and return it."""
     title = ax.set_title(
         text, loc="left", y=1, fontsize=font_size, fontweight="bold", color=INK, pad=pad_points
     )
@@ -778,8 +796,8 @@ class Line(NamedTuple):
 
 
 def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
-    """Average the lines `{seed: [(x, y), …]}`, straight between their points, as far as all seeds
-    have come."""
+    """Average the lines `{seed: [(x, y), …]}`, which are straight between their points, over the range of x
+    that all seeds have."""
     lines = []
     for points in points_by_seed.values():
         if points:
@@ -873,10 +891,11 @@ def draw_end_labels(
     min_gap: float = 0.052,
     **style: Any,
 ) -> None:
-    """Draw each line's name at its right end, beside the axes, none on another.
+    """Draw each line's name at its right end, beside the axes, so that no two names overlap.
 
-    Call it when the limits are set.
-    min_gap: between two names, as a share of the axes' height; more if the letters need it
+    Call it after the limits of the axes are set.
+
+    min_gap: between two names, as a share of the axes' height; it is larger if the letters need more
     """
     low, high = ax.get_ylim()
     texts = [text for _, text, _ in labels]
@@ -921,7 +940,7 @@ def set_client_axis(
     """
     characters = find_character_names(setting)
     label = make_client_axis_label(setting)
-    marked = {} if is_frame_narrow() else characters  # there the label below names them
+    marked = {} if is_frame_narrow() else characters  # in a narrow frame the label alone names them
     set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:

@@ -1,10 +1,11 @@
-"""A picture as an SVG file that is light or dark as the reader's page is: for guides and sites, which show it as an
+"""Writes a picture as an SVG file that is light or dark as the reader prefers, for guides and sites that show it as an
 image.
 
     write_themed_svg(picture, "notebooks/images/which.svg", force=True)
 
-On a page, `vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the page's own switch. A file has
-variables in their place, which follow the reader's preference, and a title and a text for who cannot see it.
+`vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the theme of the page that contains the SVG. A
+file that is shown as an image cannot do this. It has variables instead, which follow the reader's preference, and a
+title and a description for people who cannot see it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAIR = re.compile(r"light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6}|var\([^)]*\))\)")
 
 
 def write_themed_svg(picture: Picture, path: str | Path, *, force: bool = False) -> Path:
-    """Write the file. UsageError if a file of somebody else's is there already, unless `force`."""
+    """Write the file. UsageError if there is a file that the package did not write, unless `force`."""
     return write_file(path, make_themed_svg(picture), force=force)
 
 

@@ -1,4 +1,4 @@
-"""How long methods take: a bar for each, the longest first, of its clients' training and of all that follows."""
+"""How long methods take: a bar for each, the longest first, made of its clients' training and of the rest."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Words in pictures: numbers in words, settings in words, and the names of clients.
+"""Texts in pictures: numbers and settings in words, and the names of clients.
 
 format_percent(0.834)               '83 %'
 format_percent_band, format_difference_in_points, choose_words_by_significance: bands and differences
@@ -9,11 +9,12 @@ format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
 format_client_for_sentence(3, setting) 'D (north)', or 'D'
 describe_named_clients(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
-Clients are numbers in programs and letters where people look: both axes from 0 to 9 would be misread.
+Clients are numbers in the code and letters on the screen: a picture with clients and classes both numbered from 0 to 9
+would be misread.
 
-The characters of the course's one federation stand in `characters.json`: who holds the largest share of a digit, who
-has the fewest images, and whose largest logits are the largest. The names of a file's own clients are known as long as
-its data are in memory; without them a client is its letter.
+Some clients of the course's federation have a name as a character. They are in `characters.json`: the clients that
+hold the largest share of a digit, the one with the fewest images, and the one with the largest logits. The names of a
+file's own clients are known as long as its data are in memory; otherwise a client is called by its letter.
 """
 
 import json
@@ -46,7 +47,7 @@ def format_mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
 
 
 def capitalize(text: str) -> str:
-    """Return the text with its first letter large; all others stay."""
+    """Return the text with a capital first letter; the other letters stay as they are."""
     return text[:1].upper() + text[1:]
 
 
@@ -112,9 +113,12 @@ def describe_seeds(results_by_seed: Mapping[int, Any]) -> str:
 
 @dataclass(frozen=True)
 class SettingCaption:
-    """What runs have in common. words: as a picture says it;   values: by name, what says whose clients they are.
+    """The setting that runs have in common, as a caption. Two captions with the same words are equal.
 
-    Two settings that read alike are equal. A plain text in its place is a setting whose clients nobody knows.
+    A plain text may be used instead of a caption; then the clients have no names.
+
+    words:  as a picture shows them
+    values: {name: value} of the settings, from which the clients' names are found
     """
 
     words: str
@@ -128,33 +132,33 @@ class SettingCaption:
 
 
 def get_settings_of_caption(caption: SettingCaption | str) -> dict[str, SettingValue]:
-    """The values that a setting was made from; none of a plain text."""
+    """Return the settings from which a caption was made; {} for a plain text."""
     return caption.values if isinstance(caption, SettingCaption) else {}
 
 
 def make_setting_caption(settings: SettingsByName, *extra_words: str) -> SettingCaption:
-    """'digits, α = 0.1, 10 clients' from a setting's dict; a partition other than Dirichlet is named instead of α.
+    """Make the caption of settings: 'digits, α = 0.1, 10 clients'. Another partition than Dirichlet is named.
 
-    extra_words: what is said after it, such as "seed 0"
+    extra_words: to be added at the end, such as "seed 0"
     """
     partition = settings.get("partition", "dirichlet")
     edits = Edits.parse(settings.get("moves") or "")
     clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
-        whose = f"its own {clients}{describe_missing_clients(settings)}"
+        partition_text = f"its own {clients}{describe_missing_clients(settings)}"
     else:
         skew = describe_skew(partition, settings)
-        whose = f"{skew}, {clients}{describe_partition_options(settings)}"
+        partition_text = f"{skew}, {clients}{describe_partition_options(settings)}"
     if edits.sample_edits:
-        whose += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
+        partition_text += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
     elif edits.seed is not None:
-        whose += f", partition of seed {edits.seed}"
-    words = ", ".join((format_dataset_name(settings["dataset"]), whose, *extra_words))
+        partition_text += f", partition of seed {edits.seed}"
+    words = ", ".join((format_dataset_name(settings["dataset"]), partition_text, *extra_words))
     return SettingCaption(words, dict(settings))
 
 
 def describe_skew(partition: str, settings: SettingsByName) -> str:
-    """'α = 0.1', 'partition classes' or 'partition quantity, α = 0.1'."""
+    """Describe the skew of a partition: 'α = 0.1', 'partition classes' or 'partition quantity, α = 0.1'."""
     if partition == "dirichlet":
         return f"α = {settings['alpha']:g}"
     if partition in ("quantity", "client_dirichlet"):
@@ -163,7 +167,8 @@ def describe_skew(partition: str, settings: SettingsByName) -> str:
 
 
 def describe_partition_options(settings: SettingsByName) -> str:
-    """Say what else makes the clients' samples others than usual: ', 50 % of the samples, at least 5 per client'."""
+    """Describe the options of a partition that are not at their defaults: ', 50 % of the samples, at least 5 per
+    client'."""
     words = []
     if settings.get("share", 1) != 1:
         words.append(f"{format_percent(settings['share'])} of the samples")
@@ -251,17 +256,19 @@ def choose_words_by_significance(
     clear_words: str = "clear",
     one_seed_words: str = "",
 ) -> str:
-    """Choose the words for the verdict on a difference, for every picture's way of saying it.
+    """Choose one of a picture's own texts by the verdict on a difference.
 
     noise_words:    if the band contains zero
-    clear_words:    if it does not
-    one_seed_words: if there is no band; `clear_words` are taken in its place where these are empty
+    clear_words:    if the band does not contain zero
+    one_seed_words: if there is only one seed; "" means the same as `clear_words`
 
     choose_words_by_significance(difference(a, b), noise_words="which is within the noise")
     """
-    return {"within the noise": noise_words, "one seed": one_seed_words or clear_words}.get(
-        difference.verdict, clear_words
-    )
+    if difference.verdict == "within the noise":
+        return noise_words
+    if difference.verdict == "one seed" and one_seed_words:
+        return one_seed_words
+    return clear_words
 
 
 def describe_half_width(band: Band) -> str:
@@ -408,21 +415,21 @@ def find_common_setting(
     '' if the results belong to several federations. A file's own clients are the same for every
     seed.
     """
-    federations = {}
+    values_by_caption = {}
     for setting in settings:
-        if get_settings_of_caption(setting):
-            federations[make_setting_caption(get_settings_of_caption(setting))] = (
-                get_settings_of_caption(setting)
-            )
-    numbers = sorted(set(seeds))
-    if len(federations) != 1 or not numbers:
+        values = get_settings_of_caption(setting)
+        if values:
+            values_by_caption[make_setting_caption(values)] = values
+    distinct_seeds = sorted(set(seeds))
+    if len(values_by_caption) != 1 or not distinct_seeds:
         return ""
-    ((shared, values),) = federations.items()
+    ((caption, values),) = values_by_caption.items()
     if values.get("partition") == "natural":
-        return shared
-    if len(numbers) > 1:
+        return caption
+    if len(distinct_seeds) > 1:
         return ""
-    return make_setting_caption({**values, "seed": numbers[0]}, f"seed {numbers[0]}")
+    seed = distinct_seeds[0]
+    return make_setting_caption({**values, "seed": seed}, f"seed {seed}")
 
 
 def format_client_for_list(client: int, setting: SettingCaption | str) -> str:
@@ -446,7 +453,7 @@ def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
 
 
 def describe_named_clients(setting: SettingCaption | str) -> str:
-    """Say who the clients with a name are, as a sentence of an alt text; '' if none has one."""
+    """Describe which clients have a name, as a sentence of an alt text; '' if none has one."""
     known = find_character_names(setting)
     if known:
         return f" Marked with {SYMBOL}: {_join_client_names(known, setting)}."
@@ -457,7 +464,8 @@ def describe_named_clients(setting: SettingCaption | str) -> str:
 
 
 def make_client_axis_label(setting: SettingCaption | str) -> str:
-    """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
+    """Make the label of an axis of clients: 'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room
+    for all names, or 'client'."""
     known = find_character_names(setting)
     if known:
         return f"client ({SYMBOL} {_join_client_names(known, setting)})"

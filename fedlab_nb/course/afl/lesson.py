@@ -1,4 +1,4 @@
-"""Lesson 4, sums never shout: its pictures and numbers, and what judges its exercises."""
+"""Lesson 4, sums never shout: its pictures, its numbers and its exercises."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -42,15 +42,18 @@ def draw_accuracy_against_alpha() -> Picture:
 
 
 def choose_answer_on_skew() -> GuessOption:
-    """Choose which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
-    not.
+    """Choose which of SKEWS is true of AFL: better with the smallest stored α, with the largest, or equal
+    to within a point.
     """
     by_alpha = stored_results.load().list_accuracies_by_alpha("afl", CLIENTS)
-    low = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
-    high = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
-    if abs(low - high) < 1:
+    percent_at_smallest_alpha = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
+    percent_at_largest_alpha = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
+    gap = percent_at_smallest_alpha - percent_at_largest_alpha
+    if abs(gap) < 1:
         return SKEWS[2]
-    return SKEWS[0] if low > high else SKEWS[1]
+    if gap > 0:
+        return SKEWS[0]
+    return SKEWS[1]
 
 
 def show_largest_weight_difference(afl_outcome: Outcome, other_afl_outcome: Outcome) -> Card:
@@ -76,27 +79,31 @@ def get_afl_outcome_of_first_seed(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
-    """Choose which of RESENT it takes: the first if the server's own sums give the fit to the others'
-    images.
+    """Choose which of RESENT has to be sent again to forget a client.
+
+    It is the first one, nothing, if the server's own sums give the same weights as a fit to the images
+    of all other clients.
     """
     outcome = get_afl_outcome_of_first_seed(outcomes)
     from_sums = solve_classifier_weights_without_client(outcome.report, client)
     from_images = fit_without_client(outcome, client)
-    return (
-        RESENT[0]
-        if compute_largest_difference_as_share(from_sums, from_images) < 1e-6
-        else RESENT[2]
-    )
+    difference = compute_largest_difference_as_share(from_sums, from_images)
+    if difference < 1e-6:
+        return RESENT[0]
+    return RESENT[2]
 
 
 def choose_answer_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
-    """Choose which of SHOWN a class sum of one image shows: the first if it is that image wherever there
-    is one.
+    """Choose which of SHOWN is true of the sum of a class with a single image.
+
+    It is the first one if every such sum, at every client, equals the image.
     """
-    single_images = []
+    are_copies = []
     for means in recover_class_means(get_afl_outcome_of_first_seed(outcomes)):
-        single_images.append(means.is_copy[means.counts == 1])
-    return SHOWN[0] if np.concatenate(single_images).all() else SHOWN[1]
+        are_copies.append(means.is_copy[means.counts == 1])
+    if np.concatenate(are_copies).all():
+        return SHOWN[0]
+    return SHOWN[1]
 
 
 def compute_glyph_accuracy_percent() -> float:
@@ -106,59 +113,62 @@ def compute_glyph_accuracy_percent() -> float:
 
 
 def draw_recovered_image_pair(outcome: Outcome) -> Picture:
-    """Draw both images of an office that has two of a digit, from what it sent: its mean and its covariance.
+    """Draw two images of an office beside the two that can be computed from what it sent.
 
-    outcome: a run of `gauss` whose features are the pixels. The first such office and digit is taken.
+    The office sent the mean and the covariance of its images of a digit. The first office and digit
+    with exactly two images are taken.
+
+    outcome: a run of `gauss` whose features are the pixels
     """
     counts = outcome.report.counts
     client, digit = np.argwhere(counts == 2)[0].tolist()
     images = load_client_images_of_digit(outcome, client, digit)
-    sums = unpack_class_sums(
-        pack_class_sums(compute_class_sums_of_digit_images(images, digit), torch.float32), "full"
-    )
-    recovered = recover_image_pair_from_moments(
-        sums.means[digit].numpy(), sums.compute_class_covariances()[digit].numpy()
-    )
+    upload = pack_class_sums(compute_class_sums_of_digit_images(images, digit), torch.float32)
+    sums = unpack_class_sums(upload, "full")
+    mean = sums.means[digit].numpy()
+    covariance = sums.compute_class_covariances()[digit].numpy()
+    recovered = order_pair_like_images(recover_image_pair_from_moments(mean, covariance), images)
     side = round(images.shape[1] ** 0.5)
-    rows = []
-    for name, pair in (("its two images", images), ("from mean and covariance", recovered)):
-        rows.append(
-            (name, [image.reshape(1, side, side) for image in order_pair_like_images(pair, images)])
-        )
-    gap = float(np.abs(order_pair_like_images(recovered, images) - images).max())
+    rows = [
+        ("its two images", list(images.reshape(2, 1, side, side))),
+        ("from mean and covariance", list(recovered.reshape(2, 1, side, side))),
+    ]
+    gap = float(np.abs(recovered - images).max())
+    gap_text = "a millionth" if gap < 1e-6 else f"{gap:.0e}"
     with drawing(size=(6.5, 2.6)) as (figure, ax):
         draw_image_rows(ax, rows)
     sentence = (
         f"Office {format_client_letters(client)} has two images of the digit {digit}. From "
-        "what it sends both can be computed: no pixel is off by more than "
-        f"{'a millionth' if gap < 1e-6 else f'{gap:.0e}'} of the range."
+        f"what it sends both can be computed: no pixel is off by more than {gap_text} of the range."
     )
     return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)
 
 
 def compute_class_sums_of_digit_images(images: np.ndarray, digit: int) -> ClassSums:
-    """Compute what an office adds up over images `[n, d]` of one digit."""
+    """Compute the class sums of an office's images `[n, d]` of one digit."""
     labels = torch.full((len(images),), digit)
     return measure_class_sums(torch.from_numpy(images), labels, 10, "full")
 
 
 def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> np.ndarray:
-    """Return the pixels `[n, d]` of a client's training images of a digit, which it summed up."""
+    """Return the pixels `[n, d]` of a client's training images of a digit."""
     federation = outcome.federation()
+    dataset = federation.dataset
     rows, _ = federation.split(outcome.plan.held_out_share)[client]
-    own = rows[federation.dataset.y_train[rows] == digit]
-    return federation.dataset.x_train[own].flatten(1).double().numpy()
+    rows_of_digit = rows[dataset.y_train[rows] == digit]
+    return dataset.x_train[rows_of_digit].flatten(1).double().numpy()
 
 
 def recover_image_pair_from_moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Compute the two samples `[2, d]` that have this mean `[d]` and this covariance `[d, d]`."""
-    values, axes = np.linalg.eigh(covariance)
-    half = axes[:, -1] * np.sqrt(values[-1])  # (a − b) / 2, up to its sign
-    return np.stack([mean + half, mean - half])
+    # The covariance of two samples a and b is h hᵀ with h = (a − b) / 2: one axis, whose sign is unknown.
+    variances, axes = np.linalg.eigh(covariance)
+    half_difference = axes[:, -1] * np.sqrt(variances[-1])
+    return np.stack([mean + half_difference, mean - half_difference])
 
 
 def order_pair_like_images(recovered_pair: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the pair in the order of the two images: which one is the first cannot be known."""
+    """Return the pair in the order of the two images, which mean and covariance do not tell."""
     swapped_pair = recovered_pair[::-1]
     if np.abs(recovered_pair - images).sum() > np.abs(swapped_pair - images).sum():
         return swapped_pair
@@ -177,7 +187,8 @@ def fit(moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float) -
 def fit_without_removing_ridges_by_mistake(
     moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
 ) -> np.ndarray:
-    return np.linalg.solve(moments.sum(0) + rho * np.eye(moments.shape[1]), class_sums.sum(0))
+    total = moments.sum(0) + rho * np.eye(moments.shape[1])
+    return np.linalg.solve(total, class_sums.sum(0))
 
 
 def average_client_fits_by_mistake(
@@ -283,17 +294,26 @@ def classify_with_terms_left_out_by_mistake(
     has_determinants: bool = True,
     has_class_shares: bool = True,
 ) -> np.ndarray:
-    """Return the class `[n]` of each image by Bayes' rule, with terms of it left out."""
+    """Return the class `[N]` of each image by Bayes' rule, with terms of it left out.
+
+    subtracts_means:  whether the covariance is taken around the mean
+    has_determinants: whether the scores have the logarithm of the covariance's determinant
+    has_class_shares: whether the scores have the logarithm of the class's share
+    """
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
-        covariance = squares / n - subtracts_means * np.outer(mean, mean)
+        covariance = squares / n
+        if subtracts_means:
+            covariance = covariance - np.outer(mean, mean)
         away = images - mean
         distance = np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away)
-        constant = has_determinants * -np.linalg.slogdet(covariance)[
-            1
-        ] / 2 + has_class_shares * np.log(n / sum(counts))
-        scores.append(constant - distance / 2)
+        score = -distance / 2
+        if has_determinants:
+            score = score - np.linalg.slogdet(covariance)[1] / 2
+        if has_class_shares:
+            score = score + np.log(n / sum(counts))
+        scores.append(score)
     return np.argmax(scores, axis=0)
 
 
@@ -367,18 +387,14 @@ def draw_random_classify_arguments(
     sums = np.zeros((class_count, feature_count))
     products = np.zeros((class_count, feature_count, feature_count))
     for c, n in enumerate(counts):
-        shape = random_stream.normal(size=(feature_count, feature_count)) * random_stream.uniform(
-            0.3, 2.5
-        )
-        x = (
-            random_stream.normal(size=feature_count) * 1.5
-            + random_stream.normal(size=(n, feature_count)) @ shape
-        )
+        spread = random_stream.normal(size=(feature_count, feature_count))
+        spread = spread * random_stream.uniform(0.3, 2.5)
+        mean = random_stream.normal(size=feature_count) * 1.5
+        x = mean + random_stream.normal(size=(n, feature_count)) @ spread
         sums[c] = x.sum(0)
         products[c] = x.T @ x
-    return ClassifyArguments(
-        random_stream.normal(size=(image_count, feature_count)) * 2.5, counts, sums, products
-    )
+    images = random_stream.normal(size=(image_count, feature_count)) * 2.5
+    return ClassifyArguments(images, counts, sums, products)
 
 
 q1, q2, q3, q4 = exercises(

@@ -1,7 +1,7 @@
-"""all together: the race of one call against many, how sure predictors are, and the exercises.
+"""All together: the race of one call against many, how sure predictors are, and the exercises.
 
-Accuracy against bytes of all methods is the picture of `fl.which()`, from stored results. The race
-and the panel are the reader's own runs.
+The lesson's picture of accuracy against bytes of all methods is that of `fl.which()`, from stored
+results. The race and the panel are the reader's own runs.
 """
 
 from collections.abc import Sequence
@@ -26,28 +26,30 @@ __getattr__ = make_getattr_for_missing_names(__name__)
 
 
 def load_mean_accuracy_percent(method: str, dataset: str) -> float:
-    """Load the mean stored accuracy, in per cent."""
-    return 100 * mean(stored_results.load(dataset).accuracies(method, ALPHA, CLIENTS).values())
+    """Load the stored accuracy of a method, as a mean over seeds, in per cent."""
+    accuracies = stored_results.load(dataset).accuracies(method, ALPHA, CLIENTS)
+    return 100 * mean(accuracies.values())
 
 
 def find_overtaking_round(overtaken_method: str, method: str) -> int:
-    """Find the round in which `method` first passes the final accuracy of the other; 0: never.
+    """Find the round in which `method` first passes the final accuracy of the other; 0 if it never does.
 
     Both run with the first seed.
     """
-    goal, other = runs([overtaken_method, method], seeds=1)
-    rounds = [point for point in other.history if point["phase"] == "rounds"]
+    overtaken, overtaking = runs([overtaken_method, method], seeds=1)
+    rounds = [point for point in overtaking.history if point["phase"] == "rounds"]
     for round_number, point in enumerate(rounds, 1):
-        if point["accuracy"] > goal.accuracy:
+        if point["accuracy"] > overtaken.accuracy:
             return round_number
     return 0
 
 
 def compute_mean_confidence_percent(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
-    """Compute how sure `method` is: the mean probability of the class that it names, in percent, over its
-    outcomes.
+    """Compute how sure `method` is: the mean probability of the class that it predicts, in per cent, over
+    its outcomes.
     """
-    return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
+    confidences = [o.calibration.mean_confidence for o in outcomes if o.method == method]
+    return 100 * mean(confidences)
 
 
 # ---------------------------------------------------------------------------------- exercises
@@ -55,8 +57,9 @@ def check_fedlpa_beats_and_loses_to_ensemble(
     outcomes: Sequence[Outcome], **texts: ClaimText
 ) -> Verdict:
     """Judge the claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble,
-    in another clearly worse. Both are found on validation images; the test images are looked at for
-    these two alone.
+    in another clearly worse.
+
+    The settings are found on validation images; only for these two are the test images used.
     """
 
     def describe(conditions: tuple) -> str:
@@ -99,8 +102,11 @@ def compute_band_with_part_changed_by_mistake(
     t_quantile: float | None = None,
     exponent_of_seed_count: float = 0.5,
 ) -> MeanAndHalfWidth:
-    """Compute mean and half width with one part changed: `ddof` of the spread, another `t_quantile`,
-    another exponent of the number of seeds.
+    """Compute a band with one part of its formula changed.
+
+    ddof:                   of the standard deviation; right is 1
+    t_quantile:             None: the right one, with one degree of freedom less than there are seeds
+    exponent_of_seed_count: of the number of seeds, by which the deviation is divided; right is 0.5
     """
     n = len(gaps)
     if t_quantile is None:
@@ -140,16 +146,17 @@ class PairedBandArguments(NamedTuple):
 def draw_random_paired_band_arguments(
     random_stream: np.random.Generator, seed_count: int
 ) -> PairedBandArguments:
-    """Draw accuracies of two methods on some seeds, in per cent: a seed is easy or hard for both, as in a
-    federation.
+    """Draw accuracies of two methods on some seeds, in per cent.
+
+    A seed is easy or hard for both methods, as it is with a federation.
     """
-    seeds = random_stream.normal(60, 12, size=seed_count)
-    first = seeds + random_stream.normal(0, 4, size=seed_count)
-    second = seeds + random_stream.normal(1, 4, size=seed_count)
+    accuracy_of_seeds = random_stream.normal(60, 12, size=seed_count)
+    first = accuracy_of_seeds + random_stream.normal(0, 4, size=seed_count)
+    second = accuracy_of_seeds + random_stream.normal(1, 4, size=seed_count)
     return PairedBandArguments(first, second)
 
 
-SIZES = ((3,), (5,), (10,), (4,))  # seeds
+SIZES = ((3,), (5,), (10,), (4,))  # number of seeds
 BUILD = Build(paired_band, SIZES, draw_random_paired_band_arguments, SLIPS)
 
 q1, q2, q3 = exercises(

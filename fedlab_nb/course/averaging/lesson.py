@@ -1,6 +1,4 @@
-"""averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its
-exercises.
-"""
+"""Averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its exercises."""
 
 from typing import Any, NamedTuple
 
@@ -25,8 +23,9 @@ mean_of, three_ways, with_dense = make_figure_functions(__name__, "three_ways", 
 def show_soft_labels_of_one_image(
     alpha: float = 0.3, seed: int = 0, image_index: int = 3, temperature: float = 4.0
 ) -> Card:
-    """Show the teacher's and the student's answer to one public image, at two temperatures, and the loss
-    between them.
+    """Show the teacher's and the student's answer to one public image, and the loss between them.
+
+    The teacher's answer is shown at temperature 1 and at `temperature`, the student's at `temperature`.
     """
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
     teacher = run("ensemble", **setting, **LOGITS)
@@ -53,7 +52,7 @@ def show_soft_labels_of_one_image(
 
 
 # ---------------------------------------------------------------------------- the function to build
-# M, N, C: the first lets a wrong axis run, the others stop it.
+# M, N, C. In the first case all are equal, so that a wrong axis gives numbers; in the others it fails.
 SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))
 
 
@@ -73,7 +72,7 @@ class SoftLabelsArguments(NamedTuple):
 def draw_random_soft_labels_arguments(
     random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
 ) -> SoftLabelsArguments:
-    """Draw logits as large as those of real networks, each with another temperature."""
+    """Draw logits as large as those of real networks, and a temperature."""
     logits = 3 * random_stream.normal(size=(client_count, image_count, class_count))
     temperature = round(random_stream.uniform(1.5, 6), 1)
     return SoftLabelsArguments(logits, temperature)

@@ -11,7 +11,7 @@ import anywidget
 import ipywidgets as widgets
 import numpy as np
 import traitlets
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Ellipse
 
 from ...errors import choose
@@ -40,10 +40,14 @@ HERE = Path(__file__).parent
 
 
 class Field(anywidget.AnyWidget):
-    """The plane in the browser (`bells.js`). The browser sends `bells`; Python sends all the rest.
+    """The plane in the browser (`bells.js`). Both sides change `bells`; only Python changes the other traits.
 
-    bells: a dict for each digit, the fields of `Bell`;   regions: the class at each place, a digit a place
-    points: [x, y, class] of each image that is drawn
+    bells:   for each digit the fields of its `Bell`, as a dict
+    regions: the class of each place of the grid, one digit a place
+    points:  [x, y, class] of each image that is drawn
+    names:   the digits, as text
+    colours: a colour for each digit
+    shape:   COLUMNS, ROWS and EDGE
     """
 
     _esm = (HERE / "bells.js").read_text(encoding="utf-8")
@@ -83,7 +87,9 @@ class BellsPanel(SavedPanel):
         self.reset.on_click(lambda _: self._set_bells(make_misplaced_starting_bells()))
         buttons = widgets.HBox([self.sums, self.reset])
         super().__init__([self.heads, self.field, buttons, self.note])
-        self.add_class("fl-live")  # where it is on the page, the still picture beside it is hidden
+        self.add_class(
+            "fl-live"
+        )  # while the panel is on the page, the still picture beside it is hidden
         self._refresh_regions_and_sentence()
 
     @property
@@ -103,7 +109,7 @@ class BellsPanel(SavedPanel):
 
     @property
     def sentence(self) -> str:
-        """What the bells get right, beside what the sums would."""
+        """A sentence on what these bells get right, and what the bells of the sums would."""
         best = measure_test_accuracy_of_bells(fit_bells_to_all_training_images(), self.head)
         words = HEADS[self.head][0].lower() + HEADS[self.head][1:]
         return (
@@ -145,32 +151,29 @@ def draw_bells_on_plane(bells: Sequence[Bell], head: HeadName, sentence: str) ->
     """Draw regions, points and ellipses at two standard deviations."""
     train, _ = project_images_to_plane()
     height = EDGE * ROWS / COLUMNS
-    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in list_digit_colours()])
+    colours = list_digit_colours()
+    rgb = np.array([to_rgb(colour) for colour in colours])
     labels = classify_points_by_bells(bells, head, make_plane_grid_points()).reshape(ROWS, COLUMNS)
     rows = []
     with drawing(size=(7.2, 5.0)) as (figure, ax):
         dress(ax, title=HEADS[head])
-        page = np.dstack([rgb[labels], np.full(labels.shape, 0.25)])
-        ax.imshow(page, extent=(-EDGE, EDGE, -height, height), interpolation="nearest")
-        for place, (digit, bell, colour) in enumerate(
-            zip(DIGITS, bells, list_digit_colours(), strict=True)
-        ):
-            own = train.x[train.y == place]
-            ax.plot(*own.T, "o", ms=3, mew=0, alpha=0.6, color=colour)
-            values, axes = np.linalg.eigh(bell.covariance)
+        opacity = np.full(labels.shape, 0.25)
+        regions = np.dstack([rgb[labels], opacity])
+        ax.imshow(regions, extent=(-EDGE, EDGE, -height, height), interpolation="nearest")
+        for i, (digit, bell) in enumerate(zip(DIGITS, bells, strict=True)):
+            x, y = train.x[train.y == i].T
+            ax.plot(x, y, "o", ms=3, mew=0, alpha=0.6, color=colours[i])
+            variances, axes = np.linalg.eigh(bell.covariance)  # in ascending order
+            short, long = np.sqrt(variances)
             angle = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
-            size = 4 * np.sqrt(values)
-            ax.add_patch(
-                Ellipse(bell.mean, size[1], size[0], angle=angle, fill=False, ec=INK, lw=1.8)
+            # From end to end, at two standard deviations.
+            ellipse = Ellipse(
+                bell.mean, 4 * long, 4 * short, angle=angle, fill=False, ec=INK, lw=1.8
             )
+            ax.add_patch(ellipse)
             ax.text(*bell.mean, str(digit), ha="center", va="center", weight="bold", color=INK)
-            rows.append(
-                (
-                    str(digit),
-                    *(f"{v:.2f}" for v in bell.mean),
-                    *(f"{v:.2f}" for v in size[::-1] / 4),
-                )
-            )
+            numbers = (*bell.mean, long, short)
+            rows.append((str(digit), *(f"{number:.2f}" for number in numbers)))
         ax.set(xlim=(-EDGE, EDGE), ylim=(-height, height), xticks=[], yticks=[])
     return describe_picture(
         figure,
@@ -182,5 +185,8 @@ def draw_bells_on_plane(bells: Sequence[Bell], head: HeadName, sentence: str) ->
 
 
 def show(*, head: HeadName = "qda") -> BellsPanel:
-    """Make the panel. head: which of HEADS draws the borders at first. UsageError for another one."""
+    """Make the panel.
+
+    head: which of HEADS draws the borders at first; UsageError if it is none of them
+    """
     return BellsPanel(choose("head", head, HEADS))

@@ -1,7 +1,8 @@
-"""The points of the panel and what three bells say of each place of the plane.
+"""The points of the panel, and how three bells classify each place of the plane.
 
 A bell is a Gaussian: a mean (2 numbers) and a covariance. It is drawn as an ellipse at two standard deviations. The
-classifier is the one of the method `gauss`: the bells become the sums that clients would send.
+classifier is that of the method `gauss`, which takes class sums: the bells are converted to the sums that clients would
+send.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ HEADS = {
     "qda": "A spread for each digit",
 }
 HeadName = Literal["means", "lda", "qda"]  # a key of HEADS
-COLUMNS, ROWS = 72, 54  # places at which the classifier is asked, across and down
-EDGE = 3.6  # the plane reaches from -EDGE to EDGE, and as far down as its shape allows
-WEIGHT = 1000.0  # samples that stand behind a bell
+COLUMNS, ROWS = 72, 54  # the grid of places that are classified, across and down
+EDGE = 3.6  # the plane reaches from -EDGE to EDGE across, and from -EDGE·ROWS/COLUMNS to EDGE·ROWS/COLUMNS down
+WEIGHT = 1000.0  # the number of samples of a bell's class
 MIN_WIDTH = 0.08  # of a bell in one direction, in standard deviations of the plane
 
 
 @dataclass(frozen=True)
 class Bell:
-    """A Gaussian in the plane: its centre, its long half axis (one standard deviation) and the length of the short
-    one, which stands at a right angle.
+    """A Gaussian in the plane.
+
+    x, y:             its centre
+    along_x, along_y: its long half axis, one standard deviation
+    across:           the length of its short half axis, at a right angle to the long one
     """
 
     x: float
@@ -52,7 +56,9 @@ class Bell:
         """The covariance `[2, 2]`."""
         along = np.array([self.along_x, self.along_y])
         length = max(float(np.linalg.norm(along)), MIN_WIDTH)
-        direction = along / length if np.linalg.norm(along) > 0 else np.array([1.0, 0.0])
+        direction = np.array([1.0, 0.0])
+        if np.linalg.norm(along) > 0:
+            direction = along / length
         normal = np.array([-direction[1], direction[0]])
         short = max(self.across, MIN_WIDTH)
         return length**2 * np.outer(direction, direction) + short**2 * np.outer(normal, normal)
@@ -62,14 +68,14 @@ class Bell:
         """Fit a bell to points `[n, 2]`: their mean and their covariance."""
         mean = points.mean(0)
         centred = points - mean
-        values, axes = np.linalg.eigh(centred.T @ centred / len(points))
-        along = axes[:, 1] * np.sqrt(values[1])
-        return cls(*mean.tolist(), *along.tolist(), float(np.sqrt(values[0])))
+        variances, axes = np.linalg.eigh(centred.T @ centred / len(points))  # in ascending order
+        along = axes[:, 1] * np.sqrt(variances[1])
+        return cls(*mean.tolist(), *along.tolist(), float(np.sqrt(variances[0])))
 
 
 @dataclass(frozen=True)
 class Points:
-    """Images of DIGITS as points of the plane: `x [n, 2]`, and `y [n]` counts in DIGITS."""
+    """Images of DIGITS as points of the plane: `x [n, 2]`, and `y [n]`, each the index of its digit in DIGITS."""
 
     x: np.ndarray
     y: np.ndarray
@@ -91,9 +97,10 @@ def project_images_to_plane() -> TrainAndTestPoints:
     data = load("digits")
     sets = []
     for images, labels in ((data.x_train, data.y_train), (data.x_test, data.y_test)):
-        kept = np.isin(labels.numpy(), DIGITS)
-        places = np.searchsorted(DIGITS, labels.numpy()[kept])
-        sets.append((images.numpy()[kept].reshape(kept.sum(), -1).astype(float), places))
+        is_shown = np.isin(labels.numpy(), DIGITS)
+        x = images.numpy()[is_shown].reshape(is_shown.sum(), -1).astype(float)
+        y = np.searchsorted(DIGITS, labels.numpy()[is_shown])
+        sets.append((x, y))
     (train_x, train_y), (test_x, test_y) = sets
     centre = train_x.mean(0)
     means = np.stack([train_x[train_y == c].mean(0) for c in range(len(DIGITS))]) - centre
@@ -113,7 +120,7 @@ def fit_bells_to_all_training_images() -> list[Bell]:
 
 
 def make_misplaced_starting_bells() -> list[Bell]:
-    """Make the bells as they stand before anybody has moved them: in a row, round and alike, in the wrong order."""
+    """Make the bells of the start: all round and of the same size, in a row, in the wrong order."""
     return [Bell(x, 0.0, 0.5, 0.0, 0.5) for x in (1.5, 0.0, -1.5)]
 
 
@@ -157,7 +164,7 @@ MEASURES = {
 
 
 def make_plane_grid_points() -> np.ndarray:
-    """List the places of the plane at which the classifier is asked, row by row from above: `[ROWS · COLUMNS, 2]`."""
+    """List the places of the plane that are classified, row by row from above: `[ROWS · COLUMNS, 2]`."""
     height = EDGE * ROWS / COLUMNS
     x = (np.arange(COLUMNS) + 0.5) / COLUMNS * 2 * EDGE - EDGE
     y = height - (np.arange(ROWS) + 0.5) / ROWS * 2 * height

@@ -1,6 +1,4 @@
-"""Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its
-exercises.
-"""
+"""Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -70,8 +68,10 @@ def compute_worst_class_accuracy_percent(outcome: Outcome) -> int:
 
 
 def show_worst_class(outcome: Outcome) -> Card:
-    """Show the class that equal weights recognise worst: who holds it, and how the others drown them
-    out.
+    """Show the class that equal weights recognise worst: which clients hold it, and how well they
+    recognise it alone.
+
+    Clients with more than a tenth of the class's training samples count as holding it.
     """
     c, accuracy = find_worst_recognised_class(outcome)
     counts = outcome.label_counts[:, c]
@@ -79,7 +79,8 @@ def show_worst_class(outcome: Outcome) -> Card:
     holder_accuracies = {}
     for k in np.argsort(-counts):
         if counts[k] > 0.1 * counts.sum():
-            holder_accuracies[int(k)] = float((logits[:, k].argmax(1) == c).mean())
+            is_right = logits[:, k].argmax(1) == c
+            holder_accuracies[int(k)] = float(is_right.mean())
     texts = []
     for k, holder_accuracy in holder_accuracies.items():
         texts.append(f"client {format_client_letters(k)} {100 * holder_accuracy:.0f} %")
@@ -102,7 +103,8 @@ def group_run_by_ensemble_weights(outcome: Outcome) -> GroupAndVariant | None:
     if outcome.method == "ensemble" and outcome.options.get("rule", "logits") == "logits":
         return GroupAndVariant(outcome.conditions, "equal")
     if outcome.method == "coboosting" and outcome.options.get("answer") == "ensemble":
-        if all(outcome.options[idea] for idea in ("ghs", "dhs", "ee")):
+        uses_all_ideas = all(outcome.options[idea] for idea in ("ghs", "dhs", "ee"))
+        if uses_all_ideas:
             return GroupAndVariant(outcome.conditions, "learnt")
     return None
 
@@ -180,42 +182,40 @@ def step_against_gradient_sign_and_clip(
 def step_uphill_by_mistake(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
 ) -> np.ndarray:
-    return step_against_gradient_sign_and_clip(
-        weights, -compute_loss_gradient_in_weights(logits, labels, weights), step_size
-    )
+    gradient = compute_loss_gradient_in_weights(logits, labels, weights)
+    return step_against_gradient_sign_and_clip(weights, -gradient, step_size)
 
 
 def step_without_sign_by_mistake(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
 ) -> np.ndarray:
-    return np.clip(
-        weights - step_size * compute_loss_gradient_in_weights(logits, labels, weights), 0, 1
-    )
+    gradient = compute_loss_gradient_in_weights(logits, labels, weights)
+    return np.clip(weights - step_size * gradient, 0, 1)
 
 
 def step_without_clipping_by_mistake(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
 ) -> np.ndarray:
-    return weights - step_size * np.sign(compute_loss_gradient_in_weights(logits, labels, weights))
+    gradient = compute_loss_gradient_in_weights(logits, labels, weights)
+    return weights - step_size * np.sign(gradient)
 
 
 def step_with_undivided_logit_sum_by_mistake(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
 ) -> np.ndarray:
-    """The ensemble is not divided by the sum of the weights."""
+    """Make the mistake of not dividing the ensemble by the sum of the weights."""
     ensemble = np.einsum("m,mnc->nc", weights, logits)
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
-    return step_against_gradient_sign_and_clip(
-        weights, np.einsum("nc,mnc->m", error, logits), step_size
-    )
+    gradient = np.einsum("nc,mnc->m", error, logits)
+    return step_against_gradient_sign_and_clip(weights, gradient, step_size)
 
 
 def step_with_gradient_at_equal_weights_by_mistake(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
 ) -> np.ndarray:
-    return step_against_gradient_sign_and_clip(
-        weights, compute_loss_gradient_in_weights(logits, labels, np.ones(len(weights))), step_size
-    )
+    equal_weights = np.ones(len(weights))
+    gradient = compute_loss_gradient_in_weights(logits, labels, equal_weights)
+    return step_against_gradient_sign_and_clip(weights, gradient, step_size)
 
 
 SLIPS = {

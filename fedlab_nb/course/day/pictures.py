@@ -1,4 +1,4 @@
-"""The pictures of the story: the offices, their answer, the chart that grows, and what E and F knew."""
+"""The pictures of the story: the offices, their answers, the chart that grows, and the eights of offices E and F."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..kit.claims import load_stored_figure_by_seed
 
 SEED = 4  # the draw in which two offices hold only eights
 SETTING = {"dataset": "digits", "clients": 10, "alpha": 0.1, "seed": SEED}
-# {rule of the chart: (its name, whose look it has)}, in the order in which the lessons add them
+# {rule of the chart: (its name, the method whose colour and marker it has)}, in the order in which the lessons add them
 RULES = {
     "local": ("one office alone", "local"),
     "fedavg": ("mean of weights, FedAvg", "fedavg"),
@@ -42,21 +42,21 @@ RULES = {
     "distilled": ("a few images", "distilled"),
 }
 WITHOUT_UPLOAD = ("local",)
-SENT_WITH = {"probabilities": "logits"}  # whose uploads a rule works with
+SENT_WITH = {"probabilities": "logits"}  # {rule: another rule, which has the same upload}
 ENVELOPES = 6  # images that are drawn in an office
 
 
 # ------------------------------------------------------------------------------------------ the chart
 def draw_accuracy_chart(last_rule: str) -> Picture:
-    """Draw seed 4 as bars, ten seeds as dots, for the RULES up to `last_rule`; nothing is trained."""
+    """Draw stored accuracies of the RULES up to `last_rule`: seed 4 as bars, all ten seeds as dots."""
     choose("rule", last_rule, RULES)
     names = list(RULES)
-    rows = [make_accuracy_series_of_rule(rule) for rule in names[: names.index(last_rule) + 1]]
-    return draw_seed_bars(rows, SEED)
+    shown_rules = names[: names.index(last_rule) + 1]
+    return draw_seed_bars([make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED)
 
 
 def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
-    """Draw the chart of lesson 1: one office alone and the ten together on the day, nothing of other days.
+    """Draw the chart of lesson 1: one office alone and all ten together, both with seed 4 alone.
 
     outcome_together: the mean of logits of a run with SETTING
     """
@@ -92,7 +92,7 @@ def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
 
 
 def make_accuracy_series_of_rule(rule_name: str) -> Series:
-    """Make a rule's accuracies by seed, with what all ten offices upload in its name."""
+    """Make the series of a rule's accuracies by seed. Its name has the bytes that all ten offices upload."""
     name, look = RULES[rule_name]
     if rule_name not in WITHOUT_UPLOAD:
         name += f", {format_data_size(load_upload_bytes_of_all_offices(rule_name))}"
@@ -106,13 +106,14 @@ def make_accuracy_series_of_rule(rule_name: str) -> Series:
 
 
 def load_upload_bytes_of_all_offices(rule_name: str) -> float:
-    """Load the bytes that all offices send for a rule on the day."""
-    return load_stored_figure_by_seed(__name__, f"{SENT_WITH.get(rule_name, rule_name)}_up")[SEED]
+    """Load the bytes that all offices together send for a rule, with seed 4."""
+    rule_with_same_upload = SENT_WITH.get(rule_name, rule_name)
+    return load_stored_figure_by_seed(__name__, f"{rule_with_same_upload}_up")[SEED]
 
 
 # ---------------------------------------------------------------------------------------- the offices
 def make_federation_of_offices() -> Federation:
-    """Make the federation of the day: who holds which images."""
+    """Make the federation of the story: which office holds which images."""
     return federate(
         SETTING["dataset"], alpha=SETTING["alpha"], clients=SETTING["clients"], seed=SEED
     )
@@ -193,9 +194,9 @@ def draw_office_as_house(
     for place, image in enumerate(images):
         left = 0.12 + place % 3 * 0.96
         top = 0.12 + place // 3 * 0.98
+        # White digits on black. A dark page inverts the picture: there they are dark ink on white paper.
         tile = render_tile_pixels(image)[..., 0]
         ax.imshow(tile, cmap="gray", vmin=0, vmax=1, extent=(left, left + 0.84, top + 0.84, top))
-    # A dark page turns all of it, so that the digits are dark ink on white paper there.
     ax.text(
         1.5,
         2.3,
@@ -216,7 +217,7 @@ def draw_office_as_house(
 
 # -------------------------------------------------------------------------------------- one answer
 def draw_answer_counts(outcome: Outcome) -> Picture:
-    """Draw how many of the test images a predictor calls by each digit, beside how many there are."""
+    """Draw for each digit how many test images are classified as it, beside how many there are."""
     answers = np.bincount(outcome.test_predictions, minlength=10)
     truth = np.bincount(outcome.test_labels, minlength=10)
     digits = np.arange(10)
@@ -260,32 +261,35 @@ def count_eights(outcome: Outcome) -> int:
 
 
 def draw_eights_without_two_offices() -> Picture:
-    """Draw how many of the eights two rules read with all ten offices, and without E and F: declared runs."""
-    rows = []
+    """Draw how many of the eights two rules read with all ten offices, and without E and F, from stored runs."""
+    bars = []  # (rule, offices, share of the eights, colour)
     for rule in ("afl", "gauss"):
         name = RULES[rule][0]
-        for words, suffix in (("all ten", ""), ("without E and F", "_without")):
+        for offices, suffix, colour in (
+            ("all ten", "", ACCENT),
+            ("without E and F", "_without", FAINT),
+        ):
             share = load_stored_figure_by_seed(__name__, f"eights_{rule}{suffix}")[SEED]
-            rows.append((f"{name}\n{words}", share, suffix))
+            bars.append((name, offices, share, colour))
     with drawing(size=(7.6, 2.9)) as (figure, ax):
         dress(ax, title="How many of the eights are read", grid="x")
-        for place, (_, share, suffix) in enumerate(rows):
-            ax.barh(place, share, height=0.62, color=FAINT if suffix else ACCENT, ec=QUIET, lw=0.6)
+        for place, (_, _, share, colour) in enumerate(bars):
+            ax.barh(place, share, height=0.62, color=colour, ec=QUIET, lw=0.6)
             ax.text(
                 share + 0.015, place, format_percent(share), va="center", fontsize=10, color=INK
             )
-        ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+        ax.set_yticks(range(len(bars)), [f"{name}\n{offices}" for name, offices, _, _ in bars])
         ax.invert_yaxis()
         ax.set_xlim(0, 1.12)
         ax.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    parts = [f"{name.replace(chr(10), ', ')} {format_percent(share)}" for name, share, _ in rows]
+    rows = []
+    for name, offices, share, _ in bars:
+        rows.append((f"{name}, {offices}", format_percent(share)))
+    parts = [f"{name} {percent}" for name, percent in rows]
     return describe_picture(
         figure,
         "Bars of the share of eights that are read",
         make_setting_caption({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         f"Eights that are read: {join_with_and(parts)}.",
-        build_table(
-            "rule | eights read",
-            [(name.replace("\n", ", "), format_percent(share)) for name, share, _ in rows],
-        ),
+        build_table("rule | eights read", rows),
     )

@@ -1,4 +1,4 @@
-"""The first result of the course, caused by the reader: a button under a guess, which asks ten networks together."""
+"""The first result of the course: a button below a guess, which shows what ten networks answer together."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from ..kit.view import Card, Form, Prediction
 INTRO = "Ten networks are trained and waiting. Make your guess, then ask them."
 CLOSED = "Nobody has been asked yet."
 FIRST = "Guess first, above: an answer is more fun when you can be wrong."
-PLACE = widgets.Layout(min_height="4.5em")  # of two lines in a card
+PLACE = widgets.Layout(min_height="4.5em")  # room for a card of two lines
 
 
 class Question(Form):
-    """The button, and a gate for what follows: `Snapshot(…, after=question)` opens when they have answered.
+    """The button, and a gate for what follows: `Snapshot(…, after=question)` opens when it was pressed.
 
-    guess: the prediction of how many images are called “8”;   outcome: of the ten networks together
+    guess:   the prediction of how many images are called “8”
+    outcome: of the ten networks together
     """
 
+    # A `Snapshot` draws the number of a guess into its picture; a question has no number.
     unit = ""
-    guess = None  # a gate, no number: nothing is drawn into the picture behind it
+    guess = None
 
     def __init__(self, guess: Prediction, outcome: Outcome) -> None:
         self.prediction = guess
@@ -32,7 +34,7 @@ class Question(Form):
         self.callbacks: list[Callable[[], Any]] = []
         self.button = widgets.Button(description="Ask all ten", button_style="primary")
         self.button.on_click(lambda _: self.reveal_count_or_ask_for_guess())
-        # The answer comes above the button that was pressed, so it is never below the screen. Its place is kept for it.
+        # The answer appears above the button, so it is never below the screen. Its place is reserved beforehand.
         self.note = widgets.HTML(CLOSED, layout=PLACE)
         super().__init__(Card("unattempted", INTRO), [self.note, self.button])
 
@@ -42,9 +44,9 @@ class Question(Form):
         return int((self.outcome.test_predictions == 8).sum())
 
     def reveal_count_or_ask_for_guess(self) -> str:
-        """Say how near the guess was, and open what waits; before the guess, ask for it.
+        """Show how near the guess was, and open what is folded; before the guess, ask for it.
 
-        It returns what it said, as text.
+        Returns the text that is shown.
         """
         if not self.prediction.is_settled:
             card = Card("hint", FIRST)

@@ -1,6 +1,4 @@
-"""Lesson 5, send data: its numbers and its picture, and what judges its exercises (digits, ten
-clients, α = 0.1).
-"""
+"""Lesson 5, send data: its numbers, its picture and its exercises (digits, ten clients, α = 0.1)."""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -32,13 +30,15 @@ _, ways = make_figure_functions(__name__, "ways")
 
 # ---------------------------------------------------------------------------------- bytes
 def choose_answer_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption:
-    """Choose which of SIZES the images of a client are, on average."""
+    """Choose which of SIZES is true of the images that a client uploads, compared with its network."""
     images_up = mean(o.ledger.up for o in outcomes if o.method == "distilled")
     network_up = mean(o.ledger.up for o in outcomes if o.method == "fedavg")
     ratio = images_up / network_up
     if ratio < 0.25:
         return SIZES[0]
-    return SIZES[1] if ratio < 1 else SIZES[2]
+    if ratio < 1:
+        return SIZES[1]
+    return SIZES[2]
 
 
 # ---------------------------------------------------------------------------------- which images
@@ -53,8 +53,9 @@ def choose_best_image_kind_for_network() -> GuessOption:
 
 # ---------------------------------------------------------------------------------- what it shows
 def count_copied_own_images(client: int = 1, seed: int = 0) -> int:
-    """Count the images that a client sends which are its own, pixel by pixel, with the lesson's
-    settings.
+    """Count the images that a client sends and that equal one of its own, pixel by pixel.
+
+    The client runs with the lesson's settings.
     """
     outcome = runs("distilled", seeds=1, seed=seed)[0]
     neighbours = find_nearest_images_of_all_clients(outcome)[client]
@@ -62,7 +63,7 @@ def count_copied_own_images(client: int = 1, seed: int = 0) -> int:
 
 
 # ---------------------------------------------------------------------------------- the exercises
-DEPTH = 2  # of the kernel in the exercise
+DEPTH = 2  # of the network whose tangent kernel the exercise uses
 
 
 # ---------------------------------------------------------------------------------- on the record
@@ -70,8 +71,9 @@ def check_kmeans_beats_random_images_in_one_setting_only(
     outcomes: Sequence[Outcome], **texts: ClaimText
 ) -> Verdict:
     """Judge the claim of exercise 2: in one setting k-means is clearly better than random images, in
-    another not. Both are found on validation images; the test images are looked at for these two
-    alone.
+    another not.
+
+    The settings are found on validation images; only for these two are the test images used.
     """
 
     def describe(shared: tuple) -> str:
@@ -124,7 +126,8 @@ def compute_scores_with_uncentred_targets_by_mistake(
 def compute_scores_with_unscaled_ridge_by_mistake(
     sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
 ) -> np.ndarray:
-    return scores(sent, labels, images, classes, ridge / np.diag(kernel(sent, sent)).mean())
+    scale = np.diag(kernel(sent, sent)).mean()  # by which `scores` multiplies the ridge
+    return scores(sent, labels, images, classes, ridge / scale)
 
 
 def compute_scores_without_ridge_by_mistake(
@@ -136,7 +139,8 @@ def compute_scores_without_ridge_by_mistake(
 def compute_scores_without_solving_by_mistake(
     sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
 ) -> np.ndarray:
-    return kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
+    targets = np.eye(classes)[labels] - 1 / classes
+    return kernel(images, sent) @ targets
 
 
 SLIPS = {
@@ -145,8 +149,8 @@ SLIPS = {
     "plain_ridge": compute_scores_with_unscaled_ridge_by_mistake,
     "no_solve": compute_scores_without_solving_by_mistake,
 }
-# The arguments of `draw_random_scores_arguments`. One case has as many new images as sent ones, where a kernel
-# of the wrong shape goes unnoticed; the others notice it.
+# The arguments of `draw_random_scores_arguments`. In the second case there are as many new images as sent ones, so
+# that a kernel of the wrong shape gives numbers; in the others it fails.
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 

@@ -1,6 +1,4 @@
-"""Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and
-its exercises.
-"""
+"""Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and its exercises."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,37 +39,36 @@ mean_of, ten_seeds, thirds, sources = make_figure_functions(
 def show_client_weights_of_one_image(
     panel: Panel, sample_index: int = 20, clients: Sequence[int] = (0, 1, 3)
 ) -> Card:
-    """Show σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in
-    the paper.
-    """
+    """Show how σ² and ω of a few clients are computed for one test sample, with τ = 1 as in the paper."""
     outcome = panel.state("expert").outcome
-    vote, truth = compute_consensus_on_test_samples(outcome)
+    vote, labels = compute_consensus_on_test_samples(outcome)
     p = vote.outputs[:, sample_index].double()  # [M, C]
-    weights = vote.weights[:, sample_index]
-    spread = p.var(1, correction=0)
-    total = float(spread.sum())
+    weights = vote.weights[:, sample_index]  # [M]
+    variances = p.var(1, correction=0)  # [M]
+    total = float(variances.sum())
     lines = []
     for k in clients:
         squares = float(p[k].square().sum())
         lines.append(
             f"client {format_client_letters(k)} says “{int(p[k].argmax())}” "
             f"({format_percent(float(p[k].max()))}): σ² = ({squares:.3f} − 0.1) / 10 = "
-            f"{float(spread[k]):.4f}, ω = {float(spread[k]):.4f} / {total:.3f} = "
+            f"{float(variances[k]):.4f}, ω = {float(variances[k]):.4f} / {total:.3f} = "
             f"{float(weights[k]):.3f}"
         )
-    label = int(vote.labels[sample_index])
-    share = format_percent(float(vote.distribution[sample_index, label]))
+    predicted = int(vote.labels[sample_index])
+    share = format_percent(float(vote.distribution[sample_index, predicted]))
     agreeing = int((~vote.dissent[:, sample_index]).sum())
     lines.append(
-        f"all {len(p)} together say “{label}” with {share}; {agreeing} of them say so "
-        f"themselves; the picture is a “{int(truth[sample_index])}”"
+        f"all {len(p)} together say “{predicted}” with {share}; {agreeing} of them say so "
+        f"themselves; the picture is a “{int(labels[sample_index])}”"
     )
     return make_worked_card(f"Test sample {sample_index}, seed {outcome.settings.seed}:", *lines)
 
 
 def choose_answer_on_equal_confidence() -> GuessOption:
-    """Choose which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has
-    seen.
+    """Choose which of LOUD is true of two outputs that are equally peaked, one of them at the wrong class.
+
+    Both get the same weight, since σ² does not depend on what a client has seen.
     """
     outputs = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)
     outputs[0, 0, 3] = 0.99  # the client that knows
@@ -81,26 +78,27 @@ def choose_answer_on_equal_confidence() -> GuessOption:
 
 
 def show_weights_on_unseen_digits(outcomes: Sequence[Outcome]) -> Card:
-    """Show how much a client counts for a picture whose digit it has never seen, and for others: mean of
-    Fed-ET's runs.
+    """Show a client's mean weight for pictures whose digit it has never seen, and for all others.
+
+    The numbers are means over Fed-ET's runs.
     """
     rows = []
     clients = 0
     for outcome in outcomes:
         if outcome.method != "fedet":
             continue
-        vote, truth = compute_consensus_on_test_samples(outcome)
-        counts = torch.as_tensor(outcome.label_counts)[outcome.report.members]
+        vote, labels = compute_consensus_on_test_samples(outcome)
+        counts = torch.as_tensor(outcome.label_counts)[outcome.report.members]  # [M, C]
         clients = len(counts)
-        has_never_seen = counts[:, truth] == 0  # [m, B]
-        is_sure = vote.outputs.max(-1).values > 0.99
-        parts = (
+        has_never_seen = counts[:, labels] == 0  # [M, N]
+        is_sure = vote.outputs.max(-1).values > 0.99  # [M, N]
+        averaged = (
             has_never_seen,
             is_sure[has_never_seen],
             vote.weights[~has_never_seen],
             vote.weights[has_never_seen],
         )
-        rows.append([float(part.double().mean()) for part in parts])
+        rows.append([float(values.double().mean()) for values in averaged])
     share, sure, knowing_weight, ignorant_weight = np.mean(rows, 0)
     return make_worked_card(
         f"In {format_percent(share)} of all pairs of a client and a picture the client "
@@ -115,8 +113,8 @@ def show_weights_on_unseen_digits(outcomes: Sequence[Outcome]) -> Card:
 
 
 # ------------------------------------------------------------------------------ the records of runs
-GOOD = 1.0  # from this α on clients teach well
-COST = 0.2  # in accuracy; the lesson prints nothing as bad
+GOOD = 1.0  # the smallest α at which clients teach well
+COST = 0.2  # of accuracy, as a share; no run that the lesson prints loses as much
 
 
 def run_with_three_sizes(
@@ -127,8 +125,10 @@ def run_with_three_sizes(
 
 
 def check_other_public_data_cost_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
-    """Judge the claim of exercise 2: with good clients, too, other public data cost clearly more than
-    COST. They are found on validation images; the test images are looked at for them alone."""
+    """Judge the claim of exercise 2: even with good clients, other public data cost clearly more than COST.
+
+    The public data are found on validation images; only for them are the test images used.
+    """
     good = [o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD]
     found = []
     for source in sorted({o.options["public"] for o in good} - {"held-out"}):
@@ -195,17 +195,17 @@ def average_clients_equally_by_mistake(client_probabilities: np.ndarray) -> np.n
 
 
 def weight_by_variance_over_clients_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
-    """Weight by the variance of the clients' answers, for each image and class."""
+    """Make the mistake of the variance over clients, for each image and class."""
     variances = client_probabilities.var(0)
-    return (variances / variances.sum(0) * client_probabilities).sum(0)
+    weights = variances / variances.sum(0)
+    return (weights * client_probabilities).sum(0)
 
 
 def normalise_weights_over_images_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
-    """Weights that add up to 1 over the images of one client."""
+    """Make the mistake of weights that add up to 1 over the images of each client."""
     variances = client_probabilities.var(2)
-    return compute_weighted_sum_of_clients(
-        variances / variances.sum(1, keepdims=True), client_probabilities
-    )
+    weights = variances / variances.sum(1, keepdims=True)
+    return compute_weighted_sum_of_clients(weights, client_probabilities)
 
 
 def weight_without_normalising_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
@@ -213,9 +213,9 @@ def weight_without_normalising_by_mistake(client_probabilities: np.ndarray) -> n
 
 
 def weight_by_standard_deviation_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
-    return compute_weighted_sum_of_clients(
-        client_probabilities.std(2) / client_probabilities.std(2).sum(0), client_probabilities
-    )
+    deviations = client_probabilities.std(2)
+    weights = deviations / deviations.sum(0)
+    return compute_weighted_sum_of_clients(weights, client_probabilities)
 
 
 SLIPS = {
@@ -225,11 +225,8 @@ SLIPS = {
     "not_divided": weight_without_normalising_by_mistake,
     "deviations": weight_by_standard_deviation_by_mistake,
 }
-SHAPES = (
-    (4, 4, 4),
-    (3, 5, 4),
-    (2, 6, 3),
-)  # M, N, C: first all alike, where a wrong axis gives numbers
+# M, N, C. In the first case all are equal, so that a wrong axis gives numbers; in the others it fails.
+SHAPES = ((4, 4, 4), (3, 5, 4), (2, 6, 3))
 
 
 class ConsensusArguments(NamedTuple):

@@ -29,25 +29,29 @@ mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
 
 # ---------------------------------------------------------------------------------- worked numbers
 def choose_answer_on_product_mean(ratio: float = 9) -> GuessOption:
-    """Choose which of PLACES the product of the two Gaussians is, where their axes are those of the
-    plane.
+    """Choose which of PLACES is the mean of the product of two Gaussians whose axes are those of the plane.
+
+    ratio: of the precisions along the two axes
     """
     x, y = make_two_weights(90, ratio).aggregate
-    return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
+    coordinates = f"({x:.1f}, {y:.1f})"
+    return next(option for option in PLACES if option.startswith(coordinates))
 
 
 def choose_answer_on_regmean_accuracy() -> GuessOption:
-    """Choose which of SHARES RegMean is, by accuracy."""
+    """Choose which of SHARES is true of RegMean's accuracy, between those of FedAvg and FedLPA."""
     fedavg = mean_of("fedavg")
     fedlpa = mean_of("fedlpa")
     regmean = mean_of("regmean")
     if regmean > fedlpa - 5:
         return SHARES[1]
-    return SHARES[2] if regmean < fedavg + 5 else SHARES[0]
+    if regmean < fedavg + 5:
+        return SHARES[2]
+    return SHARES[0]
 
 
 def get_recovered_class_percent(seed: int) -> int:
-    """Return how many percent of the classes that the last B gives away are there; of one stored seed."""
+    """Return how many per cent of a client's classes the last layer's factor B gives away, with one stored seed."""
     return round(100 * load_stored_figure_by_seed(__name__, "leak_40")[seed])
 
 
@@ -65,8 +69,10 @@ def group_run_by_method(outcome: Outcome) -> GroupAndVariant | None:
 def check_regmean_beats_fedlpa_in_one_setting_only(
     outcomes: Sequence[Outcome], **texts: ClaimText
 ) -> Verdict:
-    """Judge the claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both
-    are found on validation images; the test images are looked at for these two alone."""
+    """Judge the claim of exercise 3: in one setting RegMean is clearly better than FedLPA, in another not.
+
+    The settings are found on validation images; only for these two are the test images used.
+    """
 
     def describe(conditions: tuple) -> str:
         settings, recipe = conditions
@@ -85,7 +91,7 @@ def run_solution() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-# M and d of the hidden inputs, and whether the precisions are diagonal
+# Of the hidden inputs: the number of clients M, the number of weights d, and whether the precisions are diagonal.
 SIZES = (
     (1, 2, False),
     (2, 2, False),
@@ -128,7 +134,7 @@ class ProductMeanArguments(NamedTuple):
 def draw_random_product_mean_arguments(
     random_stream: np.random.Generator, client_count: int, weight_count: int, is_diagonal: bool
 ) -> ProductMeanArguments:
-    """Draw means and precisions of Gaussians; diagonal precisions if asked for."""
+    """Draw means and precisions of Gaussians."""
     root = random_stream.normal(size=(client_count, weight_count, weight_count))
     precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(weight_count)
     if is_diagonal:

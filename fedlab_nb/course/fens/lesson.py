@@ -40,12 +40,13 @@ def get_fens_outcome_of_first_seed(panel: Panel) -> Outcome:
 
 
 def choose_answer_on_single_digit_trust(panel: Panel) -> GuessOption:
-    """Choose which of TRUST the clients get that hold one digit alone: their weights for it beside equal
-    ones.
+    """Choose which of TRUST is true of the clients that hold a single digit.
+
+    Their weights for that digit are compared with equal weights.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
-    counts = outcome.label_counts
-    weights = outcome.report.weights
+    counts = outcome.label_counts  # [M, C]
+    weights = outcome.report.weights  # [M, C]
     has_one_digit = (counts > 0).sum(1) == 1
     digits = counts[has_one_digit].argmax(1)
     equal_weight = 1 / len(weights)
@@ -60,44 +61,49 @@ def choose_answer_on_single_digit_trust(panel: Panel) -> GuessOption:
 def choose_answer_on_client_weight_for_digit(
     panel: Panel, client: int = 1, digit: int = 3
 ) -> GuessOption:
-    """Choose which of STRANGER a client's weight for a digit is; B and the threes, unless given."""
+    """Choose which of STRANGER is true of a client's weight for a digit; by default of B's for the threes."""
     weights = get_fens_outcome_of_first_seed(panel).report.weights[:, digit]
+    equal_weight = 1 / len(weights)
     if weights[client] == weights.max():
         return STRANGER[2]
-    return STRANGER[0] if weights[client] < 0.5 / len(weights) else STRANGER[1]
+    if weights[client] < 0.5 * equal_weight:
+        return STRANGER[0]
+    return STRANGER[1]
 
 
 # ---------------------------------------------------------------------------------- the bill
 def compute_multiple_of_one_shot_bytes(panel: Panel, clients: int) -> float:
-    """Compute what one client pays with so many `clients`, as a multiple of one-shot learning. The ledger
-    counted its own model, the ensemble and the rounds; the last two grow with the clients (λ has a
-    number for each of them).
+    """Compute the bytes of one client in a federation of `clients`, as a multiple of one-shot learning.
+
+    The ledger counted the client's own model, the ensemble and the rounds. The last two grow with the
+    number of clients, since λ has a weight for each of them.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
-    counted = count_bytes_by_part(outcome.ledger, 0)
-    grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
-    return round(1 + clients * grows / counted[OWN], 2)
+    bytes_by_part = count_bytes_by_part(outcome.ledger, 0)
+    growing_bytes = bytes_by_part[ENSEMBLE] + bytes_by_part[ROUNDS]
+    growing_bytes_per_client = growing_bytes / outcome.settings.clients
+    return round(1 + clients * growing_bytes_per_client / bytes_by_part[OWN], 2)
 
 
 def show_client_bytes(panel: Panel) -> Card:
-    """Show what one client pays, term by term: as the ledger counted, with twice as many clients, and in
-    the paper.
+    """Show the bytes of one client, term by term: as the ledger counted them, with twice as many clients,
+    and in the paper.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
-    counted = count_bytes_by_part(outcome.ledger, 0)
+    bytes_by_part = count_bytes_by_part(outcome.ledger, 0)
     clients, classes = outcome.label_counts.shape
     lines = []
-    for many, remark in ((clients, ", as the ledger counted"), (2 * clients, "")):
-        own = counted[OWN]
-        models = counted[ENSEMBLE] * many // clients
-        rounds = counted[ROUNDS] * many // clients
+    for client_count, remark in ((clients, ", as the ledger counted"), (2 * clients, "")):
+        own = bytes_by_part[OWN]
+        models = bytes_by_part[ENSEMBLE] * client_count // clients
+        rounds = bytes_by_part[ROUNDS] * client_count // clients
+        multiple = compute_multiple_of_one_shot_bytes(panel, client_count)
         lines.append(
-            f"{many} clients{remark}: {own:,} bytes for the client's own model, down and "
-            f"up, + {models:,} for {many} models of 8 bits + {rounds:,} for the rounds = "
-            f"{own + models + rounds:,}, which is {compute_multiple_of_one_shot_bytes(panel, many)} times one-shot "
-            "learning."
+            f"{client_count} clients{remark}: {own:,} bytes for the client's own model, down and "
+            f"up, + {models:,} for {client_count} models of 8 bits + {rounds:,} for the rounds = "
+            f"{own + models + rounds:,}, which is {multiple} times one-shot learning."
         )
-    d = counted[OWN] // formulas.count_one_shot_bytes_per_client(1)
+    d = bytes_by_part[OWN] // formulas.count_one_shot_bytes_per_client(1)  # parameters of a model
     arguments = Fens(aggregator="nn").get_byte_formula_arguments(clients, classes, ())
     q = arguments["aggregator_parameters"]
     paper_rounds = PAPER["rounds"]
@@ -118,8 +124,9 @@ def show_client_bytes(panel: Panel) -> Card:
 
 
 def show_weighted_sum_of_one_image(panel: Panel) -> Card:
-    """Show the two sums for the first test sample that the average gets wrong and FENS right, term by
-    term.
+    """Show, term by term, the sums of the average and of FENS for one test sample.
+
+    It is the first sample that the average gets wrong and FENS right.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
     if outcome.report.weights is None:
@@ -145,7 +152,7 @@ def show_weighted_sum_of_one_image(panel: Panel) -> Card:
     wrong = int(average[i].argmax())
     lines = [f"Test sample {i} is a {names[right]}. Two of the ten sums:"]
     for c in (wrong, right):
-        # As many digits as the mean needs: a reader who adds up the terms gets what is printed.
+        # The mean is that of the rounded terms, so a reader who adds them up gets the number that is printed.
         terms = [round(float(value), 2) for value in logits[i, :, c]]
         written = " ".join(f"{term:+.2f}" for term in terms)
         lines.append(
@@ -229,7 +236,7 @@ SLIPS = {
     "by_image": lambda logits, weights: (weights * logits).sum(0),
     # [N, M]: one number for each image and client.
     "over_classes": lambda logits, weights: (weights[:, None, :] * logits).sum(2).T,
-    # The loop writes over what it has: = in the place of +=.
+    # = in the place of += in the loop over the clients.
     "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
 }
 

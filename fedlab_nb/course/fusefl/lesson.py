@@ -1,6 +1,4 @@
-"""FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a
-picture.
-"""
+"""FuseFL: its exercises, and a number that is read from a picture."""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -27,20 +25,27 @@ _, halves = make_figure_functions(__name__, "halves")
 
 
 def compute_cue_client_accuracy_without_cue(picture: Picture) -> int:
-    """Compute, from the view's table, in whole percent: the mean accuracy of the cue clients on test images without
-    a cue.
+    """Compute the mean accuracy of the cue clients on test images without a cue, in whole per cent.
+
+    picture: of the view, whose table has the accuracies
     """
-    rows = [row for row in picture.table if row["cue"] == "yes"]
-    return round(mean(int(row["test, without a cue"].split()[0]) for row in rows))
+    accuracies = []
+    for row in picture.table:
+        if row["cue"] == "yes":
+            percent_text = row["test, without a cue"].split()[0]
+            accuracies.append(int(percent_text))
+    return round(mean(accuracies))
 
 
 # ------------------------------------------------------------------------------ 1: calibration
-MILD = 0.3  # exercise 1 is about larger α than the 0.1 that the lesson prints
+MILD = 0.3  # the smallest α of exercise 1; the lesson itself prints the result at 0.1
 
 
 def check_calibration_raises_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
     """Judge the claim of exercise 1: in one setting the calibrated classifier is clearly better than the
-    averaged one. It is found on validation images; the test images are looked at for it alone.
+    averaged one.
+
+    The setting is found on validation images; only for it are the test images used.
     """
     mild = [o for o in outcomes if o.method == "fusefl" and o.settings.alpha >= MILD]
 
@@ -88,8 +93,9 @@ def fused_block(
 def apply_one_linear_layer_per_client(
     inputs: np.ndarray, weights: np.ndarray, biases: np.ndarray
 ) -> np.ndarray:
-    """Compute `[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M,
-    N, i]`.
+    """Apply one linear layer for each client: the outputs are `[M, N, o]`.
+
+    inputs: `[N, i]`, the same for all clients, or `[M, N, i]`, those of each client
     """
     return inputs @ weights.transpose(0, 2, 1) + biases[:, None]
 
@@ -115,7 +121,7 @@ def feed_own_outputs_only_by_mistake(
     blocks: np.ndarray,
     biases: np.ndarray,
 ) -> np.ndarray:
-    """Each client reads its own block."""
+    """Make the mistake that each client reads the outputs of its own block alone."""
     return apply_relu(apply_one_linear_layer_per_client(outputs_below, blocks, biases))
 
 
@@ -126,13 +132,13 @@ def fuse_blocks_by_reshaping_by_mistake(
     blocks: np.ndarray,
     biases: np.ndarray,
 ) -> np.ndarray:
-    """reshape cuts the numbers as they lie in memory, client after client, and mixes images."""
+    """Make the mistake of joining with `reshape`.
+
+    It takes the numbers as they lie in memory, client after client, and so mixes images.
+    """
     joined = outputs_below.reshape(outputs_below.shape[1], -1)
-    return apply_relu(
-        apply_one_linear_layer_per_client(
-            apply_one_linear_layer_per_client(joined, adaptors, shifts), blocks, biases
-        )
-    )
+    adapted = apply_one_linear_layer_per_client(joined, adaptors, shifts)
+    return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
 
 
 def fuse_blocks_with_relu_after_adaptor_by_mistake(
@@ -142,9 +148,8 @@ def fuse_blocks_with_relu_after_adaptor_by_mistake(
     blocks: np.ndarray,
     biases: np.ndarray,
 ) -> np.ndarray:
-    adapted = apply_relu(
-        apply_one_linear_layer_per_client(np.hstack(outputs_below), adaptors, shifts)
-    )
+    joined = np.hstack(outputs_below)
+    adapted = apply_relu(apply_one_linear_layer_per_client(joined, adaptors, shifts))
     return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
 
 
@@ -155,11 +160,9 @@ def fuse_blocks_without_final_relu_by_mistake(
     blocks: np.ndarray,
     biases: np.ndarray,
 ) -> np.ndarray:
-    return apply_one_linear_layer_per_client(
-        apply_one_linear_layer_per_client(np.hstack(outputs_below), adaptors, shifts),
-        blocks,
-        biases,
-    )
+    joined = np.hstack(outputs_below)
+    adapted = apply_one_linear_layer_per_client(joined, adaptors, shifts)
+    return apply_one_linear_layer_per_client(adapted, blocks, biases)
 
 
 SLIPS = {
@@ -171,7 +174,7 @@ SLIPS = {
 }
 
 
-# M, N, r, o: first all alike, where a wrong axis gives numbers; then mixed
+# M, N, r, o. In the first case all are equal, so that a wrong axis gives numbers; in the others it fails.
 SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 

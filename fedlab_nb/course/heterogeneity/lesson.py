@@ -30,21 +30,23 @@ mean_of, starts = make_figure_functions(__name__, "starts")
 
 
 def compute_largest_client_share_percent(alpha: float, clients: int = 10) -> float:
-    """Compute how many percent of a class's images are at the client with most of them: the mean over classes and the
-    lesson's seeds.
+    """Compute what share of a class's images the client with most of them holds, in per cent.
+
+    It is the mean over classes and over the lesson's seeds.
     """
     shares = []
     for seed in range(SEEDS):
-        counts = federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts
-        largest = counts.amax(0) / counts.sum(0)
-        shares.append(float(largest.mean()))
+        counts = federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts  # [M, C]
+        largest_share_by_class = counts.amax(0) / counts.sum(0)
+        shares.append(float(largest_share_by_class.mean()))
     return 100 * mean(shares)
 
 
 def compute_largest_client_logit(outcome: Outcome) -> float:
-    """Compute the largest over the clients of their largest logit, mean over the test images."""
+    """Compute each client's largest logit, as a mean over the test images, and return the largest of them."""
     logits = outcome.test_features.reshape(len(outcome.test_labels), -1, 10)  # [N, M, C]
-    return round(float(logits.max(2).mean(0).max()), 1)
+    largest_logit_by_client = logits.max(2).mean(0)
+    return round(float(largest_logit_by_client.max()), 1)
 
 
 def draw_partitions_by_alpha(
@@ -81,8 +83,9 @@ RESTARTS = ("as good as with a common start", "clearly worse", "no better than g
 
 
 def choose_answer_on_different_starts() -> GuessOption:
-    """Choose which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own
-    (guessing: 10 %).
+    """Choose which of RESTARTS is true of FedAvg at α = 100 if every client has a start of its own.
+
+    Guessing gets 10 % right.
     """
     common_start = mean_of("common")
     own_starts = mean_of("own")
@@ -97,12 +100,13 @@ def choose_answer_on_different_starts() -> GuessOption:
 def check_ensemble_beats_fedavg_in_one_setting_only(
     outcomes: Sequence[Outcome], **texts: ClaimText
 ) -> Verdict:
-    """Judge the claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each
-    on ten seeds. Both are found on validation images; the test images are looked at for these two
-    alone.
+    """Judge the claim of exercise 2: in one setting the gap is clear, in another it is within the noise,
+    each on ten seeds.
+
+    The settings are found on validation images; only for these two are the test images used.
     """
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]
-    # Ensembles with two rules are two questions: the last one counts.
+    # If the ensembles of the record have different rules, those with the last rule count.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
     gaps = find_gaps_between_variants(
         compared, None, "ensemble", "fedavg", describe_alpha_and_clients, MANY
@@ -111,7 +115,7 @@ def check_ensemble_beats_fedavg_in_one_setting_only(
 
 
 def describe_alpha_and_clients(conditions: Conditions) -> str:
-    """Say what tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
+    """Describe α, and the number of clients unless it is 10: 'α = 0.3', 'α = 0.3, 20 clients'."""
     settings, _ = conditions
     text = f"α = {settings.alpha:g}"
     if settings.clients != 10:
@@ -151,7 +155,7 @@ class FedavgArguments(NamedTuple):
 def draw_random_fedavg_arguments(
     random_stream: np.random.Generator, client_count: int
 ) -> FedavgArguments:
-    """Draw networks of three layers; clients hold between 5 and 60 images, each another number."""
+    """Draw a network of three layers for each client, and different numbers of images, from 5 to 60."""
     networks = []
     for _ in range(client_count):
         networks.append(
@@ -178,14 +182,14 @@ def average_networks_without_weights_by_mistake(
 def return_weighted_last_network_by_mistake(
     networks: Sequence[Network], counts: np.ndarray
 ) -> Network:
-    """The loop writes over what it has: = in the place of +=."""
+    """Make the mistake of = in the place of += in the loop over the clients."""
     return compute_weighted_sum_of_networks(networks[-1:], (counts / counts.sum())[-1:])
 
 
 def return_weighted_first_network_by_mistake(
     networks: Sequence[Network], counts: np.ndarray
 ) -> Network:
-    """`return` stands inside the loop over the clients."""
+    """Make the mistake of a `return` inside the loop over the clients."""
     return compute_weighted_sum_of_networks(networks[:1], (counts / counts.sum())[:1])
 
 

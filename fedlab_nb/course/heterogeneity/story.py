@@ -32,7 +32,9 @@ SEED = 4  # the draw in which two clients hold only eights
 def draw_logits_and_answer_counts(
     outcome_of_weights: Outcome, outcome_of_logits: Outcome, outcome_of_probabilities: Outcome
 ) -> Picture:
-    """Draw, left: each client's largest logit, mean over the test images. Right: how often each rule
+    """Draw how loud each client is, and what three rules answer.
+
+    Left: each client's largest logit, as a mean over the test images. Right: how often each rule
     answers each digit.
     """
     image_count = len(outcome_of_logits.test_labels)

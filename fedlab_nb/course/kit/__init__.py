@@ -1,6 +1,4 @@
-"""What every lesson's code is made of: exercises, cards and forms; claims on a record stand in
-`claims.py`.
-"""
+"""What every lesson uses: exercises, cards and forms. Claims on a learner's record are in `claims.py`."""
 
 from .exercises import exercises, load_lesson_text
 from .problem import Build, Verdict

@@ -1,10 +1,10 @@
-"""What a learner typed into an answer box, as numbers: "2½", "24,200 bytes", "9·6", "six".
+"""Reads what a learner typed into an answer box as numbers: "2½", "24,200 bytes", "9·6", "six".
 
-Nothing is evaluated as Python. A recursive-descent parser knows this grammar and no more:
+Nothing is evaluated as Python. A recursive-descent parser reads this grammar:
 
     sum      = ["+" | "−"] product { ("+" | "−") product }
-    product  = power { ["·" | "×" | "*" | "/" | "//" | "÷" | ":"] power }     no sign only before a bracket,
-                                                                           a function, or between "4!3!"
+    product  = power { ["·" | "×" | "*" | "/" | "//" | "÷" | ":"] power }     the sign may be absent before a
+                                                                           bracket or a function, and in "4!3!"
     power    = operand { "!" } [ "^" ["−"] power ]
     operand  = number | mixed number | "e" | choice | "(" sum ")" | function ["−"] operand
     choice   = "C(n, k)" | "n choose k"                       binomial coefficient of whole numbers
@@ -12,11 +12,12 @@ Nothing is evaluated as Python. A recursive-descent parser knows this grammar an
                | "trunc" | "factorial"
                log is the natural one; "np." or "math." may stand before a function
 
-Whatever follows the longest expression has to be a unit. Length, depth, exponents, factorials,
-binomial coefficients and the number of readings are bounded. A text may have several readings:
-"16,040" is 16040 or 16.04.
+The parser reads the longest expression at the start of a text; what follows it has to be a unit. A
+text may have several readings: "16,040" is 16040 or 16.04. The length of a text, the depth of its
+brackets, exponents, factorials, binomial coefficients and the number of readings are bounded.
 """
 
+import itertools
 import math
 import numbers
 import re
@@ -25,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-LearnerAnswer = Any  # a number, a text, a function, a panel or outcomes: whatever was given
+LearnerAnswer = Any  # anything; expected are a number, a text, a function, a panel or outcomes
 MAX_NUMBER = 1e30  # infinite and undefined numbers are not answers
 MAX_BASE = 1e6  # of a power
 MAX_EXPONENT = 50
@@ -56,12 +57,12 @@ BYTE_UNITS = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # if the answ
 class AnswerReading:
     """All meanings that a text may have.
 
-    values:     the numbers that it may mean, in the unit of the question
-    bare:       the numbers that it may mean, whatever its unit is
+    values:     the numbers that it may mean, in the unit of the question; none if its unit is another one
+    bare:       the numbers that it may mean, even if its unit is not one of the question
     ranges:     (low, high) of the ranges that it may mean, in the unit of the question
     spreads:    the numbers that the second number of a Gaussian may mean: "N(3, 9)" has the value 3
-                and the spread 9, a variance, a standard deviation or a precision
-    complaint:  a sentence about a text that contradicts itself, else ""
+                and the spread 9, which is a variance, a standard deviation or a precision
+    complaint:  a sentence about a text that contradicts itself, such as "2 + 2 = 5", else ""
     """
 
     values: tuple[float, ...] = ()
@@ -86,7 +87,7 @@ class NotANumberError(Exception):
 
 
 class UnitReading(NamedTuple):
-    """The numbers that a text may mean, and its unit as it is written. No numbers: no meaning"""
+    """The numbers that a text may mean, none if it means no number, and its unit as it is written."""
 
     values: PossibleValues
     unit: str
@@ -100,9 +101,9 @@ class OperatorAndOperand(NamedTuple):
 
 
 class RangeTexts(NamedTuple):
-    """The two ends of a range as text. unit: behind both ends
+    """The two ends of a range as text: '2' and '3' of "2 to 3", '2.5' and '±0.1' of "2.5 ± 0.1".
 
-    Of '2.5 ± 0.1' the ends are '2.5' and '±0.1'.
+    unit: the unit of both ends of a range with ±, else ""
     """
 
     low: str
@@ -115,11 +116,12 @@ def parse_typed_answer(
 ) -> AnswerReading:
     """Read everything that `answer` may mean.
 
-    accepted_units: the units that the number may have, in the singular or plural
-        "%":     the answer is in per cent, and a number without a unit may be a share; without "%"
-                 among the units, a percent sign divides by 100
-        "times": also "x", "×" and "fold"
-        "bytes": kB, KiB, MB and MiB are converted to bytes
+    accepted_units: the units that the number may have, in the singular or plural. Some have a meaning
+        of their own:
+        "%":     the answer is in per cent; a number without a unit may also be a share. If "%" is not
+                 among the units, a typed percent sign divides by 100
+        "times": also accepts "x", "×" and "fold"
+        "bytes": also accepts kB, KiB, MB and MiB, and converts them to bytes
     """
     if not isinstance(answer, str):
         value = unwrap_single_number(answer)
@@ -139,14 +141,13 @@ def parse_typed_answer(
         if not mean.values or not spreads:
             return AnswerReading()
         return AnswerReading(values=mean.values, bare=mean.bare, spreads=tuple(spreads))
-    low_and_high = split_into_range_ends(text)
-    if low_and_high is not None:
-        ranges = parse_possible_ranges(*low_and_high, accepted_units)
+    quantity = read_single_quantity(text, accepted_units)
+    range_ends = split_into_range_ends(text)
+    if range_ends is not None:
+        ranges = parse_possible_ranges(*range_ends, accepted_units)
         if ranges:
-            return AnswerReading(
-                ranges=ranges, values=tuple(read_single_quantity(text, accepted_units).values)
-            )
-    return read_single_quantity(text, accepted_units)
+            return AnswerReading(ranges=ranges, values=quantity.values)
+    return quantity
 
 
 def unwrap_single_number(answer: LearnerAnswer) -> LearnerAnswer:
@@ -238,8 +239,8 @@ PLUS_MINUS = re.compile(r"(.+?) *(?:±|\+/-|\+-) *([\d.,]+)(\D*)")
 def normalise_answer_text(text: str) -> str:
     """Write a text with plain digits and operators, so that the parser can read it.
 
-    Superscripts, vulgar fractions, number words and other minus signs or dots are replaced; quotes,
-    a closing full stop and closing words are removed.
+    LaTeX, superscripts, vulgar fractions, number words, and other signs for minus and times are
+    replaced. Quotes, a closing full stop and closing words such as "in all" are removed.
     """
     if "\\" in text or "$" in text:
         text = replace_latex_by_plain_signs(text)
@@ -252,8 +253,9 @@ def normalise_answer_text(text: str) -> str:
     text = text.replace("⌊", "floor(").replace("⌋", ")")
     text = re.sub(r"(?<![^\W_])e *(?:\^|\*\*) *", "exp ", text)
     text = text.strip(QUOTES)
-    text = BOLD.sub(r"\2", text) if BOLD.fullmatch(text) else text
-    # One full stop at the end, but not "...", or other punctuation.
+    if BOLD.fullmatch(text):
+        text = BOLD.sub(r"\2", text)
+    # Remove one full stop at the end, but not "...", and other punctuation there.
     text = re.sub(r"(?<!\.)\.$|(?<=[^\s?]) *\?+$|[ ,;:]+$", "", text)
     multiple = MULTIPLE.fullmatch(text)
     if multiple is not None:
@@ -300,21 +302,28 @@ def parse_possible_ranges(
     low_text: str, high_text: str, unit: str, accepted_units: Collection[str]
 ) -> tuple[ValueRange, ...]:
     """Read each range that two texts may mean, in the unit of the question."""
+    ranges = []
     if high_text.startswith("±"):
         centres = read_single_quantity(f"{low_text}{unit}", accepted_units).values
-        widths = read_single_quantity(f"{high_text[1:]}{unit}", accepted_units).values
-        pairs = [(centre - width, centre + width) for centre in centres for width in widths]
+        half_widths = read_single_quantity(f"{high_text[1:]}{unit}", accepted_units).values
+        for centre, half_width in itertools.product(centres, half_widths):
+            ranges.append(ValueRange(centre - half_width, centre + half_width))
     else:
         highs, high_unit = read_numbers_and_unit(high_text)
         highs = convert_values_to_expected_unit(highs, high_unit, accepted_units)
         lows, low_unit = read_numbers_and_unit(low_text)
         lows = convert_values_to_expected_unit(lows, low_unit or high_unit, accepted_units)
-        pairs = [(low, high) for low in lows for high in highs]
-    return tuple(ValueRange(low, high) for low, high in pairs if low < high)
+        for low, high in itertools.product(lows, highs):
+            ranges.append(ValueRange(low, high))
+    return tuple(found for found in ranges if found.low < found.high)
 
 
 def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerReading:
-    """Read what a text that is not a range may mean: a number, an expression or an equation."""
+    """Read what a text that is not a range may mean: a number, an expression or an equation.
+
+    The sides of an equation have to be equal, except that the first may be a name; the last one is
+    the answer.
+    """
     reversed_bound = REVERSED_BOUND.fullmatch(text)
     if reversed_bound is not None:
         text = reversed_bound[1]
@@ -349,14 +358,21 @@ def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerRe
 
 
 def is_explanatory_remark(number_text: str, remark: str) -> bool:
-    """Whether a remark in brackets says how a number comes about, and is not a factor of it."""
+    """Whether a remark in brackets explains the number before it, and is not a factor of it.
+
+    A remark that is a number explains it if both are equal: "54 (9 · 6)". Other remarks have to have
+    a word, and must not offer another answer with "or".
+    """
     if re.search(r"[-−+*/·×÷:^]$", number_text):  # "1+1 · (2)"
         return False
-    values, unit = read_numbers_and_unit(remark)
-    if values and not unit:
-        outer, _ = read_numbers_and_unit(number_text[INTRODUCTION.match(number_text).end() :])  # type: ignore[union-attr]
-        return any(contains_equal_number(values, value) for value in outer)
-    return bool(re.search(r"[^\W\d_]{3}", remark)) and not re.search(r"\bor\b", remark)
+    remark_values, remark_unit = read_numbers_and_unit(remark)
+    if remark_values and not remark_unit:
+        introduction = INTRODUCTION.match(number_text)
+        values, _ = read_numbers_and_unit(number_text[introduction.end() :])  # type: ignore[union-attr]
+        return any(contains_equal_number(remark_values, value) for value in values)
+    has_word = re.search(r"[^\W\d_]{3}", remark) is not None
+    offers_other_answer = re.search(r"\bor\b", remark) is not None
+    return has_word and not offers_other_answer
 
 
 def is_name_of_quantity(side_of_equation: str) -> bool:
@@ -365,7 +381,7 @@ def is_name_of_quantity(side_of_equation: str) -> bool:
 
 
 def contains_equal_number(values: Iterable[float], number: float) -> bool:
-    """Whether one of the values equals `number`, up to rounding."""
+    """Whether one of the values equals `number`, to within the share ROUNDING."""
     return any(math.isclose(value, number, rel_tol=ROUNDING) for value in values)
 
 
@@ -512,13 +528,14 @@ def add_up_number_words(number_words: list[str]) -> int | None:
 def spell_fraction_words_as_digits(match: re.Match) -> str:
     """Write '3 quarters' as '(3/4)', or without brackets after a whole number: '2 1/2'."""
     count, part = match.groups()
-    fraction = f"{'1' if count in (None, 'a', 'an') else count}/{PARTS[part]}"
+    numerator = "1" if count in (None, "a", "an") else count
+    fraction = f"{numerator}/{PARTS[part]}"
     is_behind_whole = re.search(r"\d $", match.string[: match.start()])
     return fraction if is_behind_whole else f"({fraction})"
 
 
 # ------------------------------------------------------------------------------------- the grammar
-# 16,040 or 1 234 567.8: all groups, the mark between them, and the decimals.
+# 16,040 or 1 234 567.8. The groups of the pattern: the digits, the mark between thousands, and the decimals.
 THOUSANDS = re.compile(r"([1-9]\d{0,2}([ ,.'’_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?(?!\d)")
 DECIMAL = re.compile(r"(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d{1,3}(?!\w))?(?![.,]?\d)")
 MIXED = re.compile(r"(\d+) +(\d+) */ *(\d+)(?![.,]?\d)")
@@ -530,11 +547,10 @@ CHOICE = re.compile(
 NAMES = "sqrt|ln|log|exp|sigmoid|logistic|floor|int|trunc|factorial"
 LIBRARY = re.compile(rf"\b(?:np|numpy|math|torch)\.(?=(?:{NAMES}|comb)\b)")
 FUNCTION = re.compile(rf"(√|σ(?= ?\()|(?:ln|log)(?=\d)|(?:{NAMES})\b)")
-FACTOR = re.compile(
-    rf" *{FUNCTION.pattern}(?= *-? *[\d.(√])"
-)  # without a sign of a product before it
+# A function that is a factor without a sign before it.
+FACTOR = re.compile(rf" *{FUNCTION.pattern}(?= *-? *[\d.(√])")
 EULER = re.compile(r"e(?!\w)")
-# What an operand begins with.
+# The beginning of an operand.
 OPERAND = re.compile(rf"\s*(?:[\d.,(\[√]|{FUNCTION.pattern}|{CHOICE.pattern}|e(?!\w))")
 UNIT = re.compile(r"[^\d/+^()]*")
 MULTIPLY = "·×*xX"
@@ -596,10 +612,8 @@ class ExpressionParser:
         """Whether what follows is a factor without a sign before it: "2(3 + 4)", "0.8 ln 1.6", "4!3!"."""
         if self._peek_at_next_non_space() in "([√":
             return True
-        if (
-            self.text[self.position - 1 : self.position] == "!"
-            and self._peek_at_next_character().isdigit()
-        ):
+        is_behind_factorial = self.text[self.position - 1 : self.position] == "!"
+        if is_behind_factorial and self._peek_at_next_character().isdigit():
             return True
         return FACTOR.match(self.text, self.position) is not None
 
@@ -709,7 +723,7 @@ class ExpressionParser:
         return self.text[self.position : self.position + 1]
 
     def _peek_at_next_non_space(self) -> str:
-        """Return the next character that is not a space; "\\0" at the end, which is in no list."""
+        """Return the next character that is not a space; "\\0" at the end, which is no operator."""
         return self.text[self.position :].lstrip()[:1] or "\0"
 
     def _consume_one_of(self, signs: str) -> str:
@@ -727,11 +741,10 @@ def compute_for_each_pair(
     second_numbers: PossibleValues,
     compute: Callable[[float, float], float | None],
 ) -> PossibleValues:
-    """Apply `compute` to all pairs of a first and a second number; drop what is no finite number."""
+    """Apply `compute` to all pairs of a first and a second number; drop results that are no finite numbers."""
     results = []
-    for value in first_numbers:
-        for other in second_numbers:
-            results.append(compute(value, other))
+    for first, second in itertools.product(first_numbers, second_numbers):
+        results.append(compute(first, second))
     return drop_missing_and_infinite_numbers(results)[:MAX_READINGS]
 
 

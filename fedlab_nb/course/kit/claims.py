@@ -33,17 +33,16 @@ from .exercises import load_lesson_text
 from .problem import Verdict
 from .view import Card
 
-MIN_SEEDS = 3  # that both sides of a comparison need
-CHANCE = 0.1  # what guessing gets right, where a figure does not say it
+MIN_SEEDS = 3  # the fewest seeds that both sides of a comparison need
+CHANCE = 0.1  # the accuracy of guessing, unless a figure has its own
 
 GapKind = Literal["clear", "noise", "below", "short"]
 CLEAR: GapKind = "clear"
 NOISE: GapKind = "noise"
 BELOW: GapKind = "below"
 SHORT: GapKind = "short"
-ClaimText = (
-    str  # a text of the table `claim` of an exercise's TOML: clear, other, right, nothing, both
-)
+# A text of the table `claim` of an exercise's TOML: clear, other, right, nothing, both.
+ClaimText = str
 
 
 class GroupAndVariant(NamedTuple):
@@ -57,7 +56,7 @@ class GroupAndVariant(NamedTuple):
 FigureFunction = Callable[..., Any]
 # Makes the name of a gap, such as "α = 0.1", from what the runs of its group share.
 GroupNamer = Callable[[Any], str]
-# Where an outcome belongs; None for an outcome that does not count. See `alike`.
+# Returns the group and the variant of an outcome; None if the outcome does not count. See `alike`.
 Grouping = Callable[[Outcome], GroupAndVariant | None]
 
 
@@ -114,7 +113,7 @@ class Gap:
     def describe(self, name_of_both_variants: str = "both methods") -> str:
         """Describe the gap of each seed: 'α = 0.1: +5, +3, +4 points, mean +4 ± 1'.
 
-        If it is SHORT: the number of seeds that have both variants.
+        If the gap is SHORT, say how many seeds have both variants.
         """
         if self.kind == SHORT:
             seeds = format_count_and_noun(len(self.accuracy_differences), "seed")
@@ -137,9 +136,9 @@ def make_verdict_on_missing_runs(
     text_if_nothing_found: str,
     least_seeds: int = MIN_SEEDS,
 ) -> Verdict:
-    """Make the verdict "wrong" that names what is missing and what the record shows so far.
+    """Make the verdict "wrong" that says which runs are missing and what the record shows so far.
 
-    text_if_nothing_found: the text for a record that shows nothing
+    text_if_nothing_found: what to say of a record without any gap
     """
     record = "; ".join(descriptions_of_found_gaps) or text_if_nothing_found
     return Verdict(
@@ -158,8 +157,8 @@ def judge_one_gap_clear_and_one_not(
 ) -> Verdict:
     """Judge the claim that one gap is CLEAR and another one is not.
 
-    The kind of the other gap must be among `kinds_of_other_gap`. The test images have to agree: a gap that is
-    CLEAR on the test images does not count as the other one, whatever the validation images say.
+    The kind of the other gap must be among `kinds_of_other_gap`. The test images have to agree: a gap
+    that is CLEAR on the test images does not count as the other one, whatever the validation images say.
 
     texts: of the exercise's table `claim`
         clear, other: names of the two gaps, for a verdict that says which one is missing
@@ -189,7 +188,7 @@ def judge_one_gap_clear_and_one_not(
 
 
 def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> Verdict:
-    """Make the verdict on a gap that is not clear on the validation images but on the test images."""
+    """Make the verdict on a gap that is clear on the test images, but not on the validation images."""
     return Verdict(
         "wrong",
         f"Still to find: {name_of_required_gap}. {gap.name} looked like one on the validation images "
@@ -211,7 +210,7 @@ def describe_gaps_on_test_images(gaps: Iterable[Gap]) -> str:
 
 # ---------------------------------------------------------------------------------- runs
 def make_grouping_by_options(method: str, *option_names: str) -> Grouping:
-    """Make a grouping for the runs of a method that differ in nothing but these options.
+    """Make a grouping for the runs of a method that differ in these options alone.
 
     Runs that share everything else form a group; the values of the options are the variants.
     """
@@ -272,51 +271,63 @@ def make_unique_group_names(
     for shared_name, same_name_groups in namesakes.items():
         if len(same_name_groups) < 2:
             continue
-        all_values = [collect_shared_settings(group) for group in same_name_groups]
-        differing_keys = []
-        for key in all_values[0]:
-            if len({str(values.get(key)) for values in all_values}) > 1:
-                differing_keys.append(key)
-        for group, values in zip(same_name_groups, all_values, strict=True):
+        settings_of_groups = [collect_shared_settings(group) for group in same_name_groups]
+        differing_settings = []
+        for setting in settings_of_groups[0]:
+            values = {str(settings.get(setting)) for settings in settings_of_groups}
+            if len(values) > 1:
+                differing_settings.append(setting)
+        for group, settings in zip(same_name_groups, settings_of_groups, strict=True):
             parts = [shared_name]
-            for key in differing_keys:
-                if key in values:
-                    parts.append(f"{key.replace('_', ' ')} {values[key]}")
+            for setting in differing_settings:
+                if setting in settings:
+                    parts.append(f"{setting.replace('_', ' ')} {settings[setting]}")
             names[group] = ", ".join(parts)
     return names
 
 
 def collect_shared_settings(group: SharedConditions) -> dict[str, SettingValue]:
-    """List what the runs of a group share, settings, recipe and options: {name: value}."""
+    """Collect the settings, the recipe and the options that the runs of a group share: {name: value}.
+
+    group: a dataclass of settings, a pair (name, value), or a tuple of such parts; anything else has no values
+    """
     if is_dataclass(group):
         return {field.name: getattr(group, field.name) for field in fields(group)}
+    if not isinstance(group, tuple):
+        return {}
+    if len(group) == 2 and isinstance(group[0], str):
+        return {group[0]: group[1]}
     values = {}
-    if isinstance(group, tuple):
-        if len(group) == 2 and isinstance(group[0], str):
-            return {group[0]: group[1]}
-        for part in group:
-            values.update(collect_shared_settings(part))
+    for part in group:
+        values.update(collect_shared_settings(part))
     return values
 
 
 # --------------------------------------------------------------------------------- declared figures
 def list_folders_of_lesson_module(module_name: str) -> list[str]:
-    """List the folders of a lesson's module, as path parts. module_name: its `__name__`"""
+    """List the folders of a lesson's module, below the package: ["course", "fens"].
+
+    module_name: `__name__` of the module
+    """
     return module_name.split(".")[1:-1]
 
 
 def load_stored_figure_by_seed(module_name: str, figure_name: str) -> ValuesBySeed:
-    """Load the stored values, by seed, of a figure that a lesson declares. module_name: its `__name__`"""
-    return read_figure_values_by_seed(
-        ROOT.joinpath(*list_folders_of_lesson_module(module_name), "figures.toml"), figure_name
-    )
+    """Load the stored values, by seed, of a figure that a lesson declares.
+
+    module_name: `__name__` of the lesson's module
+    """
+    folder = ROOT.joinpath(*list_folders_of_lesson_module(module_name))
+    return read_figure_values_by_seed(folder / "figures.toml", figure_name)
 
 
 def make_figure_functions(module_name: str, *bars_names: str) -> tuple[FigureFunction, ...]:
     """Make the functions that show a lesson's declared figures.
 
-    The first one returns the mean of a figure in whole per cent, by the figure's name; the others
-    draw the picture of each of `bars_names`. module_name: the lesson's `__name__`
+    The first function takes the name of a figure and returns its mean in whole per cent. After it
+    comes a function for each of `bars_names`, which draws that picture.
+
+    module_name: `__name__` of the lesson's module
     """
     functions: list[FigureFunction] = [partial(load_stored_mean_in_whole_percent, module_name)]
     for bars_name in bars_names:
@@ -330,8 +341,11 @@ def load_stored_mean_in_whole_percent(module_name: str, figure_name: str) -> int
 
 
 class StoredFigures(dict):
-    """A lesson's figures for `str.format_map`: `{gain}`, `{gain:effect}` and `{gain@4:mean}` are
-    replaced by what `format_figure_values` returns."""
+    """A lesson's figures for `str.format_map`.
+
+    `{gain}` is replaced by the values of the figure `gain`, `{gain:effect}` by the same in another
+    form, `{gain@4}` by its value of seed 4 alone. The forms are those of `format_figure_values`.
+    """
 
     def __init__(self, module: str) -> None:
         super().__init__()
@@ -339,9 +353,8 @@ class StoredFigures(dict):
 
     def __missing__(self, name: str) -> "StoredFigure":
         figure, _, seeds = name.partition("@")
-        return StoredFigure(
-            select_values_of_seeds(load_stored_figure_by_seed(self.module, figure), seeds)
-        )
+        all_values = load_stored_figure_by_seed(self.module, figure)
+        return StoredFigure(select_values_of_seeds(all_values, seeds))
 
 
 class StoredFigure:
@@ -358,7 +371,9 @@ def make_card_of_finding(module_name: str, finding_name: str) -> Card:
     """Make the card of a finding.
 
     Its text is in the lesson's exercises.toml under `[words.findings]`. All its numbers are declared
-    figures, so they agree with the lesson's pictures. module_name: the lesson's `__name__`
+    figures, so they agree with the lesson's pictures.
+
+    module_name: `__name__` of the lesson's module
     """
     text = load_lesson_text(module_name, "findings")[finding_name].replace("\n", " ").strip()
     return Card("finding", text.format_map(StoredFigures(module_name)))
@@ -367,8 +382,8 @@ def make_card_of_finding(module_name: str, finding_name: str) -> Card:
 def draw_bars_of_stored_figures(module_name: str, bars_name: str) -> Picture:
     """Draw bars of a lesson's declared figures from their stored results.
 
-    The lesson's figures.toml lists them as `[bars.NAME]`, with `setting`, and with `chance` unless
-    guessing gets a tenth right.
+    The lesson's figures.toml lists the figures in its table `[bars.NAME]`. The table also has
+    `setting`, a caption, and `chance`, the accuracy of guessing, unless that is CHANCE.
     """
     file = "/".join([*list_folders_of_lesson_module(module_name), "figures.toml"])
     rows = dict(read_toml(file)["bars"][bars_name])

@@ -1,6 +1,7 @@
-"""The exercises of a lesson from a TOML file beside its code: teachers edit or translate them without any Python.
+"""The exercises of a lesson, from a TOML file beside its code, so that teachers edit or translate them without Python.
 
-    # course/fens/lesson.py reads the exercises.toml beside it; the Python has what judges a record and supports it
+    # course/fens/lesson.py reads the exercises.toml beside it. Its Python has the claims on records, and runs that
+    # support them.
     q1, q2, q3 = exercises(__name__, q3=(check_trained_weights_beat_class_counts_in_one_setting_only, run_solution))
     TRUST = load_lesson_text(__name__, "trust")
 
@@ -11,25 +12,25 @@
     hints = ["…", "…"]                      # the mildest first
     explanation = "… {answer} …"
     slips = [[0.4, "…"]]                    # wrong answers, each with the mistake behind it
-    units = ["bytes", "B"]                  # may be absent: words behind the number; "%": it is in per cent
+    units = ["bytes", "B"]                  # may be absent: units that the number may have; "%": it is in per cent
 
     [q3]                                    # its answer is the learner's record of runs
     question = "…"
     hints = ["…"]
-    explanation = "… {verdict}"             # what the claim says of the solution's own runs
-    [q3.claim]                              # words of `claims.judge_one_gap_clear_and_one_not`
+    explanation = "… {verdict}"             # {verdict}: the claim's message on the solution's own runs
+    [q3.claim]                              # texts for `claims.judge_one_gap_clear_and_one_not`
     clear = "…"                             # and other, both, right, nothing
 
     [q4]                                    # its answer is a function that the learner completes: q4=Build(…)
     question = "…"
     hints = ["…"]
-    explanation = "…"                       # in front of the right function
+    explanation = "…"                       # shown before the right function
     [q4.slips]                              # a text for each of the Build's wrong functions, by its name
     rows = "…"
 
-    [words]                                 # other words of the lesson, such as the choices of a guess
+    [words]                                 # other texts of the lesson, such as the options of a guess
     trust = ["…", "…"]
-    [words.findings]                        # what was found; the numbers are figures of the lesson's figures.toml
+    [words.findings]                        # findings; their numbers are figures of the lesson's figures.toml
     learning = "… {gain:effect} …"
 
 A line break inside a text counts as a space.
@@ -66,7 +67,7 @@ BUILD_FIELDS = {**COMMON_FIELDS, "slips": TABLE}
 CLAIM_FIELDS = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
 # The claim on a record, and the function that makes the runs of its solution.
 ClaimAndSolution = tuple[Callable[..., Verdict], Callable[[], Sequence[RunOutcome]]]
-FieldKind = str  # of TEXT, TEXTS, …
+FieldKind = str  # TEXT, TEXTS, …
 TomlValue = Any  # a text, a number, a truth value, a list or a table
 TomlTable = Mapping[str, TomlValue]
 
@@ -79,8 +80,9 @@ class ExerciseFile(NamedTuple):
 
 
 def load_exercise_file(module_name: str) -> ExerciseFile:
-    """Load the TOML file beside that module, with its tables; UsageError if it is not
-    valid.
+    """Load the exercises.toml beside a lesson's module; UsageError if it is not valid.
+
+    module_name: `__name__` of the module
     """
     folders = module_name.split(".")[1:-1]
     file = "/".join([*folders, "exercises.toml"])
@@ -91,18 +93,19 @@ def load_exercise_file(module_name: str) -> ExerciseFile:
 
 
 def load_lesson_text(module_name: str, text_name: str) -> TomlValue:
-    """Load the words of that name for the lesson's code: a text, a table, or a list as a tuple."""
+    """Load what the table [words] of a lesson has under a name: a text, a table, or a list as a tuple."""
     _, tables = load_exercise_file(module_name)
     return unwrap_toml_value(tables["words"][text_name])
 
 
 def exercises(module_name: str, **judges: ClaimAndSolution | Build) -> tuple[ProblemView, ...]:
-    """Make all exercises in the file of that module, in its order; UsageError, with file and place, if
-    one is not right.
+    """Make all exercises of a lesson, in the order of its file. UsageError, with file and place, if one
+    is not valid.
 
-    judges: for each exercise that a record answers, the claim on it and the runs of its solution
-    (see `RecordProblem`); a claim whose words are in the file gets them as keywords. For each
-    exercise that a function answers, its `Build`
+    module_name: `__name__` of the lesson's module
+    judges: by exercise name. If the answer is a record: the claim on it, and the function that makes
+        the runs of its solution (see `RecordProblem`); a claim gets the texts of the file's table
+        [NAME.claim] as keywords. If the answer is a function: its `Build`
     """
     file, tables = load_exercise_file(module_name)
     unwrap_and_check_fields(tables, dict.fromkeys(tables, TABLE), file)
@@ -189,7 +192,8 @@ def unwrap_and_check_fields(
 ) -> dict[str, TomlValue]:
     """Return the fields of `table`, unwrapped; UsageError unless they are those of `expected_kinds`.
 
-    expected_kinds: {field: its kind};   place_for_errors: of the table, for the error
+    expected_kinds:   {field: its kind}
+    place_for_errors: where the table stands, as an error says it
     """
     for field in {**table, **expected_kinds}:
         kind = expected_kinds[choose(f"field in {place_for_errors}:", field, expected_kinds)]
@@ -201,7 +205,7 @@ def unwrap_and_check_fields(
 
 
 def find_field_kind(value: TomlValue) -> FieldKind | None:
-    """Return TEXT, NUMBER, TABLE, TEXTS, NUMBERS or SLIPS, or None for what is none of them."""
+    """Return the kind of a value: TEXT, NUMBER, TABLE, TEXTS, NUMBERS or SLIPS; None if it is none of these."""
     if isinstance(value, str):
         return TEXT
     if isinstance(value, dict):

@@ -1,6 +1,7 @@
-"""Guesses with their answers, kept on this machine from lesson to lesson, for the last lesson's closing page.
+"""Guesses with their answers, stored on this machine, for the closing page of the last lesson.
 
-One JSON file in the store; the last guess at a question counts. A damaged file is taken for an empty one.
+They are in one JSON file of the store. Of several guesses at a question the last one counts. A damaged file counts as
+empty.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def get_guess_book_path() -> Path:
 def load_guesses() -> list[Guess]:
     """Load all guesses that have an answer, in the order in which they were first made.
 
-    A question that is worded otherwise by now has its new words; of two guesses at it the later one counts.
+    If the wording of a question has changed, it has its new wording here. If there is a guess at the old and one at the
+    new wording, the later one counts.
     """
     guesses: dict[str, Guess] = {}
     new_words = read_toml("course/kit/reworded.toml")
@@ -39,10 +41,10 @@ def load_guesses() -> list[Guess]:
 
 
 def store_guess(guess: Guess) -> None:
-    """Put a guess into the book; one at the same question is replaced. Where nothing can be written, nothing is."""
-    by_question = {kept.question: kept for kept in load_guesses()}
+    """Store a guess in place of an earlier one at the same question. A file that cannot be written stays as it is."""
+    by_question = {stored.question: stored for stored in load_guesses()}
     by_question[guess.question] = guess
-    rows = [dataclasses.asdict(kept) for kept in by_question.values()]
+    rows = [dataclasses.asdict(answered) for answered in by_question.values()]
     with suppress(OSError):
         get_guess_book_path().parent.mkdir(parents=True, exist_ok=True)
         get_guess_book_path().write_text(

@@ -1,12 +1,14 @@
-"""What a notebook hears that was copied from an earlier version of the course and calls a function by its old name."""
+"""The error for a notebook copied from an earlier version of the course, which calls a function by its old name."""
 
 from collections.abc import Callable
 from typing import NoReturn
 
 
 def make_getattr_for_missing_names(module_name: str) -> Callable[[str], NoReturn]:
-    """Make the `__getattr__` of a module whose functions lessons call: Python asks it for each name that the module
-    does not have (PEP 562), and it raises AttributeError with a sentence on what to do.
+    """Make the `__getattr__` of a module whose functions lessons call.
+
+    Python calls it for each name that the module does not have (PEP 562). It raises AttributeError with a sentence on
+    what to do.
 
     module_name: `__name__` of the module
     """

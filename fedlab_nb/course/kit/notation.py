@@ -8,7 +8,7 @@ from IPython.display import Markdown
 
 from ...symbols import Symbol, find_symbols, read_notation_text, read_symbols, replace_formulas
 
-# What the box does at each letter: it hides the rows that do not have what is typed.
+# What the box does each time something is typed: it hides the rows that do not contain it.
 FILTER_SCRIPT = (
     "for(const r of this.parentNode.querySelectorAll('tbody tr'))"
     "r.hidden=!r.dataset.find.includes(this.value.trim().toLowerCase())"

@@ -1,18 +1,22 @@
-"""An exercise as a pure value: it judges an answer and knows its hints and its solution. Nothing
-here is displayed.
+"""An exercise as a pure value: it judges an answer, and has hints and a solution. Nothing here is
+displayed.
 
 The solution's text is made from the same `right_answer` that the tests check, so the two cannot
 drift apart. The answer is a number, the learner's own record of runs, or a function of about ten
-lines that hidden inputs judge:
+lines. A function is judged by its results for hidden inputs:
 
     q4 = Build(match_units, ((3, 4), (5, 2)), layers, {"nearest": …, "inverse": …})
 
-Wrong solutions that people often write (`slips`) are functions too: an answer that returns what one
-of them returns gets the text that the exercise's TOML table `slips` has under its name. So feedback
-names the mistake, and any function that returns the right values is right, however it is written. A
-learner's error becomes a sentence. A mistake in an axis stops most functions. To name it, give
-hidden inputs in which these axes are equally long: there it returns numbers, and a slip that does
-the same, and stops where the answer stops, is the one.
+Any function that returns the right values is right, however it is written. A function that stops
+with an error gets that error as a sentence.
+
+Mistakes that people often make (`slips`) are functions, too. An answer that returns the same as one
+of them gets the text that the exercise's TOML table `slips` has under its name, so that the feedback
+names the mistake.
+
+A wrong axis stops most functions with an error. If one of the hidden inputs has axes of equal
+length, the function returns numbers for it. So the mistake is recognised: it is the slip that returns
+the same numbers there, and that stops for the same inputs as the answer.
 """
 
 import copy
@@ -39,8 +43,10 @@ MAX_QUOTED = 60  # characters of an answer that a message repeats
 
 @dataclass(frozen=True)
 class Verdict:
-    """`state` is "unattempted", "wrong" or "right"; `message` is a sentence or two for the
-    learner.
+    """What is said of an answer.
+
+    state:   "unattempted", "wrong" or "right"
+    message: a sentence or two for the learner
     """
 
     state: str
@@ -51,7 +57,8 @@ class Verdict:
 class Problem:
     """One exercise. Subclasses say how an answer is judged.
 
-    right_answer: an answer that `check` calls right;   explanation: may hold `{answer}`
+    right_answer: an answer that `check` calls right
+    explanation:  text of the solution, in which `{answer}` is replaced by the right answer
     """
 
     title: str
@@ -86,7 +93,10 @@ class Problem:
 
 
 class AnswerDistance(NamedTuple):
-    """How far a number is from the right answer: |log ratio|, infinite for another sign, first."""
+    """How far a number is from the right answer; smaller log ratios are nearer, then smaller differences.
+
+    log_ratio: |log(number / right answer)|, infinite if their signs differ
+    """
 
     log_ratio: float
     difference: float
@@ -94,10 +104,12 @@ class AnswerDistance(NamedTuple):
 
 @dataclass(frozen=True)
 class NumberProblem(Problem):
-    """The answer is a number or a text that writes one (see `answers.parse_typed_answer`, also for `units`).
+    """The answer is a number, or a text that `answers.parse_typed_answer` reads as one.
 
-    It is right within `tolerance`; `slips` pairs known wrong numbers with the mistake. An answer
-    such as "N(3, 9)" is right if its second number is one of `spreads`, too.
+    tolerance: an answer is right if it is at most this far from the right one
+    slips:     pairs of a wrong number and a sentence on the mistake behind it
+    units:     the units that the number may have, see `parse_typed_answer`
+    spreads:   an answer such as "N(3, 9)" is right if its second number is one of these, too
     """
 
     tolerance: float = 0.01
@@ -108,17 +120,15 @@ class NumberProblem(Problem):
     def judge(self, answer: LearnerAnswer) -> Verdict:
         reading = parse_typed_answer(answer, self.units)
         values = reading.values
-        if (
-            reading.spreads
-            and self._find_value_within_tolerance(values, self.right_answer) is not None
-        ):
+        is_right = self._find_value_within_tolerance(values, self.right_answer) is not None
+        if is_right and reading.spreads:
             return self._judge_spreads_of_gaussian(reading.spreads)
-        if self._find_value_within_tolerance(values, self.right_answer) is not None:
+        if is_right:
             return Verdict("right", f"Yes: {self.right_answer:g}.")
         for low, high in reading.ranges:
-            if self._is_within_tolerance_of_right_answer(
-                low
-            ) and self._is_within_tolerance_of_right_answer(high):
+            is_low_right = self._is_within_tolerance_of_right_answer(low)
+            is_high_right = self._is_within_tolerance_of_right_answer(high)
+            if is_low_right and is_high_right:
                 return Verdict("right", f"Yes: {self.right_answer:g}.")
         for number, mistake in self.slips:
             value = self._find_value_within_tolerance([*values, *reading.bare], number)
@@ -136,7 +146,7 @@ class NumberProblem(Problem):
         return Verdict("wrong", f"{nearest:g} is too {direction}.")
 
     def _explain_unreadable_answer(self, answer: LearnerAnswer, reading: AnswerReading) -> str:
-        """Explain why an answer is no number, or has a unit of something else."""
+        """Explain that an answer is no number, or has a unit that the question does not have."""
         kind = "a number"
         if "%" in self.units[:1]:
             kind = "a percentage"
@@ -183,7 +193,7 @@ class NumberProblem(Problem):
         return None
 
     def _measure_distance_to_right_answer(self, value: float) -> AnswerDistance:
-        """Measure how many times as large or small a value is, then the difference."""
+        """Measure how far a value is from the right answer."""
         difference = abs(value - self.right_answer)
         if not self.right_answer or value / self.right_answer <= 0:
             return AnswerDistance(math.inf, difference)
@@ -192,8 +202,8 @@ class NumberProblem(Problem):
 
 @dataclass(frozen=True)
 class RecordProblem(Problem):
-    """The answer is the learner's own record: outcomes of runs, or anything that has them as
-    `.outcomes`.
+    """The answer is the learner's own record: outcomes of runs, or an object with these as its attribute
+    `outcomes`.
 
     claim:        judges the list of outcomes
     right_answer: a function that makes a record which supports the claim
@@ -238,14 +248,13 @@ RIGHT_SHAPE = "has the right shape"
 
 @dataclass(frozen=True)
 class Build:
-    """What judges a build exercise; its words stand in the lesson's TOML file.
+    """How the answer to a build exercise is judged; its texts are in the lesson's TOML file.
 
-    right:    a function that solves the exercise; the learner's has the same name
-    sizes:    of the hidden inputs, one after the other
-    draw:     makes the arguments of a call from a random stream and one of the sizes; None: this
-              one tells too little
-    slips:    functions that make a common mistake each, by name; of several that fit, the first is
-        named
+    right: a function that solves the exercise; the learner's function has the same name
+    sizes: of the hidden inputs: for each input the arguments of `draw`
+    draw:  makes the arguments of a call from a random stream and one of the sizes, or None if the
+           drawn ones would not tell right from wrong
+    slips: {name: function that makes a common mistake}; if several fit an answer, the first is named
     """
 
     right: Function
@@ -265,7 +274,11 @@ class Build:
 
 @dataclass(frozen=True)
 class BuildProblem(Problem):
-    """The answer is a function; `build` judges it, `slips` has a text for each of its mistakes."""
+    """The answer is a function.
+
+    build: judges it
+    slips: {name of a slip of `build`: text for the learner}
+    """
 
     build: Build = None  # type: ignore[assignment]
     slips: Mapping[str, str] = field(default_factory=dict)
@@ -293,17 +306,15 @@ class BuildProblem(Problem):
                 f"{self.function_name} is still running after {TIME_LIMIT:g} s, so it was stopped. "
                 "Does a loop in it have no end?",
             )
-        possible_slips = dict(self.build.slips)  # those that did as the answer does so far
+        possible_slips = dict(
+            self.build.slips
+        )  # those that agree with the answer on all inputs so far
         differences = []
         error_text = ""
         for arguments, returned in zip(inputs, all_returned, strict=True):
             if is_unfinished_stub(returned):
                 return Verdict("unattempted", f"{self.function_name} returns nothing yet.")
-            possible_slips = {
-                name: slip
-                for name, slip in possible_slips.items()
-                if are_both_errors_or_close_values(returned, call_or_catch_error(slip, arguments))
-            }
+            possible_slips = select_slips_that_agree(possible_slips, arguments, returned)
             if isinstance(returned, Exception):
                 error_text = error_text or self._describe_error_of_function(returned)
                 continue
@@ -334,13 +345,27 @@ def call_or_catch_error(function: Function, arguments: Arguments) -> ReturnedOrE
         return error
 
 
+def select_slips_that_agree(
+    slips: Mapping[str, Function], arguments: Arguments, returned: ReturnedOrError
+) -> dict[str, Function]:
+    """Select the slips that do the same for these arguments as the learner's function did.
+
+    returned: what the learner's function returned, or its error
+    """
+    agreeing = {}
+    for name, slip in slips.items():
+        if are_both_errors_or_close_values(returned, call_or_catch_error(slip, arguments)):
+            agreeing[name] = slip
+    return agreeing
+
+
 def call_or_stop_after(
     seconds: float, function: Function, arguments_of_calls: Sequence[Arguments]
 ) -> list[ReturnedOrError] | None:
-    """Return what `call_or_catch_error` gives for each call; None if all take longer than that.
+    """Return what `call_or_catch_error` returns for each call; None if all calls together take longer.
 
-    The calls run in a thread, which is told to stop when the time is over. That stops a loop in
-    Python. A single call into compiled code that does not end stays in its thread.
+    The calls run in a thread, in which SystemExit is raised when the time is over. That ends a loop in
+    Python. It does not end a call into compiled code, which goes on in its thread.
     """
     all_returned: list[ReturnedOrError] = []
 
@@ -348,7 +373,7 @@ def call_or_stop_after(
         for arguments in arguments_of_calls:
             try:
                 all_returned.append(call_or_catch_error(function, arguments))
-            except SystemExit:  # from below, or the function's own sys.exit()
+            except SystemExit:  # raised when the time is over, or by the function's own sys.exit()
                 all_returned.append(RuntimeError("sys.exit() ends nothing here; return a value."))
                 if is_over.is_set():
                     return
@@ -366,26 +391,22 @@ def call_or_stop_after(
 
 
 def is_unfinished_stub(value: ReturnedValue) -> bool:
-    """Whether `value` is what a stub is or returns: nothing, dots, or a dict with one of them in
-    it.
-    """
+    """Whether a value is what an unfinished function returns: None, `...`, or a dict with one of these."""
     if isinstance(value, Mapping):
         return any(is_unfinished_stub(item) for item in value.values())
     return value is None or value is ...
 
 
 def are_both_errors_or_close_values(returned: ReturnedOrError, other: ReturnedOrError) -> bool:
-    """Whether both are errors, or the same numbers. A wrong axis is an error only where two lengths
-    differ.
-    """
+    """Whether both are errors, or both are the same numbers."""
     if isinstance(returned, Exception) or isinstance(other, Exception):
         return isinstance(returned, Exception) and isinstance(other, Exception)
     return are_close_arrays_or_dicts(returned, other)
 
 
 def are_close_arrays_or_dicts(returned: ReturnedValue, right: ReturnedValue) -> bool:
-    """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of
-    such arrays.
+    """Whether two values have the same shape and, to a share of 1e-5, the same numbers; in dicts for each
+    key.
     """
     if isinstance(right, Mapping):
         if not isinstance(returned, Mapping) or returned.keys() != right.keys():
@@ -411,8 +432,9 @@ def convert_to_array_or_none(value: ReturnedValue) -> np.ndarray | None:
 
 
 def choose_most_telling_difference(difference_texts: Sequence[str]) -> str:
-    """Choose the text that tells most. Where two axes are equally long by chance, a wrong shape
-    looks right: then another input tells more.
+    """Choose the text that says most: the first one on a wrong shape, if there is one.
+
+    If two axes of an input are equally long, a wrong shape looks right; another input shows it.
     """
     for text in difference_texts:
         if RIGHT_SHAPE not in text:
@@ -421,7 +443,7 @@ def choose_most_telling_difference(difference_texts: Sequence[str]) -> str:
 
 
 def describe_wrong_value(function_name: str, returned: ReturnedValue, right: ReturnedValue) -> str:
-    """Say what is wrong with a value, where no known mistake explains it."""
+    """Describe what is wrong with a value that no known mistake explains."""
     if isinstance(right, Mapping):
         if not isinstance(returned, Mapping) or returned.keys() != right.keys():
             return describe_missing_and_extra_keys(function_name, returned, right)
@@ -445,7 +467,7 @@ def describe_wrong_value(function_name: str, returned: ReturnedValue, right: Ret
 def describe_missing_and_extra_keys(
     function_name: str, returned: ReturnedValue, right: Mapping[str, ReturnedValue]
 ) -> str:
-    """Say what is wrong with a value that should be a dict with the keys of `right`."""
+    """Describe what is wrong with a value that should be a dict with the keys of `right`."""
     keys = ", ".join(repr(key) for key in right)
     text = f"{function_name} does not return a dict with the keys {keys}."
     if not isinstance(returned, Mapping):

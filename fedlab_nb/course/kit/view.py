@@ -1,8 +1,7 @@
-"""How a lesson looks in a notebook: a card with a word and a colour; an exercise as a form with
-buttons; a guess, and then the answer; the score.
+"""What a lesson displays in a notebook: cards, exercises as forms with buttons, guesses, and the score.
 
-A learner commits to a guess before the run, and the answer names the gap. What would give an answer
-away is folded until the guess is made (`Snapshot`).
+A learner makes a guess before the run, and the answer says how far off it was. Whatever would give
+the answer away is folded until the guess is made (`Snapshot`).
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ if TYPE_CHECKING:
     from ...panels import Panel
 
 RunsRecord = Any  # a panel, or the outcomes of `fl.compare`
-NotebookValue = Any  # of a variable of the running notebook
+NotebookValue = Any  # the value of a variable of the running notebook
 Displayable = (
-    Any  # a panel, a picture or a card: what has `still`, or IPython's `_repr_mimebundle_`
+    Any  # a panel, a picture or a card: it has `still()`, or IPython's `_repr_mimebundle_`
 )
 GuessOption = str  # one of the options of a `Prediction`
 GuessValue = Any  # one of the options, or a number in the unit of the question
 Mimebundle = tuple[dict[str, Any], dict[str, Any]]  # {MIME type: content} and metadata, for IPython
 
 STYLES = read_toml("course/kit/styles.toml")  # {style: (label, colour)}
-# What this kernel has asked so far, for the score.
+# The guesses and exercises that this kernel has shown so far, for the score.
 PREDICTIONS: dict[str, Prediction] = {}  # {question: its last form}
 EXERCISES: dict[str, bool] = {}  # {question of an exercise that was shown: whether it was solved}
 
 
 # ---------------------------------------------------------------------------------- cards and forms
-CODE = re.compile(r"`([^`]+)`")  # a name of the program in a text
+CODE = re.compile(r"`([^`]+)`")  # a name from the code, within a text
 
 
 class Card:
@@ -81,13 +80,14 @@ def make_worked_card(*lines: str) -> Card:
     return Card("worked", "\n".join(lines))
 
 
-# Panels bring this rule along; a lesson without a panel has its forms alone.
+# The style for a dark page. Panels have it, too, but a lesson may have forms alone.
 DARK_PAGE = f"<style>{DARK_STILLS}</style>"
 
 
 class Form(widgets.VBox):
-    """Widgets under a question. The question is an output of its own, so that it can be read where
-    no kernel runs.
+    """Widgets below a question.
+
+    The question is an output of its own, so that it can be read in a notebook without a kernel.
     """
 
     def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
@@ -117,7 +117,7 @@ class ProblemView:
         return f"{self.problem.title}: {self.problem.question}"
 
     def check(self, answer: LearnerAnswer = None) -> Card:
-        """Judge `answer`; without one, a reminder of the question."""
+        """Judge `answer`, and make the card of the verdict; without an answer it repeats the question."""
         question = self.problem.question
         verdict = self.problem.check(answer)
         was_solved = EXERCISES.get(question, False)
@@ -128,7 +128,7 @@ class ProblemView:
         return Card(verdict.state, text)
 
     def hint(self, hint_number: int = 1) -> Card:
-        """Make the card of a hint; number 1 is the mildest, beyond the last one stands the last one."""
+        """Make the card of a hint: number 1 is the mildest; for a number beyond the last one, the last one."""
         return Card("hint", self.problem.hint(hint_number).removeprefix("Hint "))
 
     def solution(self) -> Card:
@@ -138,8 +138,10 @@ class ProblemView:
     def form(self, record: RunsRecord | None = None) -> Form:
         """Make the question, an answer box and buttons.
 
-        record: a panel; its runs are then the answer, without a box. The answer of a build exercise
-        is the notebook's function of that name, as it is when Check is pressed
+        record: a panel whose runs are the answer; then there is no box
+
+        The answer to a build exercise is the notebook's function of the right name, as it is when
+        Check is pressed.
         """
         EXERCISES.setdefault(self.problem.question, False)
         box = widgets.Text(
@@ -167,7 +169,7 @@ class ProblemView:
             show(self.hint(hints_shown))
 
         def on_check(_: Any) -> None:
-            # An answer may take seconds: until then the last verdict is not about it.
+            # Judging may take seconds; until then the verdict on the last answer must not be shown.
             message.value = "Checking …"
             show(self.check(read_answer()))
 
@@ -189,12 +191,11 @@ def get_notebook_variable_or_none(variable_name: str) -> NotebookValue | None:
 
 # ---------------------------------------------------------------------------------- what is folded
 class Snapshot:
-    """A panel, a picture or a card as it is now, without controls. Behind `after` it is folded.
+    """A panel, a picture or a card as it is now, without controls; below a picture stands its sentence.
 
-    after: a prediction, or several: until each is made or skipped the reader has to unfold what is
-    shown, and the panel itself covers its results, unless the reader presses Run. What is on the
-    page already opens by itself then. In bars of accuracy a dashed line marks a guess in per cent.
-    Under a picture stands its sentence.
+    after: a prediction, or several. Until each of them is made or skipped, the snapshot is folded, and
+        a panel covers its results unless Run is pressed. Then a snapshot that is on the page already
+        opens by itself. In bars of accuracy a dashed line marks a guess in per cent.
     """
 
     def __init__(self, shown: Displayable, after: Any = ()) -> None:
@@ -218,7 +219,7 @@ class Snapshot:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is folded any more."""
+        """Whether each prediction of `after` is made or skipped."""
         return all(prediction.is_settled for prediction in self.after)
 
     def __repr__(self) -> str:
@@ -240,8 +241,9 @@ class Snapshot:
         return {"text/html": content, "text/plain": text}, {}
 
     def _ipython_display_(self, **options: Any) -> None:
-        """Display the snapshot; `options`: of `display`, for a snapshot that is on the page
-        already.
+        """Display the snapshot.
+
+        options: arguments of `display` that update a snapshot which is on the page already
         """
         data, metadata = self._repr_mimebundle_()
         if options:
@@ -259,7 +261,10 @@ class Snapshot:
 
 
 def make_png_image_html(png_bytes: bytes, metadata: Mapping[str, Any], caption: str) -> str:
-    """Make the HTML of a PNG image with its caption below. metadata: `Picture.image_metadata`"""
+    """Make the HTML of a PNG image with its caption below.
+
+    metadata: of the image, as `Picture.image_metadata` has it
+    """
     source = base64.b64encode(png_bytes).decode()
     css_class = "fl-still" if "needs_background" in metadata else "fl-photos"
     alternative = html.escape(metadata["image/png"]["alt"])
@@ -273,13 +278,12 @@ def make_png_image_html(png_bytes: bytes, metadata: Mapping[str, Any], caption: 
 # ---------------------------------------------------------------------------- guesses and the score
 @dataclass(eq=False, repr=False)
 class Prediction:
-    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` in
-    `unit`.
+    """A form that asks for a guess: one of `options`, or a number from `low` to `high` in `unit`.
 
-    `guess` is None until `commit`; `skip` is for who does not want to guess. A guess after `reveal`
-    is answered at once. So both orders work: cell by cell, and "Run All" first, where `reveal`, and
-    each `Snapshot` whose `after` is this prediction, stay folded until it is settled. Each commit
-    or skip calls all `callbacks`.
+    `guess` is None until `commit`; `skip` is for readers who do not want to guess. The notebook's
+    code calls `reveal` with the answer. A reader may run cell by cell, guess, and then see the answer.
+    Or all cells are run first: then the answer, and each `Snapshot` whose `after` is this prediction,
+    is folded until the guess is made or skipped. Each commit or skip calls all `callbacks`.
     """
 
     question: str
@@ -307,8 +311,9 @@ class Prediction:
         return self.is_skipped or self.guess is not None
 
     def commit(self, guess: GuessValue) -> str:
-        """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside
-        options or range.
+        """Keep `guess`; returns a sentence, which compares it with the answer if that is known.
+
+        UsageError if it is none of the options, or outside the range.
         """
         if self.options:
             self.guess = choose("guess", guess, self.options)
@@ -319,7 +324,7 @@ class Prediction:
         )
 
     def skip(self) -> str:
-        """Open what is folded without a guess, and say so, or give the answer if it is known."""
+        """Open what is folded without a guess; returns a sentence, with the answer if that is known."""
         self.is_skipped = True
         return self._call_back_and_describe("Skipped. Read on and see.")
 
@@ -331,10 +336,11 @@ class Prediction:
         return self.describe_answer_and_guess() if self._is_revealed else message_before_reveal
 
     def reveal(self, value: GuessValue, why: str = "") -> Snapshot:
-        """Compare the guess with what was measured; folded until the prediction is settled.
+        """Make the card that compares the guess with the measured `value`; folded until the prediction is
+        settled.
 
-        why: a closing sentence, or its name in `reveals.toml`, where a notebook's code cannot give
-        the answer away
+        why: a closing sentence, or its name in `reveals.toml`; there it does not give the answer away
+            to a reader of the notebook's code
         """
         self._answer = value
         self._reason = read_toml("course/kit/reveals.toml").get(why, why)
@@ -362,11 +368,11 @@ class Prediction:
             return ""
         if self.options:
             return "right" if self.guess == self._answer else "not it"
-        near = max(self.step, 0.02 * (self.high - self.low))
-        return describe_guess_error(self.guess, self._answer, self.unit, tolerance=near)
+        tolerance = max(self.step, 0.02 * (self.high - self.low))
+        return describe_guess_error(self.guess, self._answer, self.unit, tolerance=tolerance)
 
     def to_answered_guess(self) -> Guess:
-        """Put the guess and the answer on the scale of the question, for the picture of the score."""
+        """Describe the guess and its answer, both scaled to 0–1, for the picture of the score."""
         words = (
             self._format_guess_with_unit(self.guess),
             self._format_guess_with_unit(self._answer),
@@ -402,9 +408,7 @@ class Prediction:
         self.form()._ipython_display_()
 
     def form(self) -> Form:
-        """Make the question with a choice or a slider, two buttons, and a line that says what was
-        noted.
-        """
+        """Make the question with a choice or a slider, two buttons, and a line for what was noted."""
         entry = self._make_guess_widget()
         button = widgets.Button(description="That is my guess")
         skip = widgets.Button(description="Skip")
@@ -415,7 +419,7 @@ class Prediction:
                 note.value = "Choose an answer first."
             else:
                 self.commit(entry.value)
-                # The verdict stands below, behind the picture that explains it.
+                # The answer stands further below, after the picture that explains it.
                 note.value = html.escape(
                     f"Noted: {self._format_guess_with_unit(self.guess)}. Read on and see."
                 )
@@ -452,8 +456,9 @@ class Prediction:
 
 
 class Score(Form):
-    """A button that shows the score so far, of everything that this kernel has asked, with a
-    picture of the guesses to keep; a notebook does not save it.
+    """A button that shows the score: of all guesses and exercises that this kernel has shown so far.
+
+    The score has a picture of the guesses, which can be saved. It is not saved with the notebook.
 
     tell: the lesson in one sentence for a friend, folded until each guess is made or skipped
     """

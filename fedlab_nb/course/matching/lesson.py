@@ -1,6 +1,4 @@
-"""names of neurons: its numbers and pictures, and its exercises (digits, ten
-clients).
-"""
+"""Names of neurons: its numbers and pictures, and its exercises (digits, ten clients)."""
 
 import itertools
 import math
@@ -36,7 +34,7 @@ mean_of, ten_seeds, two_causes = make_figure_functions(__name__, "ten_seeds", "t
 
 # ------------------------------------------------------------------------------ units have no names
 class PermutedCopyComparison(NamedTuple):
-    """A network, the same in another order of its units, and the average of both."""
+    """A network, the same network with its units in another order, and the average of both."""
 
     accuracies: list[float]  # test accuracies 0–1 of the three
     largest_logit_difference: float  # between the first two
@@ -44,49 +42,55 @@ class PermutedCopyComparison(NamedTuple):
 
 
 def compare_network_with_permuted_copy() -> PermutedCopyComparison:
-    """Compare a client's network, the same in another order of its units, and the average of both."""
+    """Compare a client's network, the same network with its units in another order, and the average of both."""
     data = load(DATASET)
     stream = torch.Generator().manual_seed(0)
-    network = runs("matching", 100, seeds=1)[0].model.clients.module(0).cpu().double().eval()
+    outcome = runs("matching", 100, seeds=1)[0]
+    network = outcome.model.clients.module(0).cpu().double().eval()
     wiring = find_unit_wiring(network)
     state = model_state(network)
     orders = [torch.randperm(n, generator=stream) for n in wiring.units]
-    other = permute_units(state, wiring, orders)
-    average = weighted_mean([state, other], [1, 1])
-    logits = []
+    permuted_state = permute_units(state, wiring, orders)
+    average = weighted_mean([state, permuted_state], [1, 1])
+    all_logits = []
     accuracies = []
-    for weights in (state, other, average):
+    for weights in (state, permuted_state, average):
         load_state(network, weights)
-        logits.append(network(data.x_test.double()).detach())
-        is_right = logits[-1].argmax(1) == data.y_test
+        logits = network(data.x_test.double()).detach()
+        all_logits.append(logits)
+        is_right = logits.argmax(1) == data.y_test
         accuracies.append(float(is_right.double().mean()))
-    largest_difference = float((logits[0] - logits[1]).abs().max())
-    powers_of_ten = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
-    return PermutedCopyComparison(accuracies, largest_difference, round(powers_of_ten))
+    largest_difference = float((all_logits[0] - all_logits[1]).abs().max())
+    # The number of orders is the product of n! over the layers.
+    log_of_order_count = sum(math.lgamma(n + 1) for n in wiring.units)
+    powers_of_ten = round(log_of_order_count / math.log(10))
+    return PermutedCopyComparison(accuracies, largest_difference, powers_of_ten)
 
 
 def compute_accuracy_averaged_with_permuted_self() -> int:
-    """Compute the accuracy of the average of a network and of itself in another order, in percent."""
+    """Compute the accuracy of the average of a network and its permuted copy, in whole per cent."""
     comparison = compare_network_with_permuted_copy()
     return round(100 * comparison.accuracies[2])
 
 
 def draw_starting_puzzle(puzzle_number: int = 0) -> Picture:
-    """Draw a puzzle as the tab shows it at the start, the units of B in their own order."""
+    """Draw a puzzle as the tab shows it at the start, with the units of B in their original order."""
     return draw_matching_game(make_matching_puzzle(puzzle_number), range(UNITS), puzzle_number)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
 def choose_answer_on_matching_under_skew() -> GuessOption:
-    """Choose which of SKEWED matching is at α = 0.1 with a common start."""
+    """Choose which of SKEWED is true of matching at α = 0.1 with a common start."""
     gap = mean_of("skewed_matched") - mean_of("skewed_plain")
     if gap > 5:
         return SKEWED[0]
-    return SKEWED[2] if gap < -5 else SKEWED[1]
+    if gap < -5:
+        return SKEWED[2]
+    return SKEWED[1]
 
 
 # ---------------------------------------------------------------------------------- on the record
-LARGE = 0.2
+LARGE = 0.2  # the gap that both pairs have to exceed, as a share
 PAIRS = {
     "matching − FedAvg": ("matching", "fedavg"),
     "ensemble − matching": ("ensemble", "matching"),
@@ -95,19 +99,20 @@ PAIRS = {
 
 def check_matching_gains_and_stays_behind_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     """Judge the claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays
-    clearly more than LARGE behind the average of predictions. It is found on validation images; the
-    test images are looked at for it alone.
+    clearly more than LARGE behind the average of predictions.
+
+    The setting is found on validation images; only for it are the test images used.
     """
     known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
     gaps_by_pair = [find_gaps_of_method_pair(known, pair) for pair in PAIRS]
     found = []
-    for both in zip(*gaps_by_pair, strict=True):  # the gaps of one setting
-        words = "; ".join(gap.describe() for gap in both)
-        found.append(words)
-        if all(gap.kind == CLEAR and gap.difference_band.low > LARGE for gap in both):
-            points = " and ".join(gap.test_gap.mean_in_points for gap in both if gap.test_gap)
+    for gaps in zip(*gaps_by_pair, strict=True):  # the gaps of all PAIRS in one setting
+        text = "; ".join(gap.describe() for gap in gaps)
+        found.append(text)
+        if all(gap.kind == CLEAR and gap.difference_band.low > LARGE for gap in gaps):
+            points = " and ".join(gap.test_gap.mean_in_points for gap in gaps if gap.test_gap)
             return Verdict(
-                "right", f"Supported by your runs. {words}. On the test images: {points} points."
+                "right", f"Supported by your runs. {text}. On the test images: {points} points."
             )
     wanted = (
         f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly "
@@ -134,7 +139,13 @@ def run_solution() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
+SIZES = (
+    (3, 4),
+    (4, 3),
+    (5, 2),
+    (5, 6),
+    (4, 1),
+)  # units, and the numbers that each of them receives
 
 
 def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
@@ -145,7 +156,7 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
 
 
 class MatchUnitsArguments(NamedTuple):
-    """The arguments of a call of `match_units`: the incoming numbers of two layers' units."""
+    """The arguments of a call of `match_units`: the incoming weights of the units of two layers."""
 
     a: np.ndarray  # [units, inputs]
     b: np.ndarray  # [units, inputs]
@@ -154,20 +165,24 @@ class MatchUnitsArguments(NamedTuple):
 def draw_random_match_units_arguments(
     random_stream: np.random.Generator, unit_count: int, input_count: int
 ) -> MatchUnitsArguments | None:
-    """Draw two layers; None unless their best order is clear, and the same by distances and by their squares (or
-    inner products).
+    """Draw two layers; None if they do not have one best order.
+
+    A learner may compare units by distances, by squared distances or by inner products. The best order
+    has to be the same for all of these, and clearly better than the second-best one.
     """
     a = random_stream.normal(size=(unit_count, input_count))
-    b = a[random_stream.permutation(unit_count)] + 0.7 * random_stream.normal(
-        size=(unit_count, input_count)
-    )
+    permuted = a[random_stream.permutation(unit_count)]
+    b = permuted + 0.7 * random_stream.normal(size=(unit_count, input_count))
     orders = [list(order) for order in itertools.permutations(range(unit_count))]
-    differences = np.array([a - b[order] for order in orders])
+    differences = np.array([a - b[order] for order in orders])  # [orders, units, inputs]
     distance_sums = np.linalg.norm(differences, axis=2).sum(1)
     square_sums = (differences**2).sum((1, 2))
-    is_clear = all(np.diff(np.sort(sums)[:2])[0] > 0.05 for sums in (distance_sums, square_sums))
-    if not is_clear or distance_sums.argmin() != square_sums.argmin():
+    if distance_sums.argmin() != square_sums.argmin():
         return None
+    for sums in (distance_sums, square_sums):
+        best, second_best = np.sort(sums)[:2]
+        if second_best - best <= 0.05:
+            return None
     return MatchUnitsArguments(a, b)
 
 
@@ -176,7 +191,7 @@ def compute_unit_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def match_units_first_come_first_served_by_mistake(a: np.ndarray, b: np.ndarray) -> list[int]:
-    """Unit after unit takes the nearest one that is still free."""
+    """Make the mistake that each unit, one after the other, takes the nearest unit that is still free."""
     free = list(range(len(b)))
     order = []
     for row in compute_unit_distances(a, b):
@@ -188,8 +203,10 @@ def match_units_first_come_first_served_by_mistake(a: np.ndarray, b: np.ndarray)
 
 SLIPS = {
     "as_they_stand": lambda a, b: np.arange(len(a)),
-    "nearest": lambda a, b: compute_unit_distances(a, b).argmin(1),  # whoever else has it
-    "inverse": lambda a, b: np.argsort(match_units(a, b)),  # where each unit of b goes
+    # The nearest unit, even if another unit has the same one.
+    "nearest": lambda a, b: compute_unit_distances(a, b).argmin(1),
+    # The inverse order: where each unit of b goes.
+    "inverse": lambda a, b: np.argsort(match_units(a, b)),
     "first_come": match_units_first_come_first_served_by_mistake,
     "from_one": lambda a, b: np.array(match_units(a, b)) + 1,
 }

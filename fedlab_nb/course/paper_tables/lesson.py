@@ -13,7 +13,7 @@ __getattr__ = make_getattr_for_missing_names(__name__)
 if TYPE_CHECKING:
     from ...papers.claims import Claim
 
-# (table, the other method): one rival each that is weak, strong, of another kind.
+# (table, the method that is compared with the table's own one): weak rivals, strong ones, and some of another kind.
 BETS = (
     ("fens:1", "FedAvg"),
     ("fens:10", "SCAFFOLD"),

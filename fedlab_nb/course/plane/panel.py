@@ -1,5 +1,7 @@
-"""The panel: α, seed and start over the playground's view of points in the plane. Each move of the slider
-trains the clients and draws the squares anew."""
+"""The panel: α, seed and start above the playground's view of points in the plane.
+
+Each move of the slider trains the clients again and draws the squares again.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,13 @@ from ...plots import Picture
 from ...plots.plane import compute_frame_height
 from ...plots.style import use_figure_size
 
-WIDTH = 11.5  # inches across all squares
-MIN_PIXELS_PER_INCH = 72  # pixels
+WIDTH = 11.5  # inches, of all squares together
+MIN_PIXELS_PER_INCH = 72
 MAX_PIXELS_PER_INCH = 125
 SizeInInches = tuple[float, float]  # width and height
-PAGE: SizeInInches = (
-    WIDTH,
-    compute_frame_height(SQUARES, WIDTH),
-)  # inches of the picture where no frame says how large it is
-HEIGHT = "270px"  # until the width is known
+# The size of a picture that is in no frame.
+PAGE: SizeInInches = (WIDTH, compute_frame_height(SQUARES, WIDTH))
+HEIGHT = "270px"  # of the frame, until its width is known
 
 
 class PlanePanel(saved.SavedPanel):
@@ -78,12 +78,13 @@ class PlanePanel(saved.SavedPanel):
 
     @property
     def pixels_per_inch(self) -> float:
-        """Pixels of an inch in the frame as it is now, within MIN_ and MAX_PIXELS_PER_INCH."""
-        return min(max(self._view.frame.size[0] / WIDTH, MIN_PIXELS_PER_INCH), MAX_PIXELS_PER_INCH)
+        """How many pixels an inch has in the frame as it is now, within MIN_ and MAX_PIXELS_PER_INCH."""
+        width_in_pixels = self._view.frame.size[0]
+        return min(max(width_in_pixels / WIDTH, MIN_PIXELS_PER_INCH), MAX_PIXELS_PER_INCH)
 
     @property
     def frame_size_in_inches(self) -> SizeInInches:
-        """The size of a picture that fills the frame as it is now; PAGE where the frame has none."""
+        """The size of a picture that fills the frame as it is now; PAGE if the frame has no size yet."""
         width, height = self._view.frame.size
         if not width or not height:
             return PAGE
@@ -92,9 +93,8 @@ class PlanePanel(saved.SavedPanel):
     def _fit_frame_height_and_redraw(self) -> None:
         """Give the frame the height that the squares need in its new width, and draw them again."""
         width = self._view.frame.size[0] / self.pixels_per_inch
-        self._view.frame.layout.height = (
-            f"{compute_frame_height(SQUARES, width) * self.pixels_per_inch:.0f}px"
-        )
+        height_in_pixels = compute_frame_height(SQUARES, width) * self.pixels_per_inch
+        self._view.frame.layout.height = f"{height_in_pixels:.0f}px"
         self._redraw_or_show_error()
 
     def _redraw_or_show_error(self) -> None:
@@ -118,6 +118,10 @@ class PlanePanel(saved.SavedPanel):
 
 
 def show(*, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
-    """Make the panel. alpha, seed, start ("common" or "own"): where the controls stand at first.
-    UsageError for other values."""
+    """Make the panel.
+
+    alpha, seed, start: first values of the controls; start is "common" or "own"
+
+    UsageError for a value that a control does not have.
+    """
     return PlanePanel(alpha, seed, start)

@@ -1,4 +1,4 @@
-"""your own data, network and method: its worked numbers, and its exercises."""
+"""Your own data, network and method: its worked numbers, and its exercises."""
 
 import tempfile
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ _, over_seeds = make_figure_functions(__name__, "over_seeds")
 
 
 def make_temporary_file_path(file_name: str) -> str:
-    """Make a path for a file of that name in a folder of its own, which the system may clean up."""
+    """Make a path for a file of this name in a new temporary folder."""
     return str(Path(tempfile.mkdtemp(prefix="fedlab_nb-")) / file_name)
 
 
 # ---------------------------------------------------------------------------------- worked numbers
 def choose_answer_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
-    """Choose which of AVERAGING these runs show of FedAvg."""
+    """Choose which of AVERAGING is true of FedAvg in these runs."""
     alone = accuracies(outcomes, "local")
     fedavg = accuracies(outcomes, "fedavg")
     ensemble = accuracies(outcomes, "ensemble")
@@ -53,18 +53,20 @@ def choose_answer_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
 
 def count_seeds_with_gain(figure_name: str) -> int:
     """Count the seeds, of ten, at which a declared difference is above zero."""
-    return sum(value > 0 for value in load_stored_figure_by_seed(__name__, figure_name).values())
+    differences = load_stored_figure_by_seed(__name__, figure_name)
+    return sum(value > 0 for value in differences.values())
 
 
 # ---------------------------------------------------------------------------------- exercises
-GIVEN = "counted"  # the lesson's own example, which is no answer
-COUNTS = {"ensemble.rule": "class_counts"}  # the same as an option of the ensemble
+GIVEN = "counted"  # the method of the lesson's own example, which does not count as the learner's
+COUNTS = {"ensemble.rule": "class_counts"}  # the option of the ensemble that does the same
 
 
 def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
-    """Judge the claim of exercise 2: a method that the learner wrote is clearly better than the mean of
-    logits somewhere. The place is found on validation images; the test images are looked at for it
-    alone.
+    """Judge the claim of exercise 2: in one setting a method that the learner wrote is clearly better
+    than the mean of logits.
+
+    The setting is found on validation images; only for it are the test images used.
     """
     own_methods = sorted({o.method for o in outcomes if is_method_of_learner(o.method)})
     if not own_methods:
@@ -107,8 +109,9 @@ def describe_alpha_of_conditions(conditions: Conditions) -> str:
 
 
 def is_as_accurate_as_lessons_example(method: str, outcomes: Sequence[Outcome]) -> bool:
-    """Whether a method is `counted` with ζ = 1 under another name: as accurate in every run of the
-    record.
+    """Whether a method is as accurate as the lesson's example with ζ = 1 in every run of the record.
+
+    Then it is that example under another name.
     """
     for (settings, _), by_method in alike(outcomes).items():
         own = by_method[method]
@@ -138,8 +141,9 @@ class RenamedOutcome(NamedTuple):
 
 
 def run_solution() -> list[RenamedOutcome]:
-    """Run the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble
-    alone.
+    """Run the solution: `counted` with ζ = 0.5 under a new name, and the ensemble.
+
+    If the learner has not registered `counted`, only the ensemble is run.
     """
     methods = ["ensemble"]
     options = dict(LOGITS)
@@ -152,7 +156,7 @@ def run_solution() -> list[RenamedOutcome]:
 
 
 def rename_method_of_outcome(outcome: Outcome) -> RenamedOutcome:
-    """Copy what a claim reads of an outcome; the lesson's example is called "rooted" there."""
+    """Copy what a claim reads of an outcome; in the copy the lesson's example is called "rooted"."""
     return RenamedOutcome(
         method="rooted" if outcome.method == GIVEN else outcome.method,
         accuracy=outcome.accuracy,
@@ -166,7 +170,7 @@ def rename_method_of_outcome(outcome: Outcome) -> RenamedOutcome:
 
 
 class MeanAndSpread(NamedTuple):
-    """Of all rows, column by column."""
+    """Mean and standard deviation of each column over all rows."""
 
     mean: np.ndarray  # [D]
     spread: np.ndarray  # [D] standard deviations
@@ -230,7 +234,7 @@ class HospitalTotals(NamedTuple):
 def draw_random_hospital_totals(
     random_stream: np.random.Generator, hospital_count: int, column_count: int
 ) -> HospitalTotals:
-    """Draw the sums of hospitals of different sizes and patients: no value is exactly constant."""
+    """Draw the sums of hospitals that differ in size and in their patients' values. No column is constant."""
     counts = []
     sums = []
     squares = []

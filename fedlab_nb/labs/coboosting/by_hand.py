@@ -1,8 +1,8 @@
-"""Ensemble weights by hand: each client's weight above what it holds, and at the right what the
-weights achieve.
+"""Ensemble weights by hand: each client's weight above its samples, and at the right the accuracies that
+the weights reach.
 
-The shown test images are halved: weights are tuned on one half, by the person who drags, and judged
-on the other. The method itself sees neither.
+The test images that are shown have two halves. On the tune half a person chooses weights; the judge
+half then measures them. The method itself uses neither.
 """
 
 from base64 import b64encode
@@ -65,7 +65,7 @@ EQUAL = "equal"
 LEARNT = "Co-Boosting"
 REAL = "real images"
 BY_COUNTS = "by sample counts"
-# What the scores call weights, beside "your weights".
+# How the scores name the weights other than "your weights".
 SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real images"}
 OWN = "own"  # the menu's value when no preset is chosen
 
@@ -114,7 +114,7 @@ class WeightsByHandView(LabView):
             help="Accuracy on the half on which nobody chose weights",
             width="auto",
         )
-        # In a box, as the menu does not redraw the view: it sets the sliders, and they do.
+        # The menu is in a box, so that it is not observed: it sets the sliders, and these redraw the view.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._apply_preset, "value")
         self.sliders.observe(self._mark_own_weights, "value")
@@ -136,7 +136,7 @@ class WeightsByHandView(LabView):
             self._offer_presets(state)
 
     def _offer_presets(self, state: PanelState) -> None:
-        """Fill the menu with what all sliders can be set to."""
+        """Fill the menu with the presets of the sliders."""
         counts = state.outcome.label_counts
         weights = {
             EQUAL: np.ones(len(counts)),
@@ -153,7 +153,10 @@ class WeightsByHandView(LabView):
             self.sliders.set_weights(self._presets[name])
 
     def _mark_own_weights(self, change: Mapping[str, Any]) -> None:
-        """Weights that are not the preset's are the learner's own, and tuned on what is shown."""
+        """Choose no preset in the menu when the sliders have other weights than the preset.
+
+        If the judge half is shown then, the weights are tuned on it, and it does not judge fairly any more.
+        """
         preset = self._presets.get(self.start.value)
         if preset is None or change["new"] != compute_slider_levels(preset):
             self.start.value = OWN
@@ -161,7 +164,10 @@ class WeightsByHandView(LabView):
                 self._is_spoilt = True
 
     def take(self, given: Mapping[str, Any]) -> None:
-        """A hand has set the sliders. given: `levels`, 0 to 1, and their `count`"""
+        """Take over the sliders that a person has set in the scene.
+
+        given: their `levels`, 0 to 1, and a `count` of such settings
+        """
         levels = tuple(float(level) for level in given.get("levels", ()))
         is_right = len(levels) == len(self.sliders.value)
         if is_right and all(0 <= level <= 1 for level in levels):
@@ -169,13 +175,13 @@ class WeightsByHandView(LabView):
             self.sliders.value = levels
 
     def prepare(self, state: PanelState) -> JobSteps[Outcome]:
-        """The plain ensemble of the same clients: its features are their logits. This is quick, as
-        the trained clients are cached.
+        """Run the plain ensemble of the same clients, whose features are the clients' logits. It is quick,
+        since the trained clients are cached.
         """
         return (yield from get_or_run_ensemble(state))
 
     def work(self, state: PanelState) -> JobSteps[np.ndarray]:
-        """The weights `[M]` that Co-Boosting learns from real images."""
+        """Compute the weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
         outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)
         return np.asarray(outcome.report.ensemble_weights)
@@ -204,14 +210,14 @@ class WeightsByHandView(LabView):
 
 
 def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights that are known."""
+    """Return the weights without those that are None."""
     return {name: values for name, values in weights_by_name.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
 def compute_slider_levels(client_weights: Sequence[float] | np.ndarray) -> tuple[float, ...]:
-    """Where the sliders stand for `weights [M]`: the largest at 1, all at START_LEVEL if they are
-    alike.
+    """Compute the levels of the sliders for weights `[M]`: the largest is 1; if all weights are equal, all
+    levels are START_LEVEL.
     """
     client_weights = np.asarray(client_weights, dtype=float)
     if np.ptp(client_weights) == 0:
@@ -222,7 +228,7 @@ def compute_slider_levels(client_weights: Sequence[float] | np.ndarray) -> tuple
 
 
 class WeightSliders(widgets.Box):
-    """Where the sliders stand, `value [M]`: 0 to 1. The browser draws them (`front/hand.js`)."""
+    """The levels of the sliders, `value [M]`, 0 to 1. The browser draws them (`front/hand.js`)."""
 
     value = traitlets.Tuple()
     description = "Weights of the clients"
@@ -240,9 +246,11 @@ class WeightScores(NamedTuple):
     """What weights of the ensemble achieve on the two halves of the shown test images. The names of
     weights are the constants above, at least EQUAL and YOURS.
 
-    counts:   training samples `[M, C]`;   shares: {name: w / Σ w `[M]`}
+    counts: training samples `[M, C]`
+    shares: {name: w / Σ w `[M]`}
     by_class: {name: `[C]`}, accuracy of EQUAL and YOURS on the tune half, nan without images
-    tune, judge: {name: accuracy} on the two halves, 0–1;   judge: None while it is hidden
+    tune, judge: {name: accuracy} on the two halves, 0–1
+    judge: None while it is hidden
     gap:      YOURS minus EQUAL with its 95 % band over the images, 0–1, on the judge half (while it
               is hidden: on the tune half)
     sizes:    images of the two halves
@@ -298,9 +306,14 @@ def make_weights_by_hand_scene(
 ) -> dict[str, Any]:
     """What the browser needs to add up weights by itself (`front/hand.js`), a dict with these entries:
 
-    kind: "hand";   clients, classes: their names, and of classes the colours;   counts: as in `WeightScores`
-    logits: `[N, M, C]`, base64 of float32;   labels: `[N]`;   tune, judge: numbers of the images of both halves
-    others: dicts(name, tune, judge) of all weights but YOURS;   showsJudge: whether the judge half is shown
+    kind: "hand"
+    clients, classes: their names, and of classes the colours
+    counts: as in `WeightScores`
+    logits: `[N, M, C]`, base64 of float32
+    labels: `[N]`
+    tune, judge: numbers of the images of both halves
+    others: dicts(name, tune, judge) of all weights but YOURS
+    showsJudge: whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
     tune, judge = split_into_tune_and_judge_rows(len(labels))
@@ -343,8 +356,9 @@ class WeightsByHandPicture:
         class_index: int | None = None,
         is_spoilt: bool = False,
     ) -> Picture:
-        """The picture, brought up to date. is_spoilt: weights changed while the judge half was
-        shown.
+        """Update the picture, and return it.
+
+        is_spoilt: whether weights changed while the judge half was shown
         """
         shape = (*scores.counts.shape, tuple(class_names))
         with LOCK:
@@ -363,8 +377,8 @@ class WeightsByHandPicture:
         )
 
     def _build(self, clients: int, classes: int, names: tuple[str, ...]) -> None:
-        """Above: weights and scores. Below: samples, and accuracy by class. Columns are clients,
-        rows are classes.
+        """Build the axes: above weights and scores, below samples and accuracy by class. Columns are
+        clients, and rows are classes.
         """
         self.figure = make_figure()
         ratios = {"width_ratios": [2.1, 1], "height_ratios": [1.35, 3]}
@@ -433,7 +447,8 @@ class WeightsByHandPicture:
 
 
 def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> TableRows:
-    """A row for each of the weights: accuracy on the halves that are shown, and the shares."""
+    """Make the table with a row for each of the weights: accuracy on the halves that are shown, and the clients'
+    shares."""
     halves = {"tune half": scores.tune}
     if scores.judge:
         halves["judge half"] = scores.judge
@@ -448,7 +463,7 @@ def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> Ta
 
 
 def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
-    """Your weights beside equal ones, on the half that judges if it is shown."""
+    """Compare your weights with equal ones, on the judge half if it is shown, else on the tune half."""
     if scores.judge is None:
         return (
             f"{compare_own_with_equal_weights(scores, scores.tune)} You chose your weights on "
@@ -472,7 +487,7 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
 
 
 def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str, float]) -> str:
-    """'Your weights get 61 % right, equal ones 54 %: more than chance.'"""
+    """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more than chance.'"""
     verdict = choose_words_by_significance(
         scores.gap,
         clear_words="more than chance",
@@ -486,7 +501,7 @@ def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str
 
 
 def describe_gap_with_band(scores: WeightScores) -> str:
-    """The difference between your weights and equal ones with its band over the images."""
+    """Describe the difference between your weights and equal ones, with its band over the images."""
     half = "tune" if scores.judge is None else "judge"
     gap = format_difference_in_points(scores.gap)
     return f"Yours minus equal on the {half} half: {gap} (95 % band over its images)."

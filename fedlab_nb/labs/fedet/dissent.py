@@ -132,7 +132,8 @@ def draw_accuracy_by_dissent(
 ) -> Picture:
     """Bars of right answers on test samples, whose labels no part of the method knows.
 
-    samples_by_seed: {seed: its samples};   threshold: answer only where the dissent is at most this
+    samples_by_seed: {seed: its samples}
+    threshold: answer only where the dissent is at most this
     sample_words: which they are, in words
     """
     dissent = np.concatenate([run.dissent for run in samples_by_seed.values()])

@@ -203,7 +203,8 @@ def draw_curves_over_rounds(
 ) -> Picture:
     """`curves` over rounds or steps (the `x_unit`). What is not known yet may be missing.
 
-    described_round: the round that the sentence describes;   round_words: this round in words
+    described_round: the round that the sentence describes
+    round_words: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():

@@ -109,7 +109,8 @@ def draw_soft_target(
     consensus_labels:   `[B]`, y_s of each public sample
     dissenter_scores:   `[B, C]`, s_div, what the dissenters say
     diversity_strength: λ_div
-    sample_index:       which of the B is drawn;   class_index: marked
+    sample_index: which of the B is drawn
+    class_index: marked
     """
     classes = dissenter_scores.shape[1]
     mass = diversity_strength * dissenter_scores.sum(1)

@@ -117,7 +117,8 @@ class DampingSweep(NamedTuple):
         λ_damp
     measured:   `[M, layers]`, mean diagonal of the undamped B
     damping_ratios: rule -> `[M, layers]`, π
-    layers:     their names in words;   setting: of the run, in words
+    layers: their names in words
+    setting: of the run, in words
     test_accuracies: rule for π -> test accuracy 0–1 of the exact solution with the λ_damp that is
                 best on validation images
     judged_on:  where the validation images come from, a key of `outcome.VALIDATION_SETS`

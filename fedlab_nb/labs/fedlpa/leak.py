@@ -101,7 +101,8 @@ class NoiseSweep(NamedTuple):
     sent:      source (DIAGONAL or BIAS) -> for each noise `[M, C]`, the numbers that are read
     precision: source -> for each noise the share of right guesses
     accuracy:  for each noise the test accuracy of FedLPA
-    chance:    share of right guesses of a blind attacker;   setting: of the run, in words
+    chance: share of right guesses of a blind attacker
+    setting: of the run, in words
     """
 
     noises: Sequence[float]

@@ -99,7 +99,8 @@ class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
     curves:  solver -> layer -> relative residual after 0, 1, 2, … steps
-    points:  solver -> (steps, accuracy 0–1);   setting: in words
+    points: solver -> (steps, accuracy 0–1)
+    setting: in words
     """
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]

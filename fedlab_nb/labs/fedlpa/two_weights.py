@@ -42,7 +42,9 @@ def make_two_weights(
 ) -> TwoWeights:
     """The numbers of the picture.
 
-    angle_degrees: in degrees;   precision_ratio: of precisions, 1 or more;   damping: λ_damp
+    angle_degrees: in degrees
+    precision_ratio: of precisions, 1 or more
+    damping: λ_damp
     """
     means = torch.tensor(MEANS, dtype=torch.float64)
     inputs = [

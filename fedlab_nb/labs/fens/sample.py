@@ -269,7 +269,8 @@ def make_one_sample(
     """The sample as the picture takes it.
 
     true_class: of a test sample; None for a drawing
-    client_logits: `[M, C]`;   probabilities_by_model: {name: `[C]`}
+    client_logits: `[M, C]`
+    probabilities_by_model: {name: `[C]`}
     expected_class: the class that the clients' answers are compared with
     """
     members = state.report.members

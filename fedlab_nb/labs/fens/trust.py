@@ -80,18 +80,23 @@ def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> Weig
 
 
 def compute_class_shares(counts: np.ndarray) -> np.ndarray:
-    """Each client's share of the samples of a class, `[M, C]`."""
+    """Compute each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
 
 def add_rows_of_absent_clients(
     member_rows: np.ndarray, member_clients: np.ndarray, client_count: int
 ) -> np.ndarray:
-    """`table [members, C]` with a row for each of `client_count`; nan for those who take no part."""
-    whole = np.full((client_count, member_rows.shape[1]), np.nan)
-    is_known = member_clients < client_count  # the sliders may have moved on while the method runs
-    whole[member_clients[is_known]] = member_rows[is_known]
-    return whole
+    """Expand a table of the members `[members, C]` to all clients `[client_count, C]`, with nan for those that take no
+    part.
+
+    member_rows:    the table
+    member_clients: the client of each of its rows
+    """
+    all_rows = np.full((client_count, member_rows.shape[1]), np.nan)
+    is_known = member_clients < client_count  # sliders may have changed while the method runs
+    all_rows[member_clients[is_known]] = member_rows[is_known]
+    return all_rows
 
 
 # ----------------------------------------------------------------------------------------- the view
@@ -107,8 +112,8 @@ class AggregatorWeights(NamedTuple):
 
 
 class AggregatorWeightsView(LabView):
-    """The aggregator's weights beside the training samples, round by round while phase 2 runs, and
-    as a replay afterwards.
+    """The aggregator's weights beside the training samples, round by round while phase 2 runs. Afterwards
+    the rounds can be replayed.
     """
 
     name, title, ready = "trust", "Who is trusted", "live"
@@ -136,7 +141,7 @@ class AggregatorWeightsView(LabView):
         self._outcome = None  # of the last drawing
 
     def adapt(self, state: PanelState) -> None:
-        """A new outcome brings its own rounds, and is shown at its end."""
+        """For a new outcome, set the slider to its rounds, and show the last one."""
         if state.outcome is self._outcome:
             return
         self._outcome = state.outcome
@@ -169,7 +174,7 @@ class AggregatorWeightsView(LabView):
         )
 
     def _select_weights(self, state: PanelState) -> AggregatorWeights:
-        """What the controls ask for; while phase 2 runs, the last round."""
+        """Select the weights that the controls choose; while phase 2 runs, those of the last round."""
         outcome = state.outcome
         report = state.report
         options = state.knobs if outcome is None else outcome.options
@@ -203,10 +208,12 @@ def draw_counts_and_weights(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """Label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
+    """Draw label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
 
-    aggregation_rule: a key of KINDS;   when_text: the weights were like this, "round 4 of 9"
-    largest_weight: end of the colours, 0: the largest weight;   client, class_index: what is looked at
+    aggregation_rule: a key of KINDS
+    when_text: the weights were like this, "round 4 of 9"
+    largest_weight: end of the colours, 0: the largest weight
+    client, class_index: what is looked at
     """
     kind = KINDS[aggregation_rule]
     title = f"{kind.title}, {when_text}" if when_text else kind.title
@@ -255,11 +262,13 @@ def draw_counts_and_values(
     class_index: int | None,
     has_rings: bool = True,
 ) -> Figure:
-    """Two heat-maps, of label counts and of `values`, both `[M, C]`.
+    """Draw two heat maps, of label counts and of `values`, both `[M, C]`.
 
     values_title, values_unit: what the heat-map of the values says
-    largest_value: the end of its colours;   is_signed: whether values may be below zero
-    client, class_index: marked;   has_rings: round the largest value of each class
+    largest_value: the end of its colours
+    is_signed: whether values may be below zero
+    client, class_index: marked
+    has_rings: round the largest value of each class
     """
     if largest_value > 10:
         number_format = "{:.0f}"
@@ -297,8 +306,8 @@ def describe_weights(
     client: int | None,
     class_index: int | None,
 ) -> str:
-    """Say how similar both tables are. Before it, for a selected client its heaviest class, or for a
-    selected class its heaviest client.
+    """Describe how similar both tables are; before that, for a selected client the class with its largest
+    weight, or for a selected class the client with the largest weight.
     """
     like = compare_weights_with_counts(counts, weights)
     if not like.classes:

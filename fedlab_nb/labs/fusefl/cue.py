@@ -138,8 +138,10 @@ class SpuriousCueView(LabView):
 class CueResults(NamedTuple):
     """What is drawn. All accuracies are 0–1. The M clients are each trained alone.
 
-    marked:   clients whose training images carry the cue;   setting: in words
-    home:     `[M]` on their own training images;   bare: `[M]` on the same images without the cue
+    marked: clients whose training images carry the cue
+    setting: in words
+    home: `[M]` on their own training images
+    bare: `[M]` on the same images without the cue
     outside:  {"clean", and for images "tied" and "untied": `[M]`} on test samples
     systems:  {name: {"clean", …: accuracy}} of all clients together
     images:   for each client a pair `[n, ...]`: some images without the cue, and as it has them

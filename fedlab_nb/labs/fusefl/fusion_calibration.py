@@ -93,7 +93,8 @@ def draw_fusion_calibration(
     """Bars, a pair for each head.
 
     accuracies: {K: {head: {seed: accuracy}}} with K = 1 and with one more K; either may be missing
-    ensemble:   full-width clients, predictions averaged;   chance: accuracy of guessing
+    ensemble: full-width clients, predictions averaged
+    chance: accuracy of guessing
     """
     blocks = max([2, *accuracies])
     rows = []

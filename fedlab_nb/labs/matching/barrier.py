@@ -53,7 +53,8 @@ class BarrierView(TwoClientsView):
 def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance: float) -> Picture:
     """The line between two clients, before and after matching.
 
-    measure: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies
+    measure: "loss" or "accuracy"
+    chance: accuracy of guessing, drawn beside accuracies
     """
     a, b = pair.names
     title = f"From client {a} to client {b}"

@@ -1,24 +1,29 @@
-"""The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends
-one message, and the projector shows what becomes of them.
+"""The class is the federation: `fedlab-nb class`.
+
+Students draw digits on their phones, each phone sends one message, and the projector shows the results.
 
     messages.py    the one message: its form and its checks
     room.py        seats, messages, what is kept, what each screen is told
     conductor.py   the steps of the lesson, the question before each result, the guesses
     journal.py     the file of `--keep`
-    worth.py       every way to combine messages, and what one message brings
-    results.py     what the messages of one moment are worth, computed beside the server
+    worth.py       every way to combine messages, and what one message adds
+    results.py     the results of the present messages, each computed once, in a thread
     rounds.py      the tiny rounds with the phones that stay
     rehearse.py    simulated students, and the teacher's joker
-    server.py      what answers on the network
+    server.py      the web servers
     page_file.py   the students' page as one file
-    expected.py    what ten rehearsals of the lesson give, for the guide
+    expected.py    the results of ten rehearsals of the lesson, for the guide
 
-The pages lie beside them: student.html and student.js (with message.js, recover.js and office.js; dom.js,
-text.js and pen.js of `front/`, learn.js and sums.js of `live/page/`), teacher.html, teacher.js and
-its parts wall.js, side.js, dialogs.js and sentences.js (with bars.js and layout.js of `front/`),
-and lost.html for a wrong address.
-Nothing listens beyond 127.0.0.1 unless the teacher asks. Nothing is written unless the teacher
-asks, or the class is ended where nobody can be asked.
+The web pages lie beside them:
+
+    student.html   with student.js, message.js, recover.js and office.js; and with dom.js, text.js and
+                   pen.js of `front/`, learn.js and sums.js of `live/page/`
+    teacher.html   with teacher.js, wall.js, side.js, dialogs.js and sentences.js; and with bars.js,
+                   flight_plan.js and layout.js of `front/`
+    lost.html      for a wrong address
+
+The server listens on 127.0.0.1 alone, unless the teacher asks for more. No file is written unless
+the teacher asks, or the class is ended where nobody can be asked.
 """
 
 import asyncio
@@ -48,7 +53,7 @@ from .server import ClassServer, find_lan_address, pack_class_as_npz
 
 ExitCode = int
 FIRST_PORT = 8123
-PORTS = 50  # how many are tried, one after the other
+PORTS = 50  # number of ports that are tried, one after the other
 REMINDERS = {
     "phones": (
         "A phone that cannot reach it needs a Wi-Fi that lets devices talk: the hotspot "
@@ -80,17 +85,20 @@ def run_class_until_interrupted(
     opens_browser: bool,
     **room_options: float | str,
 ) -> ExitCode:
-    """Hold the class until Ctrl-C; returns the exit code. OSError if it cannot listen, or keep.
+    """Run the class until Ctrl-C, and return the exit code.
 
-    lan_address: the address of this machine where phones reach it, "" to find it, or None: nobody but this
-        machine
-    port: where it listens; None: the one of the file that it goes on from, else the first that is
-        free
-    messages_file: the file that messages are kept in, "" for class-DATE.jsonl, or None: none
-    simulated_student_count: how many simulated students come, two in a second
+    lan_address: the address of this machine at which phones reach it; "": find it; None: only this
+        machine can reach the class
+    port: where the server listens; None: the port in the messages file, if the class continues from
+        one, else the first free port
+    messages_file: the file that messages are kept in; "": class-DATE.jsonl; None: no file
+    simulated_student_count: how many simulated students come
     room_options: alpha, drawings and seed of the `Room`
+
+    Raises OSError if the server cannot listen, or if the messages file cannot be written.
     """
-    number = None if port is None else check_whole_number("port", parse_if_number(port), 0, 65535)
+    if port is not None:
+        port = check_whole_number("port", parse_if_number(port), 0, 65535)
     count = check_whole_number("rehearse", parse_if_number(simulated_student_count), 0, 300)
     file = None if messages_file is None else choose_file_to_keep_messages(messages_file)
     room = Room(**room_options, file=file)
@@ -99,9 +107,9 @@ def run_class_until_interrupted(
     torch.set_num_threads(1)
     try:
         asyncio.run(
-            run_class_until_ended(room, address, number, count, opens_browser and has_browser())
+            run_class_until_ended(room, address, port, count, opens_browser and has_browser())
         )
-    except KeyboardInterrupt:  # where a loop has no signals (Windows)
+    except KeyboardInterrupt:  # on Windows, where an event loop handles no signals
         if room.has_real_messages and not room.journal:
             print(save_class_and_describe_outcome(room))
     print("The class has ended.")
@@ -111,9 +119,10 @@ def run_class_until_interrupted(
 
 
 def choose_file_to_keep_messages(requested_path: str) -> Path:
-    """Choose the file to keep messages in: `requested_path`, or the first file of today that is free.
+    """Choose the file to keep messages in: `requested_path`, or if it is "" the first free name of today.
 
-    A file is free unless a running class keeps its messages there. UsageError if `requested_path` is not free.
+    A file is free unless a running class keeps its messages there. UsageError if `requested_path` is
+    not free.
     """
     if requested_path:
         file = expand_path(requested_path)
@@ -154,14 +163,17 @@ def is_listening(port: int) -> bool:
 
 
 def start_server(room: Room, lan_address: str | None, port: int | None) -> ClassServer:
-    """Start the class at `port`, or where it was before, or at the first port that is free. OSError where
-    it cannot listen."""
-    wanted = port if port is not None else room.about.get("port")
-    if wanted is not None:
-        return ClassServer(room, lan_address, wanted)
-    for number in range(FIRST_PORT, FIRST_PORT + PORTS):
+    """Start the server at `port`, else at the port that the class had before, else at the first free port.
+
+    OSError if it cannot listen.
+    """
+    if port is None:
+        port = room.about.get("port")
+    if port is not None:
+        return ClassServer(room, lan_address, port)
+    for tried_port in range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
-            return ClassServer(room, lan_address, number)
+            return ClassServer(room, lan_address, tried_port)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
@@ -171,39 +183,47 @@ def start_server(room: Room, lan_address: str | None, port: int | None) -> Class
 async def run_class_until_ended(
     room: Room, lan_address: str | None, port: int | None, student_count: int, opens_browser: bool
 ) -> None:
-    """The class itself, until somebody ends it."""
-    served = start_server(room, lan_address, port)
-    room.store_port(served.port)
-    print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
+    """Run server, projector and simulated students until somebody ends the class."""
+    server = start_server(room, lan_address, port)
+    room.store_port(server.port)
+    print(f"Students: {server.address}\nYour projector, on this machine alone: {server.teacher}")
     print(f"{room.storage_notice} {format_message_count(room)} here.")
     print(ENDINGS["file" if room.journal else "memory"])
     print(REMINDERS["phones" if lan_address else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if opens_browser:
-            open_in_browser(served.teacher, Path(folder))
+            open_in_browser(server.teacher, Path(folder))
         students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
         try:
             await wait_for_end(room)
         finally:
             students.cancel()
-            served.stop()
+            server.stop()
 
 
 def format_message_count(room: Room) -> str:
-    """ "1 message is", "12 messages are"."""
+    """Format the number of messages with its verb: "1 message is", "12 messages are"."""
     count = len(room.messages)
     return "1 message is" if count == 1 else f"{count} messages are"
 
 
 async def wait_for_end(room: Room) -> None:
-    """Until Ctrl-C, and an answer to what shall become of the messages; the class goes on
-    meanwhile."""
+    """Wait for Ctrl-C, and then for the answer to what shall become of the messages.
+
+    The class goes on while the question is open. SIGTERM ends the class without a question; what may
+    be saved is saved.
+    """
     interrupted = asyncio.Event()
     terminated = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def terminate() -> None:
+        terminated.set()
+        interrupted.set()
+
     with suppress(NotImplementedError):
         loop.add_signal_handler(signal.SIGINT, interrupted.set)
-        loop.add_signal_handler(signal.SIGTERM, lambda: (terminated.set(), interrupted.set()))
+        loop.add_signal_handler(signal.SIGTERM, terminate)
     while True:
         await interrupted.wait()
         interrupted.clear()
@@ -217,9 +237,9 @@ async def wait_for_end(room: Room) -> None:
             print(save_class_and_describe_outcome(room))
             return
         answer = ask_to_save_and_end_class_in_thread(room)
-        told = asyncio.create_task(terminated.wait())
-        await asyncio.wait({answer, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        termination = asyncio.create_task(terminated.wait())
+        await asyncio.wait({answer, termination}, return_when=asyncio.FIRST_COMPLETED)
+        termination.cancel()
         if not answer.done():
             print(save_class_and_describe_outcome(room))
             return
@@ -228,7 +248,7 @@ async def wait_for_end(room: Room) -> None:
 
 
 def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
-    """`ask_to_save_and_end_class` in a thread that the program does not wait for when it is ended."""
+    """Run `ask_to_save_and_end_class` in a thread that cannot keep the program from ending."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()
 
@@ -242,7 +262,7 @@ def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
 
 
 def ask_to_save_and_end_class(room: Room) -> bool:
-    """Ask at the terminal; whether the class shall end."""
+    """Ask at the terminal what shall become of the messages; returns whether the class shall end."""
     allowed = sum(m.keep and m.sums is not None for m in room.messages.values())
     messages = "1 message" if len(room.messages) == 1 else f"{len(room.messages)} messages"
     while True:
@@ -262,7 +282,7 @@ def ask_to_save_and_end_class(room: Room) -> bool:
 
 
 def save_class_and_describe_outcome(room: Room) -> str:
-    """Save what may be saved, and say so, or why not."""
+    """Save the messages that may be saved; returns a sentence that says where, or why not."""
     try:
         return f"Saved: {save_class(room)}."
     except (UsageError, OSError) as error:
@@ -270,8 +290,10 @@ def save_class_and_describe_outcome(room: Room) -> str:
 
 
 def save_class(room: Room) -> Path:
-    """Write the class to class-DATE.npz, or to the next name that is free. UsageError if there
-    is too little."""
+    """Write the class to class-DATE.npz, or if that exists to class-DATE-2.npz, and so on.
+
+    UsageError if there is too little to save.
+    """
     content = pack_class_as_npz(room)
     number = 1
     while True:
@@ -283,8 +305,11 @@ def save_class(room: Room) -> Path:
 
 
 def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
-    """Write the students' page as one file, for phones that cannot reach the teacher's computer: it asks
-    for a number in place of a seat, and the message is carried by hand. OSError if that is no
-    place to write, UsageError if a file of somebody else's is there already, unless `force`."""
+    """Write the students' page as one file, for phones that cannot reach the teacher's computer.
+
+    The page asks the student for a number instead of getting a seat, and its message is carried by
+    hand. OSError if `path` cannot be written. UsageError if there is a file that `fedlab_nb` did not
+    write, unless `force`.
+    """
     check_replaceable([path], force=force)
     return write_file(path, build_student_page(Room(**partition)), force=force)

@@ -1,8 +1,8 @@
-"""What the class is doing: steps that the teacher chooses, a clock, the question before each
-result, who guessed what.
+"""What the class is doing: the steps that the teacher chooses, a clock, the question before each
+result, and everybody's guesses.
 
-Nothing here computes a result. A result that the teacher has not shown yet is covered:
-`is_result_shown` says so, and no phone is told a covered result.
+No result is computed here. A result is hidden until the teacher shows it (`is_result_shown`), and a
+hidden result is not sent to any phone.
 """
 
 from collections import Counter
@@ -18,16 +18,23 @@ StepName = Literal["draw", "send", "reveal", "joker", "forget", "rounds", "digit
 AccuracyByTitle = dict[str, float]
 
 MAX_GUESSES = 300
-REVEALED = ("Local only", "FedAvg", "Ensemble", "AFL")  # ways that the class chooses from
-ATTACKED = ("Mean of logits", "FedAvg", "Ensemble", "AFL")  # and when the joker sends
-FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
+# The ways that the class chooses from in the steps *Reveal* and *Joker*, by the method's title.
+REVEALED = ("Local only", "FedAvg", "Ensemble", "AFL")
+ATTACKED = ("Mean of logits", "FedAvg", "Ensemble", "AFL")
+FALL = 0.08  # the smallest fall of an accuracy (0–1) that counts; equals `FALL` in sentences.js
 
 
 @dataclass(frozen=True)
 class Step:
-    """name: what the server calls it; title: what the screens call it; minutes: what the run sheet
-    gives it; question and options: what the class guesses before the result, or nothing;
-    explanation: what the options mean, for the phones, which have room for it."""
+    """A step of the lesson.
+
+    name:        what the server calls it
+    title:       what the screens call it
+    minutes:     its length in the run sheet
+    question:    what the class guesses before the result, "" if nothing
+    options:     the answers to choose from
+    explanation: what the options mean; only phones have room to show it
+    """
 
     name: StepName
     title: str
@@ -83,7 +90,10 @@ BY_NAME = {step.name: step for step in STEPS}
 
 
 class MessageLoss(TypedDict):
-    """Right answers of the 360 test digits with and without one message. way: title of a method"""
+    """Number of right answers on the 360 test digits with and without one message.
+
+    way: title of the method by which this was measured
+    """
 
     way: str
     with_it: int
@@ -122,7 +132,13 @@ class StepDescription(TypedDict, total=False):
 
 @dataclass
 class Conductor:
-    """begun: when the class began, in seconds of the same clock as every `now`."""
+    """The present step, the results that are shown, and all guesses.
+
+    begun:   when the class began, in seconds of the same clock as every `now`
+    since:   when the present step began
+    shown:   names of the steps whose result is shown
+    guesses: {name of a step: {seat: index of the option that it chose}}
+    """
 
     begun: Seconds
     step: Step = STEPS[0]
@@ -174,9 +190,9 @@ class Conductor:
             guesses[seat] = option_index
 
     def describe_step(self, now: Seconds, seat: int | None = None) -> StepDescription:
-        """Describe the step for a screen: its clock (seconds), its question and all guesses.
+        """Describe the present step for a screen: its clock, its question, and how many chose each option.
 
-        seat: whose own guess is included
+        seat: whose own guess is included, None for no seat
         """
         step = self.step
         description: StepDescription = {
@@ -210,8 +226,8 @@ def find_right_option_index(
     """Find the index of the option that the run has shown to be right; None if it has not yet.
 
     accuracies: {title: accuracy 0–1 on the 360 test digits} now
-    accuracies_before_joker:     the same before the joker came
-    removal_effect:     right answers `with_it` and `without_it` the message that was removed last
+    accuracies_before_joker: the same before the joker came
+    removal_effect: right answers `with_it` and `without_it` the message that was removed last
     """
     if step_name == "reveal" and accuracies:
         return max(range(len(REVEALED)), key=lambda i: accuracies.get(REVEALED[i], 0))
@@ -221,7 +237,7 @@ def find_right_option_index(
         ]
         largest = max(range(len(ATTACKED)), key=lambda i: losses[i])
         if losses[largest] < FALL:
-            return len(ATTACKED)
+            return len(ATTACKED)  # the last option: "Nothing"
         return largest
     if step_name == "forget" and removal_effect:
         lost = removal_effect["with_it"] - removal_effect["without_it"]
@@ -230,7 +246,9 @@ def find_right_option_index(
         points = 100 * (accuracies["FENS"] - accuracies["Ensemble"])
         if points < -3:
             return 0
-        return 1 if points <= 3 else 2
+        if points <= 3:
+            return 1
+        return 2
     return None
 
 

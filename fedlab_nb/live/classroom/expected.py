@@ -2,9 +2,9 @@
 
     python -m fedlab_nb.live.classroom.expected    # rehearse, write expected.json and the picture
 
-`expected.json` has the accuracies of every way on the package's 360 test digits, 0-1, by class size, step and seed. The
-numbers in the guide's run sheet are read from it: `papers/declared/phones.toml` names them, and
-`python -m fedlab_nb.papers.declared phones --texts` puts them there.
+`expected.json` has the accuracies (0-1) of every way to combine messages on the package's 360 test digits, by class
+size, seed and step. The numbers in the guide's run sheet are read from it: `papers/declared/phones.toml` names them,
+and `python -m fedlab_nb.papers.declared phones --texts` puts them there.
 """
 
 import json
@@ -24,7 +24,7 @@ from .rehearse import Student, make_malicious_message, make_simulated_students
 from .room import Room
 from .worth import WAYS
 
-ALPHA = 0.1  # the command's own value
+ALPHA = 0.1  # the default of `fedlab-nb class`
 DRAWINGS = 8
 SIZES = (12, 30)  # students in a class
 SEEDS = tuple(range(10))
@@ -33,11 +33,11 @@ STORED = Path(__file__).with_name("expected.json")
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 PICTURE = NOTEBOOKS / "images" / "class.png"
 GUIDE = NOTEBOOKS / "guide" / "class.md"
-SHOWN = re.compile(
-    r"^!\[.*\]\(\.\./images/class\.png\)$", re.MULTILINE
-)  # the line that shows it there
+# The line of the guide that shows the picture.
+SHOWN = re.compile(r"^!\[.*\]\(\.\./images/class\.png\)$", re.MULTILINE)
 
-# {step: {title of a way: accuracy 0–1}}; for the step *forget* the number of right answers of 360
+# {step: {title of a way: accuracy 0–1}}; for the step *forget* the numbers of right answers of 360,
+# {"with_it": …, "without_it": …}
 ResultsByStep = dict[str, dict[str, float]]
 # {number of students: [results of each seed]}
 LessonsByClassSize = dict[str, list[ResultsByStep]]
@@ -56,16 +56,16 @@ def simulate_lesson(student_count: int, seed: int) -> ResultsByStep:
     for student in students:
         room.simulated.add(student.seat)
         room.accept_message(student.text, student.seat)
-    played = {"reveal": room.results.get_test_accuracies()}
+    results = {"reveal": room.results.get_test_accuracies()}
     joker = room.assign_next_seat()["seat"]
     room.add_malicious_message(make_malicious_message(seed, joker), joker)
-    played["joker"] = room.results.get_test_accuracies()
+    results["joker"] = room.results.get_test_accuracies()
     room.remove_malicious_message()
     effect = room.forget_message(students.pop().seat)
-    played["forget"] = {name: effect[name] for name in ("with_it", "without_it")}
+    results["forget"] = {name: effect[name] for name in ("with_it", "without_it")}
     play_fens_rounds(room, students)
-    played["rounds"] = room.results.get_test_accuracies()
-    return played
+    results["rounds"] = room.results.get_test_accuracies()
+    return results
 
 
 def play_fens_rounds(room: Room, students: Sequence[Student]) -> None:
@@ -81,32 +81,32 @@ def play_fens_rounds(room: Room, students: Sequence[Student]) -> None:
 def simulate_lessons_of_all_class_sizes() -> LessonsByClassSize:
     """Rehearse a lesson for each class size and seed: {class size: [results of each seed]}."""
     torch.set_num_threads(1)  # as in the class itself
-    played = {}
+    lessons = {}
     for count in SIZES:
-        played[str(count)] = [simulate_lesson(count, seed) for seed in SEEDS]
+        lessons[str(count)] = [simulate_lesson(count, seed) for seed in SEEDS]
         print(f"{count} students: {len(SEEDS)} rehearsals", flush=True)
-    return played
+    return lessons
 
 
 # ------------------------------------------------------------------------------------------------------ what is stored
 @cache
 def load_simulated_lessons() -> LessonsByClassSize:
-    """What the last rehearsals have given."""
+    """Load the results of the last rehearsals."""
     return json.loads(STORED.read_text(encoding="utf-8"))
 
 
 def read_simulated_accuracies(
     student_count: int, step_name: str, method_title: str
 ) -> AccuracyBySeed:
-    """{seed: accuracy, 0-1} of a way after a step, in a class of so many students."""
-    return {
-        seed: lesson[step_name][method_title]
-        for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(student_count)], strict=True)
-    }
+    """Read {seed: accuracy 0-1} of a way after a step, in a class of `student_count` students."""
+    accuracies = {}
+    for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(student_count)], strict=True):
+        accuracies[seed] = lesson[step_name][method_title]
+    return accuracies
 
 
 def read_digits_lost_without_one_student(student_count: int) -> DigitCountBySeed:
-    """{seed: right answers of 360 that AFL loses when one office is forgotten}."""
+    """Read {seed: number of right answers, of 360, that AFL loses when one office is forgotten}."""
     lost = {}
     for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(student_count)], strict=True):
         lost[seed] = lesson["forget"]["with_it"] - lesson["forget"]["without_it"]
@@ -115,30 +115,27 @@ def read_digits_lost_without_one_student(student_count: int) -> DigitCountBySeed
 
 # ------------------------------------------------------------------------------------------------------ the picture
 def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
-    """The bars of the wall in a class of so many students, without the joker, with it, and FENS after the rounds."""
+    """Draw the bars that the projector shows in a class of `student_count` students.
+
+    Each way to combine messages has a bar before the joker came, and one with the joker. FENS has one bar, after the
+    rounds.
+    """
     titles = [title for title in WAYS if title != "FENS"]
-    rows = [
-        (WAYS[title]["name"], read_simulated_accuracies(student_count, "reveal", title))
-        for title in titles
-    ]
-    attacked = [read_simulated_accuracies(student_count, "joker", title) for title in titles]
-    rows.append(
-        (
-            f"{WAYS['FENS']['name']}, after the rounds",
-            read_simulated_accuracies(student_count, "rounds", "FENS"),
-        )
-    )
+    names = [WAYS[title]["name"] for title in titles]
+    names.append(f"{WAYS['FENS']['name']}, after the rounds")
+    half_step = 0.19  # from the middle of a row to the middle of each of its two bars
     with drawing(size=(7.2, 4.2)) as (figure, ax):
-        for place, (_, values) in enumerate(rows):
-            is_pair = place < len(attacked)
-            draw_mean_bar_with_band(
-                ax, place - 0.19 * is_pair, values, ACCENT, "" if place else "before the joker"
-            )
-        for place, values in enumerate(attacked):
-            draw_mean_bar_with_band(
-                ax, place + 0.19, values, SECOND, "" if place else "with the joker"
-            )
-        ax.set_yticks(range(len(rows)), [name for name, _ in rows])
+        for row, title in enumerate(titles):
+            accuracies = read_simulated_accuracies(student_count, "reveal", title)
+            label = "before the joker" if row == 0 else ""  # one entry in the legend
+            draw_mean_bar_with_band(ax, row - half_step, accuracies, ACCENT, label)
+        fens_accuracies = read_simulated_accuracies(student_count, "rounds", "FENS")
+        draw_mean_bar_with_band(ax, len(titles), fens_accuracies, ACCENT, "")
+        for row, title in enumerate(titles):
+            accuracies = read_simulated_accuracies(student_count, "joker", title)
+            label = "with the joker" if row == 0 else ""
+            draw_mean_bar_with_band(ax, row + half_step, accuracies, SECOND, label)
+        ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -153,28 +150,30 @@ def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
 def draw_mean_bar_with_band(
     axes: Axes, y: float, accuracy_by_seed: AccuracyBySeed, colour: str, label: str
 ) -> None:
-    """Draw a bar with its band and its number."""
-    mean = compute_band(accuracy_by_seed)
+    """Draw a bar of the mean over seeds, with its 95 % band and its number in per cent.
+
+    label: in the legend, "" for none
+    """
+    band = compute_band(accuracy_by_seed)
     axes.barh(
-        y, mean.mean, 0.36, xerr=mean.half_width, color=colour, ecolor=INK, label=label or None
+        y, band.mean, 0.36, xerr=band.half_width, color=colour, ecolor=INK, label=label or None
     )
-    end = mean.mean + mean.half_width + 0.01
-    axes.text(end, y, f"{100 * mean.mean:.0f}", va="center", fontsize=8, color=INK)
+    end = band.mean + band.half_width + 0.01
+    axes.text(end, y, f"{100 * band.mean:.0f}", va="center", fontsize=8, color=INK)
 
 
 def describe_simulated_accuracies(student_count: int = SIZES[-1]) -> str:
     """Write the alt text of the picture: every bar's mean in per cent."""
     parts = []
     for title in WAYS:
+        name = WAYS[title]["name"]
         if title == "FENS":
             fens = compute_band(read_simulated_accuracies(student_count, "rounds", title)).mean
-            parts.append(f"{WAYS[title]['name']} after the rounds {100 * fens:.0f} %")
+            parts.append(f"{name} after the rounds {100 * fens:.0f} %")
             continue
         before = compute_band(read_simulated_accuracies(student_count, "reveal", title)).mean
         after = compute_band(read_simulated_accuracies(student_count, "joker", title)).mean
-        parts.append(
-            f"{WAYS[title]['name']} {100 * before:.0f} %, with the joker {100 * after:.0f} %"
-        )
+        parts.append(f"{name} {100 * before:.0f} %, with the joker {100 * after:.0f} %")
     rows = "; ".join(parts)
     return (
         f"Bars of right answers among 360 test digits ({student_count} students, mean of "
@@ -183,7 +182,7 @@ def describe_simulated_accuracies(student_count: int = SIZES[-1]) -> str:
 
 
 def main() -> None:
-    """Rehearse, write what came out, and draw it."""
+    """Rehearse, write the results to `expected.json`, and draw them for the guide."""
     write_file(
         STORED, json.dumps(simulate_lessons_of_all_class_sizes(), indent=1) + "\n", force=True
     )

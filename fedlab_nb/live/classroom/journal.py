@@ -28,34 +28,34 @@ class Journal:
     def read_json_objects(self) -> list[JsonObject]:
         """Read the objects of all lines. ValueError if a line is not a JSON object.
 
-        An incomplete last line is skipped: the class was killed while writing it, and so has not
-        acknowledged it.
+        An incomplete last line is skipped, unless it is the only one: the class was killed while
+        writing it, so the class has not acknowledged it.
         """
         lines = self.path.read_text("utf-8").split("\n")
-        last = lines.pop()
+        unfinished_line = lines.pop()  # what follows the last end of a line; "" in a complete file
         objects = [parse_json_object_line(line) for line in lines]
-        if last:
+        if unfinished_line:
             try:
-                objects.append(parse_json_object_line(last))
+                objects.append(parse_json_object_line(unfinished_line))
             except ValueError:
                 if not objects:
                     raise
         return objects
 
     def rewrite(self, lines: Iterable[str]) -> None:
-        """Replace all lines by these. OSError if they cannot be written; the old lines are kept then."""
-        with open_replacement(self.path, force=True) as part:
-            part.touch(mode=0o600)
-            with part.open("w", encoding="utf-8", newline="\n") as file:
+        """Replace all lines by these. If they cannot be written, OSError is raised and the old lines stay."""
+        with open_replacement(self.path, force=True) as replacement:
+            replacement.touch(mode=0o600)
+            with replacement.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in lines)
                 file.flush()
                 os.fsync(file.fileno())
 
     def append(self, line: str) -> None:
-        """Append a line. UsageError if it cannot be written; no part of it is kept then."""
+        """Append a line. If it cannot be written, UsageError is raised and no part of it stays in the file."""
         data = f"{line}\n".encode()
         try:
-            # Unbuffered: what could not be written must not be tried again when the file is closed.
+            # Unbuffered: otherwise closing the file would try again to write what could not be written.
             with self.path.open("r+b", buffering=0) as file:
                 end = file.seek(0, os.SEEK_END)
                 try:
@@ -72,7 +72,7 @@ class Journal:
             ) from None
 
     def sync_file_to_disk(self) -> None:
-        """Wait until all lines are on the disk, also for a computer that loses its power."""
+        """Wait until all lines are on the disk, so that they survive a loss of power."""
         descriptor = os.open(self.path, os.O_RDWR)
         try:
             os.fsync(descriptor)

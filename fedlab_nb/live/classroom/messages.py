@@ -1,15 +1,24 @@
-"""The one message of a student: its form, and what is checked before anything is made of it.
+"""The one message of a student: its form, and how it is checked.
 
-A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`,
-`network`, `test` (the drawings for the common test set) and `keep` (the teacher may save it).
-Numbers are base64 of little-endian arrays, and "" means nothing. Every length is known beforehand,
-every number is finite and in bounds, and nothing is unpickled.
+A message is a JSON object with these fields:
+
+    seat      number of the seat
+    name      what the student typed
+    counts    number of drawings of each class that the message was made from
+    sums      class sums of these drawings, see below
+    network   parameters of the network that was trained on these drawings
+    test      drawings given to the common test set
+    keep      whether the teacher may save the message
+
+`sums`, `network` and `test` are little-endian arrays in base64, and "" if there is none. Every
+length is known beforehand, every number must be finite and in bounds, and nothing is unpickled.
 
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with
 drawings, in order, the sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums
-are in them (`least_squares`), so that one upload serves both. AFL's local ridge is left out: the
-server would only take it off again. Pixels are sixteenths, so these sums are exact in float32. They
-hide nothing: the drawings can be worked out from them (`recover.js`).
+follow from them (`convert_class_sums_to_ridge_sums`), so that one upload serves both methods. AFL's
+local ridge is left out, since the server would only subtract it again. Pixels are sixteenths, so
+these sums are exact in float32. They hide nothing: the drawings can be computed from them
+(`recover.js`).
 """
 
 import base64
@@ -32,23 +41,24 @@ from ...models import Network, build, load_state, model_state
 from ...rng import generator
 
 JsonObject = dict[str, Any]  # a JSON object that has not been checked
-Seconds = float  # of a clock that never goes back
+Seconds = float  # read from a clock that never goes back
 Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
 
-CLASSES, SIDE = 10, 8
+CLASSES = 10
+SIDE = 8  # pixels
 PIXELS = SIDE * SIDE
-TRIANGLE = PIXELS * (PIXELS + 1) // 2
-ROW = PIXELS + TRIANGLE  # numbers of a class's sums
-FULL = 16  # a pixel of a drawing for the test set, from 0 to FULL
-PARAMETERS = 6570  # of the classroom's network, 64-64-32-10
-MAX_PARAMETER = 1000.0  # of a network
-LIMIT = (
-    200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
-)
-MAX_DRAWINGS, MAX_SEATS = 60, 100_000
-NAME = 24  # characters of a name
+TRIANGLE = PIXELS * (PIXELS + 1) // 2  # numbers in the upper triangle of Σ x xᵀ
+ROW = PIXELS + TRIANGLE  # numbers in the sums of one class
+FULL = 16  # the highest value of a pixel in `test`
+PARAMETERS = 6570  # number of parameters of the class's network, 64-64-32-10
+MAX_PARAMETER = 1000.0  # the largest absolute value of a network's parameter
+# The largest message, in bytes: ten classes' sums, a network and the drawings are about 155,000.
+LIMIT = 200_000
+MAX_DRAWINGS = 60  # of one student
+MAX_SEATS = 100_000
+NAME = 24  # the most characters that a name has
 MAX_MARKS = 3  # accents over or under one letter; Thai and Devanagari need two
-JOINER = "\u200d"  # joins emoji to one
+JOINER = "\u200d"  # joins several emoji into one
 FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
 
 
@@ -75,7 +85,7 @@ class MessageDescription(TypedDict):
     counts:   the same by class
     given:    number of drawings that are given for testing
     network:  whether it has a network
-    means:    what the sums show of each class (`recover.js` computes the drawings from them)
+    means:    the mean drawing of each class, which the sums show
     test:     the drawings given for testing, as label and pixels in sixteenths
     """
 
@@ -92,9 +102,17 @@ class MessageDescription(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """nickname: what the student typed, cleaned, or "";   sums: class statistics, kind "full", or
-    None;   network: or None;   x `[n, 64]`, y `[n]`: drawings for the test set;   text: the message
-    as JSON on one line;   size: bytes as they came."""
+    """A message that has been checked.
+
+    nickname: the name that the student typed, cleaned, or ""
+    counts:   number of drawings of each class that the message was made from
+    sums:     class sums of kind "full", or None
+    network:  the student's network, or None
+    x, y:     drawings for the test set `[n, 64]`, 0–1, and their labels `[n]`
+    keep:     whether the teacher may save it
+    text:     the message as JSON on one line
+    size:     bytes that were received
+    """
 
     seat: int
     nickname: str
@@ -145,9 +163,11 @@ class Message:
 
 
 def clean_nickname(typed_name: str) -> str:
-    """Write a name that can be shown beside others: one line, `NAME` characters at most, nothing that is
-    invisible or turns the direction of other people's text, no towers of accents. Any script and
-    emoji stay."""
+    """Clean a name so that it can be shown beside others. Letters of any script and emoji stay.
+
+    The name becomes one line of at most `NAME` characters. Removed are invisible characters, those
+    that change the direction of text, and accents beyond `MAX_MARKS` on one letter.
+    """
     kept: list[str] = []
     marks = 0  # accents in a row
     for character in unicodedata.normalize("NFC", typed_name[: 20 * NAME]):
@@ -175,7 +195,10 @@ def parse_message(text: str | bytes) -> Message:
     raise_unless_valid(len(text) <= LIMIT, "its length")
     given = parse_json_object(text)
     raise_unless_valid(given.keys() == FIELDS, "its form")
-    seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
+    seat = given["seat"]
+    name = given["name"]
+    counts = given["counts"]
+    keep = given["keep"]
     raise_unless_valid(type(seat) is int and 0 <= seat < MAX_SEATS, "seat")
     raise_unless_valid(isinstance(name, str), "name")
     raise_unless_valid(isinstance(keep, bool), "keep")
@@ -246,7 +269,7 @@ def parse_json_object(text: str | bytes) -> JsonObject:
 
 
 def raise_unless_valid(is_valid: object, field_name: str) -> None:
-    """Raise UsageError for this part of a message unless `is_valid`."""
+    """Raise a UsageError that names this field of a message unless `is_valid`."""
     if not is_valid:
         raise UsageError(
             f"Message rejected: {field_name} is not as it must be. Reload the page and send again."
@@ -256,12 +279,15 @@ def raise_unless_valid(is_valid: object, field_name: str) -> None:
 def decode_base64_array(
     message_fields: JsonObject, field_name: str, dtype: str, minimum: float, maximum: float
 ) -> np.ndarray:
-    """Decode the base64 array `given[part]`. UsageError unless every number is within low–high."""
+    """Decode the base64 array in a field of a message, with numbers of this `dtype`, as `[n]`.
+
+    UsageError unless every number is from `minimum` to `maximum`.
+    """
     try:
         values = np.frombuffer(base64.b64decode(message_fields[field_name], validate=True), dtype)
     except (ValueError, TypeError):
         values = np.array([np.nan])
-    with np.errstate(invalid="ignore"):  # a NaN of any kind is in no range
+    with np.errstate(invalid="ignore"):  # comparing with a NaN is False, as it should be
         is_within = (values >= minimum) & (values <= maximum)
     raise_unless_valid(is_within.all(), field_name)
     return values
@@ -275,11 +301,11 @@ def encode_message(
     test_indices: Sequence[int] = (),
     network: Network | None = None,
 ) -> str:
-    """Encode a message as a phone does, as JSON; its sender allows that it is saved.
+    """Encode a message as a phone does, as JSON; the teacher may save it.
 
-    images, labels:  drawings `[n, 64]` in 0–1 and their labels `[n]`
-    test_indices:  indices of the drawings that are given for testing; the sums are of all others
-    network: the network trained on those others, or None
+    images, labels: drawings `[n, 64]`, 0–1, and their labels `[n]`
+    test_indices:   indices of the drawings that are given for testing; the sums are of all others
+    network:        the network trained on those others, or None
     """
     is_given = torch.zeros(len(labels), dtype=torch.bool)
     is_given[list(test_indices)] = True
@@ -294,8 +320,8 @@ def encode_message(
         "test": torch.cat([(images[is_given] * FULL).round(), labels[is_given, None]], 1).byte(),
     }
     message = {"seat": seat, "name": nickname, "counts": sums.counts.int().tolist(), "keep": True}
-    for part, values in arrays.items():
-        message[part] = encode_array_in_base64(values)
+    for field_name, values in arrays.items():
+        message[field_name] = encode_array_in_base64(values)
     return json.dumps(message, separators=(",", ":"))
 
 
@@ -305,9 +331,10 @@ def encode_array_in_base64(array: Tensor) -> str:
 
 
 def convert_class_sums_to_ridge_sums(class_sums: gauss.ClassSums) -> afl.RidgeSums:
-    """Derive AFL's sums, of the same samples with a 1 appended to their pixels, from class sums.
+    """Derive AFL's sums from class sums of the same samples. AFL appends a 1 to each sample's pixels.
 
-    Σ x xᵀ is the sum over all classes; the column of the appended 1 is Σ x.
+    moments `[65, 65]`: Σ x xᵀ over all classes; row and column of the appended 1 are Σ x
+    classes `[65, 10]`: Σ x of each class, and below it the number of samples
     """
     by_class = torch.cat([class_sums.sums.T, class_sums.counts[None]])
     total = by_class.sum(1, keepdim=True)

@@ -1,5 +1,7 @@
-"""The students' page as one file, for phones that cannot reach the teacher's computer: messages are
-carried by hand."""
+"""The students' page as one file, for phones that cannot reach the teacher's computer.
+
+Their messages are carried to it by hand.
+"""
 
 import json
 from pathlib import Path
@@ -25,8 +27,12 @@ MODULES = (
 
 
 class SeatOfPageFile(TypedDict):
-    """What the page needs of a seat: the class's seed, a notice on how messages are kept, and the
-    digits to draw."""
+    """What the page has of a seat.
+
+    seed:   of the class
+    kept:   a notice on how messages are kept
+    labels: the digits to draw, in order
+    """
 
     seed: int
     kept: str
@@ -34,7 +40,7 @@ class SeatOfPageFile(TypedDict):
 
 
 def build_student_page(room: Room) -> str:
-    """Build the students' page as one file, with style, modules and the seats of a class in it.
+    """Build the students' page as one file that contains style, modules and all seats of the class.
 
     The page asks the student for a number instead of getting a seat from the server.
     """

@@ -1,13 +1,15 @@
-"""Simulated students, for a rehearsal before the lesson: they draw images of the package's digits.
+"""Simulated students, for a rehearsal before the lesson.
 
-Each takes a seat, draws images of the classes that the seat asks for, and trains the network. They
-send one after another when the teacher goes on to *Send*; then they guess, and stay for the tiny
-rounds, as phones do. Where nobody but them is there, one wants to be forgotten.
-The joker names each digit c as 9 - c, and sends its change of the network a hundred times as large,
-with the other sign.
+Each takes a seat, "draws" images of the classes that the seat is asked for (they are images of the
+package's digits), and trains the network. When the teacher goes on to the step *Send*, they send one
+after another. Then they guess and stay for the tiny rounds, as phones do. If all students of the
+class are simulated, one of them is forgotten in the step *Forget*.
 
-What takes longer than a moment, a network's training and the passes through all networks, is done
-in a thread, so that the projector does not stand still.
+The joker is a malicious student. It labels each digit c as 9 - c, and multiplies its change of the
+network by -100 before it sends the network.
+
+Training a network and applying all networks take longer than a moment. They run in a thread, so that
+the projector goes on.
 """
 
 import asyncio
@@ -32,20 +34,21 @@ from .messages import CLASSES, SIDE, Seconds, build_network, encode_array_in_bas
 from .room import GIVE, Room
 from .rounds import PackedNetwork
 
-JOKER_FACTOR = -100.0  # of the joker's change of the network
+JOKER_FACTOR = -100.0  # by which the joker multiplies its change of the network
 JOKER_DRAWINGS = 8
-TICK = 0.1  # seconds between two looks of the simulated students at the class
-PRESENT = 2.0  # seconds after which a rehearsed student says again that it is here
-COMING = 6.0  # seconds in which a rehearsed class comes
-SENDING = 10.0  # seconds in which it sends
-MAX_ARRIVAL_GAP = 0.5  # seconds between two of a small class
-DRAWING = 3.0  # seconds that a rehearsed student draws
-VOLUNTEERING = 10.0  # seconds of the step *forget* after which one wants to be forgotten
+# All times are in seconds.
+TICK = 0.1  # between two looks of the simulated students at the class
+PRESENT = 2.0  # after which a student reports again that it is present
+COMING = 6.0  # in which all students arrive
+SENDING = 10.0  # in which all students send
+MAX_ARRIVAL_GAP = 0.5  # the longest time between two students who arrive, or send
+DRAWING = 3.0  # that a student draws
+VOLUNTEERING = 10.0  # after the step *Forget* has begun, one student is forgotten
 
 
 @dataclass
 class Drawings:
-    """What a rehearsed student of a seat has drawn: x `[n, 1, 8, 8]`, y `[n]`."""
+    """What the simulated student of a seat has drawn: images x `[n, 1, 8, 8]`, 0–1, and labels y `[n]`."""
 
     seat: int
     x: Tensor
@@ -54,10 +57,16 @@ class Drawings:
 
 @dataclass
 class Student:
-    """x `[n, 64]`, y `[n]`: the drawings that it has kept, from which its message `text` was made;
-    came: seconds of the room's clock;   has_sent: also if its message was taken out again;   serial: of
-    the tiny rounds whose networks it has;   round: the last one that it has answered;   logits `[M, n,
-    C]`: of these networks on x."""
+    """A simulated student.
+
+    x, y:     the drawings that it keeps, `[n, 64]`, and their labels `[n]`
+    text:     its message, made from these drawings
+    came:     when it came, in seconds of the room's clock
+    has_sent: whether it has sent its message, even if the message was removed later
+    serial:   number of the tiny rounds whose networks it has
+    round:    the last round that it has answered, -1 if none
+    logits:   of these networks on x, `[M, n, C]`
+    """
 
     seat: int
     x: Tensor
@@ -80,24 +89,26 @@ class Student:
 
         rounds_serial: number of the tiny rounds that the networks belong to
         """
-        models = [unpack_network(parts) for parts in packed_networks]
+        models = [unpack_network(packed) for packed in packed_networks]
         self.logits = ClientModels(models).logits(self.x.view(-1, 1, SIDE, SIDE))
         self.serial = rounds_serial
         self.round = -1
 
     def answer_new_round(self, room: Room, now: Seconds) -> None:
         """Ask where the tiny rounds are, and answer if a new round has begun."""
-        news = room.handle_round_request(self.seat, "{}", now)
-        if not news:
+        reply = room.handle_round_request(self.seat, "{}", now)
+        if not reply:
             return
-        if news["serial"] != self.serial:
-            news = room.handle_round_request(self.seat, '{"networks": true}', now)
-            self.compute_and_store_network_logits(news["networks"], news["serial"])
-        if news["round"] == self.round or news["round"] >= news["of"]:
+        if reply["serial"] != self.serial:
+            reply = room.handle_round_request(self.seat, '{"networks": true}', now)
+            self.compute_and_store_network_logits(reply["networks"], reply["serial"])
+        has_answered = reply["round"] == self.round
+        are_over = reply["round"] >= reply["of"]
+        if has_answered or are_over:
             return
-        self.round = news["round"]
-        table = np.frombuffer(base64.b64decode(news["weights"]), "<f4").reshape(-1, CLASSES)
-        weights = take_weight_gradient_step(torch.from_numpy(table.copy()), self.logits, self.y)
+        self.round = reply["round"]
+        received = np.frombuffer(base64.b64decode(reply["weights"]), "<f4").reshape(-1, CLASSES)
+        weights = take_weight_gradient_step(torch.from_numpy(received.copy()), self.logits, self.y)
         text = json.dumps({"round": self.round, "weights": encode_array_in_base64(weights)})
         room.handle_round_request(self.seat, text, now)
 
@@ -105,19 +116,19 @@ class Student:
 def take_weight_gradient_step(weights: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
     """Compute the weights λ `[M, C]` after one gradient step of size 1.
 
-    The loss is the mean cross-entropy of Σ_k λ_kc z_kc.
+    The loss is the mean cross-entropy of the scores Σ_k λ_kc z_kc.
 
-    weights:  λ before the step, `[M, C]`
-    logits: z of the networks, `[M, N, C]`
-    labels:      labels `[N]`
+    weights: λ before the step, `[M, C]`
+    logits:  z of the networks, `[M, N, C]`
+    labels:  labels `[N]`
     """
     scores = (weights[:, None] * logits).sum(0)
-    slope = scores.softmax(1) - F.one_hot(labels, CLASSES)
-    return weights - (slope * logits).mean(1)
+    gradient_by_score = scores.softmax(1) - F.one_hot(labels, CLASSES)
+    return weights - (gradient_by_score * logits).mean(1)
 
 
 def unpack_network(packed_network: PackedNetwork) -> Network:
-    """Decode a network as a phone receives it; parts with a scale are 8-bit codes."""
+    """Decode a network as a phone receives it; tensors with a scale are 8-bit codes."""
     values = []
     for text, scale in packed_network:
         data = base64.b64decode(text)
@@ -136,26 +147,31 @@ def unpack_network(packed_network: PackedNetwork) -> Network:
 def assign_seats_and_choose_drawings(room: Room, student_count: int) -> Iterator[Drawings]:
     """Give `student_count` simulated students a seat, and choose the images that each of them draws.
 
-    Students draw different images as long as there are enough. Students whose messages a restarted
-    class still has come first, with the same drawings as before.
+    Students draw different images as long as there are enough. The simulated students that a
+    restarted class already has come first, with the same drawings as before.
     """
     digits = load("digits")
     labels = digits.y_train.numpy()
     order = make_numpy_generator(room.about["seed"], "rehearsal").permutation(len(labels))
-    pools = [order[labels[order] == c] for c in range(CLASSES)]
-    known = sorted(room.simulated - {room.joker})
-    used: Counter[int] = Counter()  # images of each class that the seats before have drawn
-    counted = 0  # seats that are in `used`
+    images_by_class = [order[labels[order] == c] for c in range(CLASSES)]
+    known_seats = sorted(room.simulated - {room.joker})
+    # How many images of each class all seats below `counted_seats` have drawn.
+    used: Counter[int] = Counter()
+    counted_seats = 0
     for number in range(student_count):
-        seat = known[number] if number < len(known) else room.assign_next_seat()["seat"]
-        while counted < seat:
-            used.update(room.choose_labels_to_draw(counted))
-            counted += 1
+        if number < len(known_seats):
+            seat = known_seats[number]
+        else:
+            seat = room.assign_next_seat()["seat"]
+        while counted_seats < seat:
+            used.update(room.choose_labels_to_draw(counted_seats))
+            counted_seats += 1
         rows = []
-        drawn = Counter(used)
+        next_image = Counter(used)
         for label in room.choose_labels_to_draw(seat):
-            rows.append(int(pools[label][drawn[label] % len(pools[label])]))
-            drawn[label] += 1
+            images = images_by_class[label]
+            rows.append(int(images[next_image[label] % len(images)]))
+            next_image[label] += 1
         yield Drawings(seat, digits.x_train[rows], digits.y_train[rows])
 
 
@@ -182,9 +198,10 @@ def make_simulated_students(room: Room, student_count: int) -> Iterator[Student]
 
 def train_network(images: Tensor, labels: Tensor, seat: int, seed: int) -> Network:
     """Train the class's network as a phone does, on drawings `images [n, 1, 8, 8]` with labels `labels [n]`."""
-    return train_clients_to_end(
+    trained = train_clients_to_end(
         [build_network(seed)], [(images, labels)], Recipe(), seed=seed, ids=[seat]
-    )[0]
+    )
+    return trained[0]
 
 
 def make_malicious_message(seed: int, seat: int) -> str:
@@ -210,7 +227,7 @@ async def simulate_students_until_cancelled(room: Room, student_count: int) -> N
     after another, and then stay until the class ends.
     """
     students: list[Student] = []
-    coming = assign_seats_and_choose_drawings(room, student_count)
+    next_drawings = assign_seats_and_choose_drawings(room, student_count)
     arrival_gap = min(MAX_ARRIVAL_GAP, COMING / max(student_count, 1))
     message_gap = min(MAX_ARRIVAL_GAP, SENDING / max(student_count, 1))
     next_arrival = room.clock()
@@ -219,7 +236,7 @@ async def simulate_students_until_cancelled(room: Room, student_count: int) -> N
     while True:
         now = room.clock()
         if len(students) < student_count and now >= next_arrival:
-            students.append(await start_simulated_student(room, next(coming), now))
+            students.append(await start_simulated_student(room, next(next_drawings), now))
             next_arrival = now + arrival_gap
         is_sending = room.conductor.step.name != "draw"
         if is_sending and now >= next_message and send_next_message_if_drawn(room, students, now):
@@ -255,7 +272,7 @@ def send_next_message_if_drawn(room: Room, students: list[Student], now: Seconds
     for student in students:
         if not student.has_sent and now - student.came >= DRAWING:
             student.has_sent = True
-            with suppress(FedlabError):  # a class that is full takes no more
+            with suppress(FedlabError):  # a full class accepts no further message
                 room.accept_message(student.text, student.seat)
             return True
     return False
@@ -277,7 +294,7 @@ async def answer_round_and_guess(room: Room, student: Student, rng: np.random.Ge
         if can_guess and not has_guessed and rng.random() < TICK:
             room.store_guess(student.seat, step.name, int(rng.integers(len(step.options))))
     except FedlabError:
-        return  # the teacher has just taken its message out, or shown the result
+        return  # the teacher has just removed the student's message, or shown the result
 
 
 def forget_last_message_when_due(room: Room, students: list[Student], now: Seconds) -> None:

@@ -1,8 +1,9 @@
-"""What the messages of one moment are worth: every way to combine them, shares, votes on a digit.
+"""The results of the messages that a class has at one moment.
 
-The room makes a new `Results` whenever a message comes or goes, or tiny rounds begin or are
-cleared. Each number is computed once, when somebody asks for it. The server has a thread that asks
-first, so that no phone waits for a table.
+Every way to combine them, what each message adds, and the votes on a digit. The room makes a new
+`Results` whenever a message comes or is removed, and when tiny rounds begin or are discarded. Each
+number is computed once, when it is first requested. A thread of the server requests it first, so
+that no phone waits for a table.
 """
 
 import threading
@@ -77,7 +78,11 @@ class ShownContribution(MessageLoss):
 
 
 class DigitVotes(TypedDict):
-    """The class that everybody predicts for one digit. seats: by seat; ways: by a method's title"""
+    """The class that is predicted for one digit.
+
+    seats: {seat: prediction of its network}
+    ways:  {title of a method: its prediction}
+    """
 
     seats: dict[int, int]
     ways: dict[str, int]
@@ -118,8 +123,8 @@ class Results:
         self._lock = threading.RLock()
 
     def _compute_once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return what `compute()` returned the first time; threads that ask at once share it."""
-        if key in self._computed:  # also while another thread computes something else
+        """Return what `compute()` returned the first time. Threads that ask at the same time share it."""
+        if key in self._computed:  # without the lock, which another thread may hold for long
             return self._computed[key]
         with self._lock:
             if key not in self._computed:
@@ -132,11 +137,11 @@ class Results:
     # ------------------------------------------------------------------------------------ every way
     def measure_combination_accuracies(self) -> list[CombinationAccuracy]:
         """Measure the accuracy of every way of combining the messages that came so far."""
-        known = self.rounds.round if self.rounds else None
-        return self._compute_once(("ways", known), self._compute_combination_accuracies)
+        ended_rounds = self.rounds.round if self.rounds else None
+        return self._compute_once(("ways", ended_rounds), self._compute_combination_accuracies)
 
     def _compute_combination_accuracies(self) -> list[CombinationAccuracy]:
-        images, truth, drawings = self._load_test_set()
+        images, labels, drawings = self._load_test_set()
         predictions = dict(self._predict_test_set())
         if self.rounds:
             predictions["FENS"] = self._predict_by_fens("test", images)
@@ -145,10 +150,17 @@ class Results:
             if title not in predictions:
                 continue
             count, classes = predictions[title]
-            is_right = (classes == truth).double()
-            own = float(is_right[..., :drawings].mean()) if drawings else None
-            digits = float(is_right[..., drawings:].mean())
-            rows.append({"title": title, **WAYS[title], "of": count, "own": own, "digits": digits})
+            is_right = (classes == labels).double()
+            accuracy_on_drawings = float(is_right[..., :drawings].mean()) if drawings else None
+            rows.append(
+                {
+                    "title": title,
+                    **WAYS[title],
+                    "of": count,
+                    "own": accuracy_on_drawings,
+                    "digits": float(is_right[..., drawings:].mean()),
+                }
+            )
         return rows
 
     def get_test_accuracies(self) -> AccuracyByTitle:
@@ -189,10 +201,11 @@ class Results:
         """
         rounds = self.rounds
         assert rounds is not None
-        key = ("rounds", cache_key, rounds.round)
-        return self._compute_once(
-            key, lambda: Prediction(len(rounds.table), rounds.predict_classes(images))
-        )
+
+        def predict() -> Prediction:
+            return Prediction(len(rounds.table), rounds.predict_classes(images))
+
+        return self._compute_once(("rounds", cache_key, rounds.round), predict)
 
     # ---------------------------------------------------------------------------------- one student
     def measure_contribution(self, seat: int) -> ShownContribution:
@@ -208,24 +221,25 @@ class Results:
         x_class, y_class = collect_test_drawings(others)
         digits = load("digits")
         x_test = digits.x_test.flatten(1)
-        of_class = measure_message_contribution(self.messages, seat, x_class, y_class)
-        share = measure_message_contribution(self.messages, seat, x_test, digits.y_test)
-        x = torch.cat([x_class[of_class["helped"]], x_test[share["helped"]]])
-        y = torch.cat([y_class[of_class["helped"]], digits.y_test[share["helped"]]])
+        y_test = digits.y_test
+        on_drawings = measure_message_contribution(self.messages, seat, x_class, y_class)
+        on_digits = measure_message_contribution(self.messages, seat, x_test, y_test)
+        x = torch.cat([x_class[on_drawings["helped"]], x_test[on_digits["helped"]]])
+        y = torch.cat([y_class[on_drawings["helped"]], y_test[on_digits["helped"]]])
         pixels = (FULL * x[:MAX_SHOWN_IMAGES]).round().int().tolist()
         labels = y[:MAX_SHOWN_IMAGES].tolist()
         return {
-            "way": share["way"],
-            "with_it": share["with_it"],
-            "without_it": share["without_it"],
-            "images": share["images"],
+            "way": on_digits["way"],
+            "with_it": on_digits["with_it"],
+            "without_it": on_digits["without_it"],
+            "images": on_digits["images"],
             "helped": len(y),
-            "harmed": share["harmed"] + of_class["harmed"],
-            "classes": share["classes"],
+            "harmed": on_digits["harmed"] + on_drawings["harmed"],
+            "classes": on_digits["classes"],
             "drawings": {
-                "with_it": of_class["with_it"],
-                "without_it": of_class["without_it"],
-                "images": of_class["images"],
+                "with_it": on_drawings["with_it"],
+                "without_it": on_drawings["without_it"],
+                "images": on_drawings["images"],
             },
             "shown": [[label, row] for label, row in zip(labels, pixels, strict=True)],
         }
@@ -235,21 +249,21 @@ class Results:
 
         def measure() -> MessageLoss:
             digits = load("digits")
-            share = measure_message_contribution(
+            contribution = measure_message_contribution(
                 self.messages, seat, digits.x_test.flatten(1), digits.y_test
             )
             return {
-                "way": share["way"],
-                "with_it": share["with_it"],
-                "without_it": share["without_it"],
-                "images": share["images"],
+                "way": contribution["way"],
+                "with_it": contribution["with_it"],
+                "without_it": contribution["without_it"],
+                "images": contribution["images"],
             }
 
         return self._compute_once(("loss", seat), measure)
 
     # -------------------------------------------------------------------------- the teacher's digit
     def collect_votes_on_image(self, image: Pixels) -> DigitVotes:
-        """Predict the class of a digit, 64 numbers 0–1, by every network and in every way."""
+        """Predict the class of a digit (64 pixels, 0–1) by every network and in every way to combine them."""
         x = torch.tensor([image])
 
         def predict() -> PredictionByTitle:
@@ -259,11 +273,12 @@ class Results:
         predictions = dict(self._compute_once(("digit", image), predict))
         if self.rounds:
             predictions["FENS"] = self._predict_by_fens(image, x)
-        nobody = Prediction(0, torch.empty(0, 1))
-        alone = predictions.pop("Local only", nobody).classes[:, 0].tolist()
+        no_networks = Prediction(0, torch.empty(0, 1))
+        local = predictions.pop("Local only", no_networks)
+        classes_of_networks = local.classes[:, 0].tolist()
         senders = [message.seat for message in self.messages if message.network is not None]
         ways = {title: int(classes[0]) for title, (_, classes) in predictions.items()}
-        return {"seats": dict(zip(senders, alone, strict=True)), "ways": ways}
+        return {"seats": dict(zip(senders, classes_of_networks, strict=True)), "ways": ways}
 
     def has_votes_on_image(self, image: Pixels) -> bool:
         """Whether `collect_votes_on_image` of this digit has been computed."""
@@ -290,8 +305,10 @@ class Results:
             return ""
         accuracies = self.get_test_accuracies()
         counts = [message.counts for message in self.messages if message.network is not None]
-        loudness = self.measure_relative_logit_sizes()
-        heard = {seat: times for seat, times in loudness.items() if seat in rounds.known}
+        logit_sizes = self.measure_relative_logit_sizes()
+        logit_sizes_in_rounds = {
+            seat: size for seat, size in logit_sizes.items() if seat in rounds.known
+        }
         return explain_fens_result(
-            rounds, accuracies["FENS"], accuracies["Ensemble"], counts, heard
+            rounds, accuracies["FENS"], accuracies["Ensemble"], counts, logit_sizes_in_rounds
         )

@@ -1,11 +1,12 @@
-"""The class: who has which digits to draw, what has arrived, what is made of it, and what of it is
-kept.
+"""The state of a class: its seats, the messages that have arrived, their results, and what is kept.
 
-A seat is a number, and its office has the seat's letters. Its student draws digits of two or three
-classes; how evenly, says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class
-(seat mod 10) has the largest share, so that ten phones have all classes. Where α is extreme there
-are fewer classes, or more (`Room.choose_labels_to_draw`). A seat's key is a MAC of its number: of a phone
-that has not sent nothing is remembered but when it was last seen.
+A seat is a number; the same number as letters names its office. A student draws digits of two or
+three classes, in shares q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. The
+largest share is that of class (seat mod 10), so that ten phones have all classes. For an extreme α
+there are fewer classes, or more (`Room.choose_labels_to_draw`).
+
+A seat's key is a MAC of its number, so it need not be stored. Of a phone that has not sent a message
+the class remembers only how many digits it has drawn, and when it was last seen.
 """
 
 import hashlib
@@ -48,22 +49,28 @@ from .rounds import (
 )
 from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
 
-MOST = 300  # messages in a class
-FEWEST = 10  # test drawings that are a test set
-ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
-GONE = 120.0  # and after these it has no desk, where it has not sent
-GIVE = 4  # every so many-th drawing may be given to the test set
-MAX_KEPT_GUESSES = 5000  # lines in the class's own file; later ones are kept with the next step
-ONE_CLASS = 0.02  # below this α a seat may have one class
-MANY_CLASSES = 1.0  # and from this one on more than three
-# Of the first line of a file that messages are kept in.
+MOST = 300  # the most messages in a class
+FEWEST = 10  # the fewest drawings that make a test set
+ASLEEP = 15.0  # seconds after its last request from which a phone is shown as asleep
+GONE = 120.0  # seconds after which a phone that has sent no message is not shown any more
+GIVE = 4  # every fourth drawing may be given to the test set
+MAX_KEPT_GUESSES = (
+    5000  # guesses stored one by one in the file; later ones are stored with the next step
+)
+ONE_CLASS = 0.02  # below this α a seat may have a single class
+MANY_CLASSES = 1.0  # from this α on a seat may have more than three classes
+# Fields in the first line of a file that messages are kept in: those that it always has, and those added later.
 HEAD = {"alpha", "drawings", "seed", "token", "secret"}
 LATER = {"port", "progress"}
 
 
 @dataclass
 class Presence:
-    """What a phone has last said of itself: when, and how many digits it has drawn."""
+    """The last report of a phone.
+
+    seen:  when it came, in seconds of the room's clock
+    drawn: number of digits that the phone has drawn
+    """
 
     seen: float
     drawn: int = 0
@@ -171,21 +178,20 @@ class Room:
         self.present: dict[int, Presence] = {}
         self.staying: dict[int, float] = {}  # when a phone that stays was last heard
         self.rounds: Rounds | None = None
-        # Which tiny rounds these are. A restarted class has others than those that phones still
-        # know.
+        # The number of the present tiny rounds. It starts at random, so that a phone does not take the rounds of a
+        # restarted class for those that it knows.
         self.serial = secrets.randbelow(1_000_000)
         self.joker: int | None = None  # the seat of the teacher's joker
-        # Which guess on the joker was right. Known here once a removal has changed `before`.
+        # The option of the joker's question that was right. Stored before a removal changes `before`.
         self.joker_answer: int | None = None
-        self.simulated: set[int] = set()  # seats of no real student
+        self.simulated: set[int] = set()  # seats of simulated students
         self.conductor = Conductor(clock())
         # The accuracies before the joker came or somebody was forgotten.
         self.before: AccuracyByTitle = {}
-        self.effect: RemovalEffect | None = None  # of the message that was taken out last
-        # The teacher's digit: `image`, 64 numbers, and `label`, or None.
+        self.effect: RemovalEffect | None = None  # of the message that was removed last
         self.drawing: TeacherDigit | None = None
         self._kept_guesses = 0
-        self._is_file_behind = False  # somebody has been forgotten whose message is still in it
+        self._is_file_behind = False  # whether the file still has a message that has been forgotten
         if self.journal and self.journal.exists():
             self._restore_class_from_journal(self.journal)
         self._start_new_results()
@@ -193,7 +199,7 @@ class Room:
 
     # ---------------------------------------------------------------------- what is kept, and where
     def _restore_class_from_journal(self, journal: Journal) -> None:
-        """Continue the class that this file holds."""
+        """Continue the class that this file holds. UsageError if it is not the file of a class."""
         try:
             head, *lines = journal.read_json_objects()
             if head.keys() - LATER != HEAD:
@@ -208,7 +214,8 @@ class Room:
                 f"{journal.path} is no file of a class; name another one with --keep FILE."
             ) from None
         self.about = head
-        self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
+        # Some seats were assigned to phones that have not sent yet; these seats are not assigned again.
+        self.joined = max(self.messages, default=-1) + MOST
 
     def _restore_from_journal_object(self, stored_object: JsonObject) -> None:
         """Apply a line of the file after the first: a message, progress, a guess, or a simulated
@@ -316,7 +323,9 @@ class Room:
         """Assign the next free seat: its number, its key, and the digits that it is asked to draw."""
         if self.joined >= MAX_SEATS:
             raise UsageError("The class has no free seat; ask the teacher to start it anew.")
-        while self.joined in self.messages:  # one that was carried by hand
+        while (
+            self.joined in self.messages
+        ):  # a message that was carried by hand has taken this seat
             self.joined += 1
         seat = self.joined
         self.joined += 1
@@ -340,22 +349,30 @@ class Room:
         They are of two or three classes, with at least two drawings of each. With α < ONE_CLASS or
         α ≥ MANY_CLASSES the number of classes is random.
         """
-        alpha, drawings = self.about["alpha"], self.about["drawings"]
+        alpha = self.about["alpha"]
+        drawings = self.about["drawings"]
         rng = make_numpy_generator(self.about["seed"], "seat of a class", seat)
-        first = seat % CLASSES
+        first_class = seat % CLASSES
+        other_classes = np.delete(np.arange(CLASSES), first_class)
         shares = np.sort(draw_symmetric_dirichlet(rng, alpha, CLASSES))[::-1]
-        classes = [first, *rng.permutation(np.delete(np.arange(CLASSES), first))]
+        classes = [first_class, *rng.permutation(other_classes)]  # the largest share first
         labels = rng.choice(classes, drawings, p=shares)
         if ONE_CLASS <= alpha < MANY_CLASSES:
-            many = int(np.clip(len(set(labels.tolist())), 2, min(3, drawings // 2)))
-            spare = drawings - 2 * many
-            counts = 2 + np.floor(spare * shares[:many] / shares[:many].sum()).astype(int)
+            # Two or three classes with two drawings each; the other drawings follow the shares.
+            drawn_class_count = len(set(labels.tolist()))
+            class_count = int(np.clip(drawn_class_count, 2, min(3, drawings // 2)))
+            used_shares = shares[:class_count]
+            spare = drawings - 2 * class_count
+            counts = 2 + np.floor(spare * used_shares / used_shares.sum()).astype(int)
             counts[0] += drawings - counts.sum()
-            labels = rng.permutation(np.repeat(classes[:many], counts))
+            labels = rng.permutation(np.repeat(classes[:class_count], counts))
         return swap_labels_so_kept_have_every_class(labels.tolist())
 
     def note_phone_presence(self, seat: int, drawn_digit_count: int = 0) -> None:
-        """Note that a phone is present and has drawn `drawn_digit_count` digits."""
+        """Note that a phone is present and has drawn `drawn_digit_count` digits.
+
+        If `MOST` phones are noted already, the one that is gone for longest makes room, if any is gone.
+        """
         now = self.clock()
         if seat not in self.present and len(self.present) >= MOST:
             oldest = min(self.present, key=lambda other: self.present[other].seen)
@@ -373,14 +390,15 @@ class Room:
         message = parse_message(message_text)
         if seat not in (None, message.seat):
             raise UsageError("The message is that of another seat; open the address anew.")
-        before = self.messages.get(message.seat)
-        if before is not None and before.text == message.text:
-            return before
-        if before is not None:
+        earlier_message = self.messages.get(message.seat)
+        if earlier_message is not None:
+            if earlier_message.text == message.text:
+                return earlier_message
             raise UsageError(f"Office {message.office} has sent already; one shot is one message.")
         if len(self.messages) >= MOST:
             raise UsageError(f"The class has {MOST} messages, and takes no more.")
-        self._append_line_to_file(message.text)  # first: what cannot be kept has not arrived
+        # First to the file: a message that cannot be kept is not accepted.
+        self._append_line_to_file(message.text)
         self.messages[message.seat] = message
         self._start_new_results()
         return message
@@ -388,7 +406,8 @@ class Room:
     def forget_message(self, seat: int) -> RemovalEffect | None:
         """Remove a message from the class and from the file, as if it had never been sent.
 
-        Returns what the removal has changed; None if the seat had not sent a message.
+        Returns what the removal has changed; None if the seat had not sent a message. UsageError if
+        the file cannot be written; another call tries it again.
         """
         if seat not in self.messages:
             if self._is_file_behind:
@@ -409,7 +428,7 @@ class Room:
         if self.joker == seat:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
-            self.rounds = None  # what they learnt is of this student, too
+            self.rounds = None  # they have learnt from this student, too
         self._start_new_results()
         self._remove_from_file(seat)
         return self.effect
@@ -438,9 +457,9 @@ class Room:
 
     def add_malicious_message(self, message_text: str, seat: int) -> None:
         """Accept the message of the teacher's joker at this seat."""
-        before = self.results.get_test_accuracies()
+        accuracies_before = self.results.get_test_accuracies()
         self.accept_message(message_text, seat)
-        self.before = before
+        self.before = accuracies_before
         self.joker = seat
         self.joker_answer = None
         self.simulated.add(seat)
@@ -456,7 +475,7 @@ class Room:
 
     # ---------------------------------------------------------------------------------- tiny rounds
     def start_fens_rounds(self) -> None:
-        """Start the tiny rounds with the networks that have come. UsageError if there is none."""
+        """Start the tiny rounds with the networks of all messages. UsageError if there is none."""
         self.serial += 1
         self.rounds = Rounds(
             self.messages.values(), self.list_seats_of_staying_phones(), self.serial
@@ -470,7 +489,7 @@ class Room:
         self._start_new_results()
 
     def list_seats_of_staying_phones(self) -> list[int]:
-        """List the seats of the phones that stay and were heard of lately."""
+        """List the seats of the phones that stay: their last request is at most `STAYING_SECONDS` old."""
         now = self.clock()
         return [seat for seat, seen in self.staying.items() if now - seen < STAYING_SECONDS]
 
@@ -480,7 +499,8 @@ class Room:
         """Take the answer of a phone that stays, and return what it needs for the next round.
 
         request_text: the phone's answer, see `Rounds.handle_round_request`
-        now:  seconds
+        now: seconds
+
         Returns {} before the rounds have started. Raises UsageError for an answer that is malformed,
         or if the seat has not sent a message.
         """
@@ -489,17 +509,17 @@ class Room:
         self.staying[seat] = self.clock()
         if not self.rounds:
             return {}
-        before = self.rounds.round
-        answer = self.rounds.handle_round_request(self.messages[seat], request_text, now)
-        self._announce_new_results_if_round_ended(before)
-        return answer
+        previous_round = self.rounds.round
+        reply = self.rounds.handle_round_request(self.messages[seat], request_text, now)
+        self._announce_new_results_if_round_ended(previous_round)
+        return reply
 
     def end_round_if_due(self, now: Seconds) -> None:
         """End the present round if it has waited long enough."""
         if self.rounds:
-            before = self.rounds.round
+            previous_round = self.rounds.round
             self.rounds.end_round_if_due(now)
-            self._announce_new_results_if_round_ended(before)
+            self._announce_new_results_if_round_ended(previous_round)
 
     def _announce_new_results_if_round_ended(self, previous_round: int) -> None:
         """Announce new results if a round has ended since `previous_round`.
@@ -526,25 +546,34 @@ class Room:
         """Describe all seats for the projector: letters, drawings so far, asleep or staying."""
         now = self.clock()
         staying = set(self.list_seats_of_staying_phones())
-        shown = []
+        descriptions = []
         for seat in sorted({*self.present, *self.messages}):
-            presence = self.present.get(seat)
-            is_gone = presence is not None and now - presence.seen > GONE
+            drawn = 0
+            is_asleep = False
+            is_gone = False
+            if seat in self.present:
+                presence = self.present[seat]
+                drawn = presence.drawn
+                is_asleep = now - presence.seen > ASLEEP
+                is_gone = now - presence.seen > GONE
             if is_gone and seat not in self.messages:
                 continue
-            shown.append(
+            descriptions.append(
                 {
                     "seat": seat,
                     "office": format_client_letters(seat),
-                    "drawn": presence.drawn if presence else 0,
-                    "sleeps": presence is not None and now - presence.seen > ASLEEP,
+                    "drawn": drawn,
+                    "sleeps": is_asleep,
                     "stays": seat in staying,
                 }
             )
-        return shown
+        return descriptions
 
     def describe_phones_needed_for_rounds(self, logit_size_by_seat: LogitSizeBySeat) -> RoundsNeed:
-        """Describe who has to stay for the tiny rounds. loudness: {seat: loudness of its network}"""
+        """Describe who has to stay for the tiny rounds.
+
+        logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
+        """
         return describe_phones_needed_for_rounds(
             self.messages, self.list_seats_of_staying_phones(), logit_size_by_seat
         )
@@ -585,7 +614,7 @@ class Room:
     def find_right_option_index(self, results: Results) -> int | None:
         """Find which option of the present step's question is right; None if that is not known.
 
-        What the joker did stays the answer after the joker, or somebody else, has been taken out.
+        The answer on the joker stays the same after the joker, or a student, has been removed.
         """
         step_name = self.conductor.step.name
         if step_name == "joker":
@@ -597,8 +626,11 @@ class Room:
 
     # -------------------------------------------------------------------------------- for one phone
     def describe_for_phone(self, seat: int, results: Results) -> PhoneDescription:
-        """Describe the class for the phone of a seat: the step with its question, what the seat's
-        message adds, and its vote, as far as they are shown and have been computed."""
+        """Describe the class for the phone of a seat.
+
+        The step with its question, what the seat's message adds, and its vote on the teacher's digit.
+        Results are included only if the teacher has shown them and they have been computed.
+        """
         conductor = self.conductor
         description: PhoneDescription = {**conductor.describe_step(self.clock(), seat)}
         description["sent"] = seat in self.messages
@@ -624,37 +656,43 @@ class Room:
     def make_arrays_of_class_dataset(self) -> dict[str, np.ndarray]:
         """Make the arrays of an `.npz` data set, with one client per student, that panels can open.
 
-        The drawings themselves stayed on the phones. A student's rows are random, with as many rows
-        of each class as were drawn and the same sums (`draw_samples_with_same_sums`), except that numbers
-        are clipped to 0–1. The test images are the drawings that were given for testing, or the
-        package's test digits if fewer than 10 were given. Only students who allowed it are included.
+        The drawings themselves stayed on the phones. A student's samples are random, with as many
+        samples of each class as were drawn and the same sums (`draw_samples_with_same_sums`), except
+        that pixels are clipped to 0–1. The test images are the drawings that were given for testing,
+        or the package's test digits if fewer than FEWEST were given. Only students who allowed it are
+        included.
 
         Raises UsageError if there is too little to save.
         """
         allowed = [m for m in self.results.messages if m.keep and m.sums and m.seat != self.joker]
-        pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
-        classes = [c for _, c in pairs]
+        seed = self.about["seed"]
+        # One block of samples for each student and class.
+        samples: list[np.ndarray] = []
+        classes: list[int] = []
+        clients: list[str] = []
+        for message in allowed:
+            for c in np.flatnonzero(message.counts).tolist():
+                rng = make_numpy_generator(seed, "rows", message.seat, c)
+                samples.append(draw_samples_with_same_sums(message.sums, c, rng))
+                classes.append(c)
+                clients.append(message.name)
         if len(set(classes)) < 2:
             raise UsageError(
                 "No two classes of those who let them be saved are here; nothing is saved."
             )
-        seed = self.about["seed"]
-        rows = [
-            draw_samples_with_same_sums(m.sums, c, make_numpy_generator(seed, "rows", m.seat, c))
-            for m, c in pairs
-        ]
-        counts = [len(own) for own in rows]
+        counts = [len(block) for block in samples]
+        pixels = np.concatenate(samples).clip(0, 1).astype(np.float32)
         digits = load("digits")
         x, y = collect_test_drawings(allowed)
         if len(y) < FEWEST:
             x, y = digits.x_test, digits.y_test
-        known = np.isin(y.numpy(), classes)
+        is_known = np.isin(y.numpy(), classes)
         return {
-            "x_train": np.concatenate(rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
+            "x_train": pixels.reshape(-1, SIDE, SIDE),
             "y_train": np.repeat(classes, counts),
-            "client_train": np.repeat([m.name for m, _ in pairs], counts),
-            "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],
-            "y_test": y.numpy()[known],
+            "client_train": np.repeat(clients, counts),
+            "x_test": x.numpy().reshape(-1, SIDE, SIDE)[is_known],
+            "y_test": y.numpy()[is_known],
             "messages": np.array([m.text for m in allowed]),
             "about": np.array(
                 f"These are you: {len(allowed)} offices of a class. The drawings in your sums "
@@ -666,14 +704,17 @@ class Room:
 def swap_labels_so_kept_have_every_class(labels_to_draw: list[int]) -> list[int]:
     """Reorder labels so that the drawings that are kept have every class.
 
-    The drawings at every GIVE-th position may be given to the test set.
+    The drawings at every GIVE-th position may be given to the test set. If one of them is the only
+    one of its class, it changes places with a kept drawing of the class that is kept most often.
     """
-    labels_to_draw = list(labels_to_draw)
-    given = range(GIVE - 1, len(labels_to_draw), GIVE)
-    kept = [i for i in range(len(labels_to_draw)) if i not in given]
+    labels = list(labels_to_draw)
+    given = range(GIVE - 1, len(labels), GIVE)
+    kept = [i for i in range(len(labels)) if i not in given]
     for i in given:
-        if labels_to_draw[i] in [labels_to_draw[j] for j in kept]:
+        kept_labels = [labels[j] for j in kept]
+        if labels[i] in kept_labels:
             continue
-        often = max(kept, key=lambda j: [labels_to_draw[q] for q in kept].count(labels_to_draw[j]))
-        labels_to_draw[i], labels_to_draw[often] = labels_to_draw[often], labels_to_draw[i]
-    return labels_to_draw
+        most_frequent = max(kept_labels, key=kept_labels.count)
+        j = kept[kept_labels.index(most_frequent)]
+        labels[i], labels[j] = labels[j], labels[i]
+    return labels

@@ -1,5 +1,7 @@
-"""The tiny rounds: FENS with the phones that stay. Who is needed, the rounds themselves, and why a
-result is bad."""
+"""The tiny rounds: FENS' phase 2 with the phones that stay.
+
+The rounds themselves, which phones they need, and why their result is good or bad.
+"""
 
 import json
 from collections import Counter
@@ -33,23 +35,28 @@ from .worth import SHOUTING_FACTOR, LogitSizeBySeat
 
 
 class PackedTensor(NamedTuple):
-    """Numbers in base64, and the scale of their 8-bit codes, or 0 if they are 32-bit numbers."""
+    """A tensor as phones receive it.
+
+    text:  its numbers in base64
+    scale: of their 8-bit codes; 0 if the numbers are 32-bit
+    """
 
     text: str
     scale: float
 
 
 PackedNetwork = list[PackedTensor]  # as phones receive it
-FENS = METHODS["fens"]()  # with the values that the course has
-# How long a round waits for phones that are expected, in seconds; later answers are left out.
+FENS = METHODS["fens"]()  # with the default values of its knobs, as in the course
+# How long a round waits for the phones that are expected, in seconds; later answers are left out.
 PATIENCE = 3.0
 FIRST_PATIENCE = 12.0  # in the first round, before which phones load and apply all networks
 SHORT_PATIENCE = 0.5  # after all rounds together have waited MAX_WAIT_SECONDS for late phones
 MAX_WAIT_SECONDS = 15.0
-STAYING_SECONDS = 6.0  # a phone counts as staying for this long after its last message
-MAX_WEIGHT = 1e12  # of an answer; a joker's network has logits, and so slopes, of millions
-MAX_NETWORK_SENDS = 5  # times that one phone gets the networks, which are large
-MAX_SUGGESTED_OFFICES = 4  # that the projector asks to stay, by name
+STAYING_SECONDS = 6.0  # a phone counts as staying for this long after its last request
+# The largest weight in an answer. It is large, since a joker's network has logits, and so gradients, of millions.
+MAX_WEIGHT = 1e12
+MAX_NETWORK_SENDS = 5  # how often one phone gets the networks, which are large
+MAX_SUGGESTED_OFFICES = 4  # that the projector asks by name to stay
 
 
 class RoundsNeed(TypedDict):
@@ -104,18 +111,23 @@ class RoundsProgress(TypedDict):
 
 
 class Rounds:
-    """FENS' phase 2 with the phones that stay (Allouah et al. 2024, Algorithm 1): per-class weights
-    λ `table [M, C]`.
+    """FENS' phase 2 with the phones that stay (Allouah et al. 2024, Algorithm 1).
 
-    A phone gets the M networks, in 8 bits, and has their logits on the drawings that it has kept.
-    Each round it gets λ and sends it back after one step of its own. The server takes the mean
-    change, by the phones' drawings, and makes a step of FedAdam. A round ends when all phones that
-    are expected have answered, or after PATIENCE. Whoever is late is left out of that round, and
-    expected again as soon as an answer comes; for a phone that is always slow the rounds wait
-    MAX_WAIT_SECONDS in all. `expected`: the phones that stayed when the rounds began, then those of the
-    last round and those that came late. `serial`: which rounds of the class these are; a phone that
-    knows others gets the networks anew. Departure: phones hold nothing out, they take the drawings
-    that their networks learnt from (`proxy=reused` of the package).
+    It learns a weight for each network and class, λ: `table [M, C]`. Before the first round, a phone
+    gets all M networks, in 8 bits, and computes their logits on the drawings that it has kept. In each
+    round it gets λ, makes one gradient step, and sends λ back. The server averages the changes of λ,
+    weighted by each phone's number of drawings, and makes one step of FedAdam.
+
+    A round ends when all expected phones have answered, or after PATIENCE. A phone that is late is
+    left out of that round, and is expected again as soon as an answer comes. So that a phone that is
+    always slow cannot delay the class, all rounds together wait MAX_WAIT_SECONDS at most.
+
+    expected: seats of the phones that stayed when the rounds began; later those that answered the
+        last round, and those that answered too late
+    serial: number of these rounds; a phone that has the networks of other rounds gets these anew
+
+    Departure from the paper: phones hold no samples out. They learn λ on the drawings that their
+    networks were trained on (`proxy=reused` of the package).
     """
 
     def __init__(
@@ -129,7 +141,7 @@ class Rounds:
         clients = ClientModels([m.network for m in members])
         states = [quantise_state(state, FENS.bits) for state in clients.states()]
         self.clients = clients.with_states([dequantise_state(state) for state in states])
-        self.known = {m.seat for m in members}  # who is in λ
+        self.known = {m.seat for m in members}  # seats whose network or drawings are in λ
         self.networks = [
             [pack_tensor_for_phones(part) for part in state.values()] for state in states
         ]
@@ -138,10 +150,12 @@ class Rounds:
         self.serial = serial
         self.round = 0
         self.begun = float("inf")  # when the first answer of this round came
+        # By seat, the answers to this round: number of drawings, and λ [M, C].
         self.received: dict[int, tuple[int, Tensor]] = {}
         self.expected = set(expected)
-        self.taught: dict[int, tuple[int, ...]] = {}  # drawings by class of each phone in λ
-        self.requests: Counter[int] = Counter()
+        # By seat, the drawings by class of the phones that have answered a round.
+        self.taught: dict[int, tuple[int, ...]] = {}
+        self.requests: Counter[int] = Counter()  # by seat, how often the networks were sent
         self.waited = 0.0  # seconds in all for phones that did not answer
         self.networks_size = len(json.dumps(self.networks))
 
@@ -160,16 +174,16 @@ class Rounds:
         """Take a phone's answer to a round, and return what the phone needs next.
 
         message: the message that the phone sent to the class
-        request_text:    a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are, and
-                 {"networks"} asks for the networks as well
-        now:     seconds
+        request_text: a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are,
+            and {"networks"} asks for the networks as well
+        now: seconds
         """
         given = parse_json_object(request_text)
-        known = given.get("round")
-        is_late = "weights" in given and isinstance(known, int) and 0 <= known < self.round
-        if is_late:
-            self.expected.add(message.seat)
-        if "weights" in given and known == self.round < FENS.rounds:
+        is_answer = "weights" in given
+        answered_round = given.get("round")
+        if is_answer and isinstance(answered_round, int) and 0 <= answered_round < self.round:
+            self.expected.add(message.seat)  # the answer is late
+        if is_answer and answered_round == self.round and not self.is_over:
             values = decode_base64_array(given, "weights", "<f4", -MAX_WEIGHT, MAX_WEIGHT)
             raise_unless_valid(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
@@ -197,14 +211,22 @@ class Rounds:
             return
         if not is_complete and self.expected and self.round:
             self.waited += now - self.begun
-        used = [min(n, FENS.batch) for n, _ in self.received.values()]
-        shares = [n / sum(used) for n in used]
-        change = compute_mean_parameter_change(
-            shares, [table for _, table in self.received.values()], self.table
-        )
-        rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
+        sample_counts = []
+        tables = []
+        for drawing_count, table in self.received.values():
+            sample_counts.append(min(drawing_count, FENS.batch))
+            tables.append(table)
+        shares = [count / sum(sample_counts) for count in sample_counts]
+        change = compute_mean_parameter_change(shares, tables, self.table)
         self.table, self.moments = take_server_optimizer_step(
-            FENS.server, self.table, change, self.moments, **rates
+            FENS.server,
+            self.table,
+            change,
+            self.moments,
+            lr=FENS.eta_s,
+            tau=FENS.tau,
+            beta1=FENS.beta1,
+            beta2=FENS.beta2,
         )
         self.expected = {*self.received}
         self.known |= self.expected
@@ -230,8 +252,7 @@ class Rounds:
 
 
 def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
-    """Encode a part of a network for phones: its numbers in base64, and the scale of 8-bit codes, or 0
-    for 32-bit numbers."""
+    """Encode a tensor of a network for phones."""
     if isinstance(tensor, Quantised):
         return PackedTensor(encode_array_in_base64(tensor.codes), float(tensor.scale))
     return PackedTensor(encode_array_in_base64(tensor), 0.0)
@@ -241,11 +262,12 @@ def list_trained_classes_nobody_staying_drew(
     drawings_by_class_of_networks: Iterable[tuple[int, ...]],
     drawings_by_class_of_staying: Iterable[tuple[int, ...]],
 ) -> list[int]:
-    """List the classes that networks were trained on and no staying phone has drawings of.
+    """List the classes that a network was trained on and that no staying phone has drawn.
 
     drawings_by_class_of_networks: drawings by class of each phone with a network
     drawings_by_class_of_staying: drawings by class of each phone that stays
     """
+    # The drawings of each class, added over phones.
     trained = [sum(column) for column in zip(*drawings_by_class_of_networks, strict=True)]
     staying = [sum(column) for column in zip(*drawings_by_class_of_staying, strict=True)]
     if not staying:
@@ -258,24 +280,26 @@ def describe_phones_needed_for_rounds(
 ) -> RoundsNeed:
     """Describe who has to stay for the rounds to go well.
 
-    The phones that stay must have drawn every digit that a network knows.
+    The phones that stay must have drawn every digit that a network was trained on.
     """
     stay = [seat for seat in staying_seats if seat in messages]
     networks = [m for m in messages.values() if m.network is not None]
     missing = list_trained_classes_nobody_staying_drew(
         [m.counts for m in networks], [messages[s].counts for s in stay]
     )
+    # Ask the office that has drawn most of the missing classes, then the next one for the rest.
     ask: list[int] = []
     lacking = set(missing)
     others = [m for m in messages.values() if m.seat not in stay]
-    while lacking and len(ask) < MAX_SUGGESTED_OFFICES:
-        best = max(others, key=lambda m: len({c for c in lacking if m.counts[c]}), default=None)
-        if best is None or not any(best.counts[c] for c in lacking):
+    while lacking and others and len(ask) < MAX_SUGGESTED_OFFICES:
+        best = max(others, key=lambda m: sum(m.counts[c] > 0 for c in lacking))
+        brought = {c for c in lacking if best.counts[c]}
+        if not brought:
             break
         ask.append(best.seat)
-        lacking -= {c for c in lacking if best.counts[c]}
+        lacking -= brought
         others.remove(best)
-    loud = [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
+    loud = list_shouting_seats(logit_size_by_seat)
     if not networks:
         sentence = "No network has come yet: the rounds weigh networks."
     elif not stay:
@@ -286,16 +310,16 @@ def describe_phones_needed_for_rounds(
             f"{format_number_of_staying_phones(len(stay))}, and none of them has drawn {digits}."
         )
         if ask:
-            sentence += (
-                f" Needed: {join_words_with_and([format_client_letters(seat) for seat in ask])}."
-            )
+            letters = join_words_with_and([format_client_letters(seat) for seat in ask])
+            sentence += f" Needed: {letters}."
     else:
         sentence = (
             f"{format_number_of_staying_phones(len(stay))}: enough, they have drawn every digit."
         )
     if loud:
-        names = join_words_with_and([format_client_letters(seat) for seat in loud])
-        sentence += f" Office {names} shouts {max(logit_size_by_seat.values()):,.0f} times as loud: take it out first."
+        letters = join_words_with_and([format_client_letters(seat) for seat in loud])
+        times = max(logit_size_by_seat.values())
+        sentence += f" Office {letters} shouts {times:,.0f} times as loud: take it out first."
     return {
         "phones": len(stay),
         "missing": missing,
@@ -316,16 +340,18 @@ def explain_fens_result(
     """Explain why FENS came out as it did.
 
     fens_accuracy, ensemble_accuracy: accuracies, 0–1
-    drawings_by_class:          drawings by class of each phone with a network
-    logit_size_by_seat:       {seat: loudness of its network}
+    drawings_by_class:  drawings by class of each phone with a network
+    logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
     """
-    loud = [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
+    loud = list_shouting_seats(logit_size_by_seat)
     missing = list_trained_classes_nobody_staying_drew(
         drawings_by_class, list(rounds.taught.values())
     )
     if loud:
-        names = join_words_with_and([format_client_letters(seat) for seat in loud])
-        return f"Office {names} shouts: small steps cannot turn it down. Take it out, start again."
+        letters = join_words_with_and([format_client_letters(seat) for seat in loud])
+        return (
+            f"Office {letters} shouts: small steps cannot turn it down. Take it out, start again."
+        )
     if missing:
         digits = join_words_with_and([str(c) for c in missing])
         return f"No phone that stayed has drawn {digits}: nobody could weigh the networks there."
@@ -333,6 +359,11 @@ def explain_fens_result(
         drawings = sum(map(sum, rounds.taught.values()))
         return f"Learnt from {drawings} drawings only: too few to tell who knows what."
     return "The same networks: only who is believed for which digit has changed."
+
+
+def list_shouting_seats(logit_size_by_seat: LogitSizeBySeat) -> list[int]:
+    """List the seats whose network outshouts all others."""
+    return [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
 
 
 def format_number_of_staying_phones(count: int) -> str:

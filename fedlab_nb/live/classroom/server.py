@@ -1,7 +1,7 @@
 """The class's web servers: which requests they answer, and which they refuse.
 
 Two small servers share one `Room`. The first listens on 127.0.0.1. It has the students' page and the
-teacher's view, which is protected by its own token. The second has only the students' page. It
+teacher's view, which is protected by a token of its own. The second has only the students' page. It
 listens on one address of the local network, and runs only if the teacher asks for it (`--lan`).
 
 Both servers limit the size and the duration of a request, and the connections and requests of one
@@ -9,8 +9,8 @@ address. They refuse requests under another host name than their own (`Host`), s
 elsewhere cannot reach them through a browser. What a student sends is data: it is shown as text and
 never run.
 
-Results are computed in a separate thread, and only requests that need them wait. So a message is
-acknowledged, and shown on the projector, while the tables do not include it yet.
+Results are computed in a separate thread, and only requests that need them wait. So a message may be
+acknowledged and shown on the projector before the tables include it.
 """
 
 import asyncio
@@ -90,26 +90,26 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Server": "fedlab-nb",
 }
-# Requests of one address: at once, and then in a second. A school may have one address for all
-# phones, and a phone asks once in PAUSE seconds and more rarely where many are there.
+# The requests of one address: BURST at once, and then so many a second. The limits are high, since all phones of a
+# school may share one address. A phone asks every PAUSE seconds, or less often if there are many phones.
 BURST = 1500
 REQUESTS_A_SECOND = 150
-MAX_ADDRESSES = 1000  # whose requests are counted
-PAUSE = 1.5  # seconds between two looks of a phone
-LOOKS_A_SECOND = 40  # of all phones together
-MAX_CONNECTIONS = 1200  # at once
-MAX_CONNECTIONS_EACH = 400  # from one address
-ROUND_WAIT = 2.0  # seconds that a phone in the tiny rounds is kept waiting for the next round
-ROUND_LOOK = 0.05  # seconds between two looks for it
-MAX_PREPARATIONS = 3  # times that results are computed anew because messages have come meanwhile
-# Of a request: bytes of its body and of its first lines, and seconds for it to arrive.
+MAX_ADDRESSES = 1000  # the number of addresses whose requests are counted
+PAUSE = 1.5  # seconds between two requests of a phone that asks where the class is
+LOOKS_A_SECOND = 40  # the number of such requests of all phones together
+MAX_CONNECTIONS = 1200  # open at the same time
+MAX_CONNECTIONS_EACH = 400  # of these, from one address
+ROUND_WAIT = 2.0  # seconds after which a phone is answered even if no new round has begun
+ROUND_LOOK = 0.05  # seconds between two checks whether one has
+MAX_PREPARATIONS = 3  # how often results are computed because messages have come meanwhile
+# Limits of a request, in bytes and seconds.
 REQUEST_LIMITS = {
     "max_body_size": LIMIT,
     "max_header_size": 8192,
     "body_timeout": 20,
     "idle_connection_timeout": 20,
 }
-# What a person reads who has come to a wrong address.
+# What a person reads who opens a wrong address.
 WrongAddressReason = Literal["student", "teacher", "name"]
 WRONG_ADDRESS_REASONS: dict[WrongAddressReason, str] = {
     "student": "This class has another address. Scan the code on the projector, or type the eight "
@@ -125,8 +125,11 @@ class LimitedServer(HTTPServer):
     """Closes connections beyond the limits, in all and from one address."""
 
     def handle_stream(self, stream: Any, address: tuple) -> None:
-        same = sum(other.context.address[0] == address[0] for other in self._connections)
-        if same >= MAX_CONNECTIONS_EACH or len(self._connections) >= MAX_CONNECTIONS:
+        from_same_address = 0
+        for connection in self._connections:
+            if connection.context.address[0] == address[0]:
+                from_same_address += 1
+        if from_same_address >= MAX_CONNECTIONS_EACH or len(self._connections) >= MAX_CONNECTIONS:
             stream.close()
             return
         super().handle_stream(stream, address)
@@ -152,10 +155,18 @@ class ProjectorTables(TypedDict):
 class ProjectorDescription(ProjectorTables, total=False):
     """What the projector shows; the tables only if they are new to it.
 
-    version: of the tables;   joined: number of seats;   drawings: digits that each phone draws
-    kept:    a notice on how messages are kept;   joker: its seat;   need: who has to stay
-    stage:   the present step;   steps: name, title and minutes of all;   rounds: the tiny rounds
-    votes:   on the teacher's digit;   sent: all messages, only if they are new to the projector
+    version:  of the tables
+    joined:   number of seats that have been assigned
+    drawings: number of digits that each phone draws
+    kept:     a notice on how messages are kept
+    joker:    seat of the joker, or None
+    seats:    what is shown of each seat
+    need:     who has to stay for the tiny rounds
+    stage:    the present step
+    steps:    name, title and minutes of all steps
+    votes:    on the teacher's digit, or None
+    rounds:   where the tiny rounds are, or None
+    sent:     all messages, only if some are new to the projector
     """
 
     version: str
@@ -195,6 +206,7 @@ class ForgottenMessage(TypedDict):
 class Handler(RequestHandler):
     """What all pages share: their headers, and which requests are refused.
 
+    server:     the class's servers
     files:      the files that it serves; the first one also under an empty name
     is_limited: whether the number of requests of one address is limited
     """
@@ -266,15 +278,18 @@ class Handler(RequestHandler):
 
 
 def make_wrong_address_page(reason: WrongAddressReason) -> str:
-    """Make the page for a wrong address: it says where the class is, and has a field for the letters of
-    the class's address."""
+    """Make the page for a wrong address. It says where the class is, and has a field for the letters at
+    the end of the class's address."""
     text = (HERE / "lost.html").read_text("utf-8")
     return text.replace("@reason@", html.escape(WRONG_ADDRESS_REASONS[reason]))
 
 
 class WrongAddressHandler(Handler):
-    """Every other address: the first page, the style of the page for a wrong address, and the way from
-    the class's letters to the class."""
+    """All other addresses, which have the page for a wrong address.
+
+    `/class.css` is the style of that page. `/find?code=…` leads from the letters of the class's
+    address to the class.
+    """
 
     def is_authorised(self, *_: str) -> bool:
         return self.request.path in ("/class.css", "/find")
@@ -285,7 +300,7 @@ class WrongAddressHandler(Handler):
             self.write((HERE / "class.css").read_text("utf-8"))
             return
         typed = self.get_query_argument("code", "").strip().strip("/")
-        code = typed.rsplit("/", 1)[-1].lower()
+        code = typed.rsplit("/", 1)[-1].lower()  # somebody may have typed the whole address
         if hmac.compare_digest(code.encode(), self.room.about["token"].encode()):
             self.redirect(f"/{code}/")
             return
@@ -302,7 +317,7 @@ class StudentHandler(Handler):
         if name:
             self.write_page_file(name[1:])
         else:
-            self.redirect(f"/{token}/")  # typed by hand
+            self.redirect(f"/{token}/")  # an address that was typed without the last slash
 
     async def post(self, _: str, action_path: str) -> None:
         if action_path == "/join":
@@ -319,12 +334,16 @@ class StudentHandler(Handler):
 
     def read_action_and_seat(self, action_path: str) -> tuple[SeatAction, int]:
         """Read the action and the seat of a request, and check the seat's key."""
+        refusal = HTTPError(403, reason="This class knows no such seat; open its address anew")
         parts = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", action_path)
-        if parts is None or not hmac.compare_digest(
-            parts[3], self.room.compute_seat_key(int(parts[2]))
-        ):
-            raise HTTPError(403, reason="This class knows no such seat; open its address anew")
-        return cast(SeatAction, parts[1]), int(parts[2])
+        if parts is None:
+            raise refusal
+        action = cast(SeatAction, parts[1])
+        seat = int(parts[2])
+        key = parts[3]
+        if not hmac.compare_digest(key, self.room.compute_seat_key(seat)):
+            raise refusal
+        return action, seat
 
     async def accept_sent_message(self, seat: int) -> SentMessageReceipt:
         """Accept a phone's message, and say how many bytes it has; UsageError if it is invalid."""
@@ -339,8 +358,8 @@ class StudentHandler(Handler):
         return {"forgotten": True, "effect": effect}
 
     async def describe_class_for_phone(self, seat: int) -> PhoneDescription:
-        """Describe where the class is. The request tells how many digits the phone has drawn, and its
-        guess."""
+        """Describe the class for a phone. The request has the number of digits that the phone has drawn,
+        and its guess."""
         given = parse_json_object(self.request.body)
         drawn = given.get("drawn", 0)
         guess = given.get("guess")
@@ -348,7 +367,7 @@ class StudentHandler(Handler):
             raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
         self.room.note_phone_presence(seat, max(0, min(drawn, self.room.about["drawings"])))
         if isinstance(guess, dict):
-            with suppress(UsageError):  # the result has just been shown: the answer says so
+            with suppress(UsageError):  # the result has just been shown, as the description says
                 self.room.store_guess(seat, guess.get("step"), guess.get("choice"))
         results = await self.server.get_results_with_contribution_if_shown(seat)
         description = self.room.describe_for_phone(seat, results)
@@ -358,25 +377,25 @@ class StudentHandler(Handler):
     async def wait_for_round(self, seat: int) -> RoundReply:
         """Tell a phone that stays what it needs for the next round.
 
-        It is told at once if something is new to it, else when the next round begins, or after
-        ROUND_WAIT seconds.
+        The reply is sent at once if something in it is new to the phone, else when the next round
+        begins, or after ROUND_WAIT seconds.
         """
         body = self.request.body
         begun = time.monotonic()
-        answer = self.room.handle_round_request(seat, body, begun)
-        known = parse_json_object(body).get("round")
-        while not answer or (answer["round"] == known and "networks" not in answer):
+        reply = self.room.handle_round_request(seat, body, begun)
+        known_round = parse_json_object(body).get("round")
+        while not reply or (reply["round"] == known_round and "networks" not in reply):
             if time.monotonic() - begun > ROUND_WAIT or seat not in self.room.messages:
                 break
             await asyncio.sleep(ROUND_LOOK)
             rounds = self.room.rounds
             if rounds is None:
                 continue
-            if rounds.round != known or not answer:
-                answer = self.room.handle_round_request(seat, b"{}", time.monotonic())
+            if rounds.round != known_round or not reply:
+                reply = self.room.handle_round_request(seat, b"{}", time.monotonic())
             else:
                 self.room.end_round_if_due(time.monotonic())
-        return answer
+        return reply
 
 
 class TeacherHandler(Handler):
@@ -395,17 +414,15 @@ class TeacherHandler(Handler):
 
     async def get(self, name: str, _: str | None) -> None:
         if self.get_query_argument("token", None):
-            self.redirect("/teacher/")  # a projector shows the address
+            self.redirect("/teacher/")  # everybody can read the address on a projector
         elif name == "state":
             self.write(self.server.describe_for_projector(self.get_query_argument("since", "")))
         elif name == "class.npz":
             content = await self.server.run_in_results_thread(pack_class_as_npz, self.room)
             self.send_file(f"class-{date.today()}.npz", content)
         elif name == "student.html":
-            self.send_file(
-                "student.html",
-                await self.server.run_in_results_thread(build_student_page, self.room),
-            )
+            page = await self.server.run_in_results_thread(build_student_page, self.room)
+            self.send_file("student.html", page)
         else:
             self.write_page_file(name)
 
@@ -429,10 +446,11 @@ class TeacherHandler(Handler):
         }
         if name not in actions:
             raise HTTPError(404)
-        async with self.server.teacher_lock:  # one key after the other
+        async with self.server.teacher_lock:  # one action after the other
             answer = await actions[name](argument or "")
-        known = str(self.server.version)
-        self.write(answer or self.server.describe_for_projector(known))
+        if not answer:
+            answer = self.server.describe_for_projector(str(self.server.version))
+        self.write(answer)
 
     async def accept_carried_message(self, _: str) -> CarriedMessageReceipt:
         """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
@@ -507,9 +525,10 @@ def pack_class_as_npz(room: Room) -> bytes:
 
 # --------------------------------------------------------------------------------------- the server
 def bind_to_one_port(addresses: list[str], port: int = 0) -> list[socket.socket]:
-    """Listening sockets at the same port of each of these addresses of this machine.
+    """Open a listening socket at each of these addresses of this machine, all at the same port.
 
-    port: 0 for any; a port that is free at the first address may be taken at another, so some are tried
+    port: 0 for any free port. A port that is free at the first address may be taken at another one, so
+        up to 20 ports are tried.
     Raises OSError if the given port, or each that was tried, is taken at one of the addresses.
     """
     attempts = 20 if port == 0 else 1
@@ -529,11 +548,13 @@ def bind_to_one_port(addresses: list[str], port: int = 0) -> list[socket.socket]
 
 
 class ClassServer:
-    """The servers of a class. `address`: URL for students; `teacher`: URL for the projector
+    """The servers of a class.
 
     lan:  an address of this machine at which students can reach it, or None
     port: 0 for any free port
-    Raises OSError if it cannot listen.
+
+    Its `address` is the URL for students, `teacher` the URL for the projector. Raises OSError if it
+    cannot listen.
     """
 
     def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
@@ -542,14 +563,15 @@ class ClassServer:
         self.room = room
         self.secret = secrets.token_urlsafe(24)
         self.teacher_lock = asyncio.Lock()
-        self.allowances: dict[str, tuple[float, float]] = {}  # by address: requests, and when
-        # The results that have been computed last; those of the room may be newer.
+        # By address: the number of requests that are left, and when this was computed (seconds).
+        self.allowances: dict[str, tuple[float, float]] = {}
+        # The results that were computed last, and the version of the room then. The room's own results may be newer.
         self.results = Results(())
-        self.version = 0  # of the room, that they are of
+        self.version = 0
         self.tables = compute_projector_tables(self.results, None)
         self.thread = ThreadPoolExecutor(1, "results")
-        self.update: asyncio.Task | None = None  # of the results
-        self.rest_end = 0.0
+        self.update: asyncio.Task | None = None  # the task that computes newer results
+        self.rest_end = 0.0  # when the next such task may begin (seconds)
         for name in ("tornado.access", "tornado.general"):  # bad requests must not flood the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.servers: list[LimitedServer] = []
@@ -566,16 +588,22 @@ class ClassServer:
         self.qr_code = code.svg_inline(omitsize=True, border=2, light="#fff")
 
     def serve(self, listening_socket: socket.socket, is_teacher: bool) -> None:
-        """Answer requests at this socket. is_teacher: whether the teacher's pages are served, too"""
-        own = {"server": self}
-        routes: list[tuple] = [
-            (r"/([0-9a-f]{8})(|/.*)", StudentHandler, own | {"files": STUDENT_FILES}),
-            (r"/(?:class\.css|find)?", WrongAddressHandler, own),
-        ]
+        """Answer requests at this socket.
+
+        is_teacher: whether the teacher's pages are served, too
+        """
+        arguments = {"server": self}
+        student_arguments = {"server": self, "files": STUDENT_FILES}
+        teacher_arguments = {"server": self, "files": TEACHER_FILES}
+        routes: list[tuple] = []
         if is_teacher:
-            pages = own | {"files": TEACHER_FILES}
-            routes.insert(0, (r"/teacher/([\w.]*)(?:/(\w{1,12}))?", TeacherHandler, pages))
-        application = Application(routes, default_handler_class=Handler, default_handler_args=own)
+            teacher_path = r"/teacher/([\w.]*)(?:/(\w{1,12}))?"
+            routes.append((teacher_path, TeacherHandler, teacher_arguments))
+        routes.append((r"/([0-9a-f]{8})(|/.*)", StudentHandler, student_arguments))
+        routes.append((r"/(?:class\.css|find)?", WrongAddressHandler, arguments))
+        application = Application(
+            routes, default_handler_class=Handler, default_handler_args=arguments
+        )
         server = LimitedServer(application, **REQUEST_LIMITS)
         server.add_socket(listening_socket)
         self.servers.append(server)
@@ -601,7 +629,7 @@ class ClassServer:
 
     # -------------------------------------------------------------------------------------- results
     async def run_in_results_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run `work(*arguments)` in the thread for results; other requests are answered meanwhile."""
+        """Run `function(*arguments)` in the thread for results; other requests are answered meanwhile."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.thread, function, *arguments)
 
@@ -612,6 +640,7 @@ class ClassServer:
         return self.update
 
     async def _update_results(self) -> None:
+        # The room may change while the tables are computed, so this takes what it has now.
         results = self.room.results
         version = self.room.version
         drawing = self.room.drawing
@@ -620,8 +649,9 @@ class ClassServer:
         try:
             tables = await self.run_in_results_thread(compute_projector_tables, results, image)
         finally:
-            # As long a rest: on a slow computer, too, there is time for phones.
-            self.rest_end = 2 * time.monotonic() - begun
+            # The rest is as long as the computation, so that a slow computer has time for phones, too.
+            ended = time.monotonic()
+            self.rest_end = ended + (ended - begun)
         self.results = results
         self.version = version
         self.tables = tables
@@ -633,8 +663,8 @@ class ClassServer:
             await asyncio.shield(self.start_updating_results())
 
     async def compute_results_ahead_in_thread(self, measure: Callable[[Results], Any]) -> None:
-        """Compute `measure` of the class's results in the thread, so that the next request for it need
-        not wait."""
+        """Compute `measure(results)` of the class in the thread, so that the next request for it need not
+        wait."""
         for _ in range(MAX_PREPARATIONS):
             results = self.room.results
             await self.run_in_results_thread(measure, results)
@@ -664,8 +694,9 @@ class ClassServer:
     def describe_for_projector(self, known_version: str = "") -> ProjectorDescription:
         """Describe what the projector shows.
 
-        known_version: the version that the projector has; the tables are left out if they are of this version
-        New tables are computed if something has changed, after a rest as long as the last computation.
+        known_version: the version of the tables that the projector has; these are left out
+
+        If something has changed, new tables are computed, after a rest as long as the last computation.
         """
         room = self.room
         if room.version != self.version and time.monotonic() >= self.rest_end:
@@ -688,10 +719,10 @@ class ClassServer:
             "votes": room.collect_votes_on_teacher_digit(self.results),
             "rounds": room.rounds.describe_progress() if room.rounds else None,
         }
-        is_new = known_version != str(self.version)
-        if is_new:
+        has_new_tables = known_version != str(self.version)
+        if has_new_tables:
             description |= self.tables
-        if is_new or room.version != self.version:  # messages do not wait for tables
+        if has_new_tables or room.version != self.version:  # messages do not wait for tables
             description["sent"] = room.describe_messages()
         return description
 
@@ -699,7 +730,7 @@ class ClassServer:
 def compute_projector_tables(results: Results, image: Pixels | None) -> ProjectorTables:
     """Compute the tables that the projector shows of these results.
 
-    Loudness and the votes on the teacher's digit `image` are computed and cached as well.
+    The sizes of logits and the votes on the teacher's digit `image` are computed and cached as well.
     """
     results.measure_relative_logit_sizes()
     if image is not None:
@@ -714,8 +745,10 @@ def compute_projector_tables(results: Results, image: Pixels | None) -> Projecto
 
 
 def find_lan_address(given_address: str = "") -> str:
-    """Find the address of this machine in its local network, unless one is given. UsageError if there
-    is none."""
+    """Return the given address, or if it is "" find the address of this machine in its local network.
+
+    UsageError if the machine is in no network.
+    """
     if not given_address:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             # This sends nothing: it asks which of its addresses this machine would use.

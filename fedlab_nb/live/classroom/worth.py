@@ -1,5 +1,8 @@
-"""What a class's messages are worth: every way to combine them, what each message adds, and what
-the sums give away."""
+"""What a class's messages are worth.
+
+Every way to combine them, what each message adds to the others, and what the sums of a message give
+away.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypedDict
@@ -22,14 +25,15 @@ from .messages import (
     convert_class_sums_to_ridge_sums,
 )
 
-AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
+AFL = METHODS["afl"]()  # with the default values of its knobs, as in the course
+GAUSS = METHODS["gauss"]()
 MAX_SHOWN_IMAGES = 8  # a phone shows this many of the images that are right thanks to its message
 SHOUTING_FACTOR = 20  # a network shouts if its logits are this many times the median network's
-# The rules by which networks are averaged, and by which they vote, by title.
+# {title: rule} of the ways to average networks, and of the ways to let them vote.
 AVERAGES = {"FedAvg": "mean", "FedAvg, median": "median"}
 VOTES = {"Mean of logits": "logits", "Ensemble": "probabilities", "Ensemble, median": "median"}
 
-# What a way is called on every screen, by its title in the package; a question adds the phrase.
+# What the screens call each way to combine messages, by the method's title in the package. A question adds the phrase.
 WAYS = {
     "Local only": {"name": "One alone", "phrase": "one office's network"},
     "FedAvg": {"name": "FedAvg", "phrase": "all averaged into one"},
@@ -44,7 +48,7 @@ WAYS = {
 
 
 def describe_combination(method_title: str) -> str:
-    """Describe a way as an answer to choose: "AFL: all sums, added up"."""
+    """Describe a way to combine messages as an option of a question: "AFL: all sums, added up"."""
     return f"{WAYS[method_title]['name']}: {WAYS[method_title]['phrase']}"
 
 
@@ -92,9 +96,9 @@ class ClassMeanMap(TypedDict):
     """The means of all students' digits in a plane.
 
     points: (seat, class, x 0–1, y 0–1) of each mean
-    share:  of the variance that the two axes explain, 0–1
-    alike:  number of means whose nearest mean of another student, in all 64 numbers, is of the same
-            digit
+    share:  share of the variance that the two axes explain, 0–1
+    alike:  number of means for which the nearest mean of another student is of the same digit; the
+            distance is that of all 64 pixels
     """
 
     points: list[tuple[int, int, float, float]]
@@ -103,7 +107,7 @@ class ClassMeanMap(TypedDict):
 
 
 def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
-    """Collect the drawings that the messages give for testing: images `[T, 64]`, labels `[T]`."""
+    """Collect the drawings that the messages give for testing: images `[N, 64]`, labels `[N]`."""
     images = [torch.empty(0, PIXELS)]
     labels = [torch.empty(0, dtype=torch.long)]
     for message in messages:
@@ -130,7 +134,10 @@ def predict_by_all_combinations(messages: Sequence[Message], images: Tensor) -> 
 
 
 def predict_by_networks(senders: Sequence[Message], images: Tensor) -> ClassesByTitle:
-    """Predict the class of each image `images [N, 64]` by networks alone, averaged, and voting, by title."""
+    """Predict the class of each image `images [N, 64]` by the networks: each alone, averaged, and by vote.
+
+    The predictions `[N]` are by title; those of "Local only" are `[M, N]`, one row a network.
+    """
     images = images.view(-1, 1, SIDE, SIDE)
     clients = ClientModels([m.network for m in senders])
     sizes = [sum(m.counts) for m in senders]
@@ -173,8 +180,9 @@ def measure_message_contribution(
 ) -> MessageContribution:
     """Measure what the message of `seat` adds to all others, on images `images [N, 64]` of classes `labels [N]`.
 
-    A message with sums is measured by AFL: once with all sums, once without the seat's own. A
-    message without sums is measured by the ensemble of networks.
+    A message with sums is measured by AFL, once with the sums of all messages and once without those
+    of this seat. A message without sums is measured by the ensemble of networks, in the same way. If
+    nothing is left without the message, all answers without it count as wrong.
     """
     message = next(m for m in messages if m.seat == seat)
     others = [m for m in messages if m.seat != seat]
@@ -182,11 +190,12 @@ def measure_message_contribution(
         way = "AFL"
         all_sums = [m.sums for m in messages if m.sums is not None]
         other_sums = [m.sums for m in others if m.sums is not None]
-        with_it = predict_classes_by_afl(sum(all_sums[1:], all_sums[0]), len(all_sums), images)
+        total_of_all = sum(all_sums[1:], all_sums[0])
+        with_it = predict_classes_by_afl(total_of_all, len(all_sums), images)
         without_it = None
         if other_sums:
-            total = sum(other_sums[1:], other_sums[0])
-            without_it = predict_classes_by_afl(total, len(other_sums), images)
+            total_of_others = sum(other_sums[1:], other_sums[0])
+            without_it = predict_classes_by_afl(total_of_others, len(other_sums), images)
     else:
         way = "Ensemble"
         with_it = predict_classes_by_ensemble_if_any_network(messages, images)
@@ -199,12 +208,10 @@ def measure_message_contribution(
     classes = {}
     for c in np.flatnonzero(message.counts).tolist():
         is_of_class = labels == c
-        counts = [
-            is_of_class.sum(),
-            (is_right_with & is_of_class).sum(),
-            (is_right_without & is_of_class).sum(),
-        ]
-        classes[c] = [int(count) for count in counts]
+        image_count = int(is_of_class.sum())
+        right_with = int((is_right_with & is_of_class).sum())
+        right_without = int((is_right_without & is_of_class).sum())
+        classes[c] = [image_count, right_with, right_without]
     return {
         "way": way,
         "with_it": int(is_right_with.sum()),
@@ -228,22 +235,25 @@ def predict_classes_by_ensemble_if_any_network(
 
 
 def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
-    """Project the means of each student's digits on the first two principal axes of all drawings.
+    """Project the mean of each student's drawings of each digit into a plane.
 
-    The added sums give the same axes as all drawings in one place would.
+    The axes of the plane are the first two principal axes of all drawings. They follow from the added
+    sums, as they would from the drawings themselves.
     """
     senders = [m for m in messages if m.sums is not None]
     if not senders:
         return {"points": [], "share": 0, "alike": 0}
     total = sum((m.sums for m in senders[1:]), senders[0].sums)
+    # The principal axes: mean [64] and covariance [64, 64] from the sums.
     moments = convert_class_sums_to_ridge_sums(total).moments
-    moments = moments / moments[-1, -1]
+    moments = moments / moments[-1, -1]  # the last entry is the number of drawings
     overall_mean = moments[-1, :-1]
     covariance = moments[:-1, :-1] - torch.outer(overall_mean, overall_mean)
-    variances, axes = torch.linalg.eigh(covariance)
+    variances, axes = torch.linalg.eigh(covariance)  # in ascending order
     axes = axes[:, [-1, -2]]
     largest = axes.abs().argmax(0, keepdim=True)
     axes = axes * axes.gather(0, largest).sign()  # an eigenvector's sign is arbitrary
+    # One row for each student and class that the student has drawn.
     seats: list[int] = []
     classes: list[int] = []
     for message in senders:
@@ -251,10 +261,14 @@ def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
         seats += [message.seat] * len(sender_classes)
         classes += sender_classes
     means = torch.cat([m.sums.means[m.sums.counts > 0] for m in senders])
-    seat = torch.tensor(seats)
-    label = torch.tensor(classes)
-    distances = torch.cdist(means, means).masked_fill(seat == seat[:, None], torch.inf)
-    is_alike = (label[distances.argmin(1)] == label) & distances.isfinite().any(1)
+    seat_of_row = torch.tensor(seats)
+    class_of_row = torch.tensor(classes)
+    # The nearest mean of another student.
+    is_same_student = seat_of_row == seat_of_row[:, None]
+    distances = torch.cdist(means, means).masked_fill(is_same_student, torch.inf)
+    class_of_nearest = class_of_row[distances.argmin(1)]
+    has_neighbour = distances.isfinite().any(1)
+    is_alike = (class_of_nearest == class_of_row) & has_neighbour
     points = (means - overall_mean) @ axes
     extent = (points.amax(0) - points.amin(0)).clamp(min=1e-12)
     points = (points - points.amin(0)) / extent
@@ -272,21 +286,23 @@ def draw_samples_with_same_sums(
     """Draw random rows `[n, d]` with the same sum and the same Σ x xᵀ as the n samples of a class.
 
     X = 1 μᵀ + U diag(√λ) Vᵀ. Here V diag(λ) Vᵀ = Σ x xᵀ − n μ μᵀ, whose rank is at most n − 1, and
-    the columns of U are orthonormal and orthogonal to 1. Any such U will do; this one is random.
+    the columns of U are orthonormal and orthogonal to 1. Every such U gives the same sums; this one
+    is random.
 
-    So sums determine samples up to a rotation in n − 1 dimensions. This does not hide drawings: their
-    pixels are whole sixteenths, and almost no rotation keeps them so. `recover.js` recovers fifteen
-    drawings of a digit in a moment, exact to the pixel.
+    So the sums determine the samples up to a rotation in n − 1 dimensions. This does not hide
+    drawings: their pixels are whole sixteenths, and almost no rotation leaves them whole. `recover.js`
+    recovers fifteen drawings of a digit in a moment, exact to the pixel.
     """
     n = int(class_sums.counts[class_index])
     mean = class_sums.means[class_index].numpy()
     scatter = class_sums.second[class_index].numpy() - n * np.outer(mean, mean)
-    values, axes = np.linalg.eigh(scatter)
+    eigenvalues, axes = np.linalg.eigh(scatter)
     rank = min(n - 1, len(mean))
     if rank:
-        scaled_axes = axes[:, -rank:] * np.sqrt(values[-rank:].clip(0))
+        scaled_axes = axes[:, -rank:] * np.sqrt(eigenvalues[-rank:].clip(0))
     else:
         scaled_axes = np.zeros((len(mean), 0))
     columns = np.column_stack([np.ones(n), rng.standard_normal((n, rank))])
-    basis = np.linalg.qr(columns)[0][:, 1:]
-    return mean + basis @ scaled_axes.T
+    orthonormal_columns = np.linalg.qr(columns)[0]
+    u = orthonormal_columns[:, 1:]  # without the first column, that of 1
+    return mean + u @ scaled_axes.T

@@ -1,11 +1,12 @@
-"""The page without Python: `fedlab-nb page` writes one file that trains the digits' clients in the browser, and has the
-stored results beside it; to be opened from anywhere.
+"""The page without Python: `fedlab-nb page` writes one HTML file, which any browser can open.
 
-`template.html` says where style, data and scripts go, which lie beside it. They are plain CSS and JavaScript: no
-library, no build step, no network. Modules lose their `import` and `export`, since all stand in one file. The stored
-numbers are those of `studies.stored_results`, the looks those of `plots.identity`. What runs in the browser is
-`run.js`, on the package's own samples, streams and recipe, so that its run of a seed is Python's run of that
-seed to rounding.
+The file trains the clients of the digits in the browser, and shows the stored results of all data sets that have some.
+
+`template.html` marks where style, data and scripts are inserted. They lie beside it, and are plain CSS and JavaScript:
+no library, no build step, no network. All modules stand in one file, so their `import` and `export` are removed. The
+stored numbers come from `studies.stored_results`, colours and markers from `plots.identity`. Training in the browser is
+`run.js`. It uses the package's samples, random streams and recipe, so a run of a seed there equals Python's run of the
+same seed, to rounding.
 """
 
 import base64
@@ -44,7 +45,7 @@ from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
 
 JsonObject = dict[str, Any]
-# Of a method: title, name, colours and SVG shapes, all as text.
+# How a method is shown: its title, short name, colour and SVG shapes, all as text.
 MethodStyle = dict[str, str]
 Phase = str
 Direction = str  # "up" or "down"
@@ -53,23 +54,23 @@ IsRepeated = bool
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
-DIGITS = 6  # of a band, so that no version of SciPy or Python shows in the file
+DIGITS = 6  # decimals of a band: few enough that the file is the same with every version of SciPy
 TRAINED = "digits"  # the data set whose networks are trained in the page
-# What the page takes of front/.
+# The modules of front/ that the page contains.
 FRONT = ("stage", "worker_transport", "state", "federation", "dom", "text", "headline", "one_image")
-# What a run measures there, in this order; the ensemble's two plain means are two. The last ones need no network: they
-# run on every data set.
+# The methods that a run in the page measures, in this order. The ensemble stands here twice, as the mean of logits and
+# as the mean of probabilities. The last two need no network, so they run on every data set.
 SUMS = ("afl", "gauss")
 RUNS = ("local", "fedavg", "logits", "ensemble", "fens", *SUMS)
 
-# Of these the answers that are sums over clients: what is added up, and the sum in a sentence.
+# The methods among them whose answer is a sum over clients: what is added up, and the sum in a sentence.
 ADDED_UP = {
     "logits": {"unit": "logits", "about": MEAN_SUM},
     "ensemble": {"unit": "probabilities", "about": MEAN_SUM},
     "fens": {"unit": "logits", "about": FENS_SUM},
 }
 
-# The legs of the ledgers that `ledger.js` counts there: phase, direction, and whether it comes again and again.
+# The transfers that `ledger.js` counts in the page, by method: phase, direction, and whether it is repeated each round.
 ONE_MODEL = (("initial model", "down", False), ("local models", "up", False))
 LEGS = {
     "fedavg": ONE_MODEL,
@@ -86,7 +87,13 @@ LEGS = {
 
 
 class StoredRunsSummary(TypedDict):
-    """Accuracies 0–1 of all seeds, their mean and half its band; mean bytes of all clients."""
+    """The stored runs of one method at one setting.
+
+    mean:        of the accuracies, 0–1
+    half:        half the width of the 95 % band of this mean
+    accuracies:  accuracy of each seed, 0–1
+    up, down:    bytes that all clients send and receive, mean over seeds
+    """
 
     mean: float
     half: float
@@ -96,22 +103,24 @@ class StoredRunsSummary(TypedDict):
 
 
 def write_page(path: str | Path, *, force: bool = False) -> Path:
-    """Write the page to `path` and return it. RunError if that is no place to write, UsageError if a file of
-    somebody else's is there already, unless `force`."""
-    check_replaceable([path], force=force)
-    data = json.dumps(collect_page_data(), ensure_ascii=False, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    """Write the page to `path`, and return the path.
 
-    def find_part(place: re.Match) -> str:
+    RunError if `path` cannot be written. UsageError if there is a file that `fedlab_nb` did not write, unless `force`.
+    """
+    check_replaceable([path], force=force)
+    data = json.dumps(collect_page_data(), ensure_ascii=False, separators=(",", ":"))
+    data = data.replace("<", "\\u003c")  # a "</script>" within the data would end the script
+
+    def find_part(placeholder: re.Match) -> str:
         """Find the text that replaces this "@name@" in the template."""
-        if place[1] == "data":
+        name = placeholder[1]
+        if name == "data":
             return data
-        if place[1] == "front":
+        if name == "front":
             return join_front_modules(*FRONT)
-        if place[1] == "stage.css":
+        if name == "stage.css":
             return read_stylesheet()
-        return join_javascript_modules(HERE / place[1])
+        return join_javascript_modules(HERE / name)
 
     template = (HERE / "template.html").read_text(encoding="utf-8")
     page = re.sub(r"@(data|front|\w+\.(?:css|js))@", find_part, template)
@@ -124,21 +133,26 @@ def write_page(path: str | Path, *, force: bool = False) -> Path:
 
 
 def join_javascript_modules(*files: Path) -> str:
-    """Join the text of files that stand in one place: of modules without `import` and `export`."""
+    """Join the text of these files; of modules without `import` and `export`."""
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
 def collect_page_data() -> dict[str, JsonObject]:
-    """Collect the page's numbers, {data set: its entry}, of all data sets that have a stored table."""
+    """Collect the page's numbers: {name of a data set with a stored table: `describe_dataset_for_page`}."""
     return {
         name: describe_dataset_for_page(load(name)) for name in list_datasets_with_stored_results()
     }
 
 
 def describe_dataset_for_page(table: StoredTable) -> JsonObject:
-    """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
-    the seeds; labels: of the training samples, a figure each."""
+    """Describe a data set and its stored results.
+
+    results: {method: [[`StoredRunsSummary` for each stored α] for each stored number of clients M]}
+    t:       Student's quantile for a 95 % band over the seeds
+    labels:  the training samples' labels, one digit each
+    live:    what training in the browser needs
+    """
     dataset = load_data(table.dataset)
     infos = [METHODS[name].info for name in table.methods]
     methods = []
@@ -167,18 +181,19 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
 
 
 def pack_browser_training_data(dataset: Dataset, table: StoredTable) -> JsonObject:
-    """Make what a run in the browser needs.
+    """Pack what a run in the browser needs.
 
-    train, test: images as `encode_pixel_levels_in_base64` has them
-    answers: the classes of the test images
-    rows: name and look of what the run measures
-    flights: what becomes of the messages, without their bytes
-    sums: the answers that are sums over clients, in words
+    train, test: images, encoded by `encode_pixel_levels_in_base64`
+    answers: labels of the test images
+    rows: name and look of each method that the run measures
+    flights: the messages of each method as the stage shows them, without their bytes
+    sums: the methods whose answer is a sum over clients, see `ADDED_UP`
     """
     titles = {name: table.title(name) for name in table.methods}
     titles["logits"] = choose_method_label("ensemble", {"rule": "logits"})
     trains_networks = table.dataset == TRAINED
     runs = RUNS if trains_networks else SUMS
+    ledgers = {name: make_ledger_of_one_client(LEGS[name]) for name in LEGS if name in runs}
     levels = choose_highest_pixel_level(dataset.x_train)
     return {
         "trainsNetworks": trains_networks,
@@ -189,22 +204,24 @@ def pack_browser_training_data(dataset: Dataset, table: StoredTable) -> JsonObje
         "answers": encode_labels_as_digits(dataset.y_test),
         "rows": [make_style_of_shown_method(name, titles[name]) for name in runs],
         "sums": {name: about for name, about in ADDED_UP.items() if name in runs},
-        "flights": describe_flights(
-            {name: make_ledger_of_one_client(legs) for name, legs in LEGS.items() if name in runs}
-        ),
+        "flights": describe_flights(ledgers),
     }
 
 
 def make_ledger_of_one_client(transfers: Iterable[tuple[Phase, Direction, IsRepeated]]) -> Ledger:
-    """A ledger with these legs, for a single client: what they carry is known before a run, and not how many bytes."""
+    """Make a ledger with these transfers, for a single client.
+
+    Their bytes are 0: before a run it is known what is sent, and not how many bytes it has. A repeated transfer has
+    two messages.
+    """
     ledger = Ledger(1)
-    for phase, way, is_repeated in transfers:
-        ledger.add(0, way, phase, 0, message_count=2 if is_repeated else 1)
+    for phase, direction, is_repeated in transfers:
+        ledger.add(0, direction, phase, 0, message_count=2 if is_repeated else 1)
     return ledger
 
 
 def make_style_of_shown_method(method_name: str, method_title: str) -> MethodStyle:
-    """Make a method of the stage: its name and look, `short` beside a bar, `phrase` at the beginning of a sentence."""
+    """Make a method of the stage: its name and look, `short` for beside a bar, `phrase` for the start of a sentence."""
     row = {
         "name": method_name,
         **get_svg_method_style(method_title),
@@ -215,26 +232,27 @@ def make_style_of_shown_method(method_name: str, method_title: str) -> MethodSty
 
 
 def choose_highest_pixel_level(images: Tensor) -> Literal[16, 255]:
-    """Into how many steps pixels from 0 to 1 are divided: 16, as in the digits, or 255."""
-    steps = 16 * images
-    return 16 if bool((steps == steps.round()).all()) else 255
+    """Choose the highest level of a pixel: 16 if all pixels (0–1) are whole sixteenths, as in the digits, else 255."""
+    sixteenths = 16 * images
+    are_whole = bool((sixteenths == sixteenths.round()).all())
+    return 16 if are_whole else 255
 
 
 def encode_pixel_levels_in_base64(images: Tensor, levels: int) -> str:
-    """Encode a byte a pixel, 0 to `levels`, as base64."""
-    steps = (levels * images.flatten()).round().to(torch.uint8)
-    return base64.b64encode(steps.numpy().tobytes()).decode("ascii")
+    """Encode images (0–1) as base64: one byte a pixel, from 0 to `levels`."""
+    pixel_levels = (levels * images.flatten()).round().to(torch.uint8)
+    return base64.b64encode(pixel_levels.numpy().tobytes()).decode("ascii")
 
 
 def encode_labels_as_digits(labels_below_10: Tensor) -> str:
-    """One figure a label; there are at most ten classes."""
+    """Write labels `[N]` as N digits in one string; there are at most ten classes."""
     return "".join(map(str, labels_below_10.tolist()))
 
 
 def describe_stored_results(table: StoredTable) -> str:
-    """Say what is stored, at the end of the page."""
+    """Describe what is stored, for the end of the page."""
     about = table.about
-    made = table.get_options_of_method(table.methods[0])
+    options = table.get_options_of_method(table.methods[0])
     runs = len(table.rows) * len(table.seeds)
     seeds = ", ".join(map(str, table.seeds))
     alphas = join_with_and([f"{a:g}" for a in table.alphas])
@@ -243,8 +261,8 @@ def describe_stored_results(table: StoredTable) -> str:
         f"{describe_image_dataset(table.dataset)} at α = {alphas}, "
         f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
-        f"classroom: {made['recipe.epochs']} local epochs, batches of {made['recipe.batch_size']}, "
-        f"{made['recipe.optimizer'].upper()} with learning rate {made['recipe.lr']})."
+        f"classroom: {options['recipe.epochs']} local epochs, batches of {options['recipe.batch_size']}, "
+        f"{options['recipe.optimizer'].upper()} with learning rate {options['recipe.lr']})."
     )
 
 
@@ -266,7 +284,7 @@ def get_svg_method_style(method_title: str) -> MethodStyle:
 def summarise_stored_runs(
     table: StoredTable, method: str, alpha: float, clients: int
 ) -> StoredRunsSummary:
-    """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
+    """Summarise the stored runs of a method over all seeds."""
     accuracies = table.accuracies(method, alpha, clients)
     accuracy = compute_band(accuracies)
     bytes_up = table.get_values_by_seed("bytes_up", method, alpha, clients)

@@ -96,7 +96,8 @@ class ToyFederation:
     """Three clients with their shares of the points, each trained alone; everything else is made
     when it is asked for.
 
-    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each
+    alpha: Dirichlet concentration, smaller is more skewed
+    start: "common" or "own" (each
     client's own random weights). UsageError for other values.
     """
 

@@ -1,4 +1,5 @@
-"""Declared studies: every number that a text, a panel, a table or a default rests on, and the runs that it comes from.
+"""Declared studies: the runs behind every number in a text, a panel or a table, and behind every default of a knob.
 
-README.md says how to declare one. `python -m fedlab_nb.papers.declared` makes them and says whether they still hold.
+README.md explains how to declare one. `python -m fedlab_nb.papers.declared` runs what is missing, and says whether the
+numbers still hold.
 """

@@ -1,4 +1,4 @@
-"""Declared studies: make what is missing or has other settings by now, and put the figures into the texts.
+"""Declared studies: run what is missing or was run with other settings, and put the figures into the texts.
 
 python -m fedlab_nb.papers.declared                         # run what is missing, mend the texts
 python -m fedlab_nb.papers.declared 05 tuning               # only studies whose names begin so
@@ -26,8 +26,8 @@ ExitCode = int
 def print_judged_claims(
     studies: list[FigureStudy], seed_range: str | None, worker_count: int
 ) -> ExitCode:
-    """Print each claim with its numbers. Returns the exit code: 1 if an ordering is another one than
-    the texts say.
+    """Print each claim with its numbers. Returns the exit code: 1 if an order is the reverse of what the
+    texts say.
 
     seed_range: other seeds than those of the stored results, such as "100-109"; nothing is written then
     """
@@ -35,9 +35,8 @@ def print_judged_claims(
     for study in studies:
         if seed_range:
             points = list(study.list_points((), parse_seed_range(seed_range)))
-            rows = [
-                row for _, row in compute_point_rows(points, study.decimals, workers=worker_count)
-            ]
+            computed = compute_point_rows(points, study.decimals, workers=worker_count)
+            rows = [row for _, row in computed]
         else:
             rows = study.load_rows()
         for claim, rule in study.claims.items():
@@ -70,8 +69,10 @@ def make_argument_parser() -> argparse.ArgumentParser:
 
 
 def choose_studies(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
-    """Choose the studies whose names begin with one of `name_prefixes`; all without prefixes. UsageError for one
-    that fits no study."""
+    """Choose the studies whose names begin with one of `name_prefixes`; without prefixes, all studies.
+
+    UsageError for a prefix with which no study begins.
+    """
     studies = load_all_studies()
     if not name_prefixes:
         return list(studies.values())
@@ -82,7 +83,7 @@ def choose_studies(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
 
 
 def parse_method_names(comma_separated_names: str) -> list[str]:
-    """Read "fens,afl"; UsageError for a name that is no method's."""
+    """Parse "fens,afl"; UsageError for a name of no method."""
     names = [name.strip() for name in comma_separated_names.split(",")]
     return [choose("method", name, METHODS) for name in names if name]
 
@@ -135,5 +136,5 @@ def compute_missing_rows_of_study(
     print(f"{study.name}: complete", flush=True)
 
 
-if __name__ == "__main__":  # not in the processes that it starts
+if __name__ == "__main__":  # false in the worker processes, which import this file
     sys.exit(main())

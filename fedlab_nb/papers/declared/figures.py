@@ -1,8 +1,8 @@
-"""Figures and claims of texts: declared runs, what is computed from their rows, and whether the texts
+"""Figures and claims of texts: the runs behind them, how they are computed, and whether the texts
 agree.
 
-`load_all_studies` has all declared studies: these, the tries of the classroom's values
-(`papers/tuning`), and the runs of the papers' tables (`papers`).
+`load_all_studies` returns all declared studies: those of figures, the tuning study (`papers/tuning`),
+and the runs of the papers' tables.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ StudyArguments = Mapping[str, Any]  # keyword arguments of `fl.study`
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
-# On another processor the mean of ten seeds moves: by up to two points where a method searches for images, which
-# amplifies rounding, and hardly elsewhere. A claim whose band ends nearer than that says so in its text.
+# On another processor the mean of ten seeds is another one, because of rounding. It differs by up to two points with
+# methods that search for images, which amplifies rounding (AMPLIFIERS), and hardly with others. If a claim's band ends
+# nearer to its limit than that, the text has to say so (EDGE).
 AMPLIFIERS = ("dense", "coboosting", "fdafl")
 MOVES_AMPLIFIED, MOVES = 0.02, 0.001
 EDGE = "(at the edge"
@@ -64,14 +65,18 @@ class Judgement(NamedTuple):
 class FigureStudy(DeclaredStudy):
     """Runs, the figures that are computed from them, and the claims that the texts make.
 
-    A figure is a value for each seed: accuracies of one method, another column, a difference of two figures on the same
-    seeds, or what a function of `measures` gives without any declared run: a constant, or {seed: value}.
+    A figure is a value for each seed: the accuracies of a method, another column, or a difference of two figures on the
+    same seeds. It may also be the result of a function in the module `measures`, which needs no declared run: a
+    constant, or {seed: value}.
 
-    runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
-    later: runs that are made only on demand (`make_study_with_later_runs`), as they take long:
-           `core_minutes` on one core. Rows of them that are there stay, and are wanted like all others
-    figures, claims: {name: what it is computed from};   quotes: {file: templates} in files that take no comments
-    measures: the module of functions that measure more than a run's own numbers
+    runs:     {name: keyword arguments of `fl.study`}
+    later:    runs like those of `runs` that take long (`core_minutes` on one core), so that they are made only on
+              demand (`make_study_with_later_runs`). Their rows that are stored already are kept up to date
+    columns:  the columns that each row has, besides those that the figures read
+    figures:  {name: expression from which it is computed}
+    claims:   {name: what it says, such as "a > b"}, see `judge_claim`
+    quotes:   {file: templates}, for files that cannot have the comments that mark a figure
+    measures: name of the module whose functions measure more than a run's own numbers
     """
 
     runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -85,24 +90,26 @@ class FigureStudy(DeclaredStudy):
     def list_points(
         self, rows: Sequence[StoredRow] = (), seeds: Sequence[int] = ()
     ) -> Iterator[Point]:
-        """List the points of all runs, and of the later ones that have rows.
+        """List the points of all runs, and of the later runs that have rows.
 
-        seeds: others than the declared ones
+        seeds: to be used instead of the declared ones; () for the declared ones
         """
-        for name, declared in self.runs.items():
-            yield from self.list_points_of_named_runs(name, declared, seeds)
-        stored = {make_unique_row_key(row) for row in rows}
-        for name, declared in self.later.items():
-            for point in self.list_points_of_named_runs(
-                name, select_study_arguments(declared), seeds
-            ):
-                if point.key in stored:
+        for name, declaration in self.runs.items():
+            yield from self.list_points_of_named_runs(name, declaration, seeds)
+        stored_keys = {make_unique_row_key(row) for row in rows}
+        for name, declaration in self.later.items():
+            arguments = select_study_arguments(declaration)
+            for point in self.list_points_of_named_runs(name, arguments, seeds):
+                if point.key in stored_keys:
                     yield point
 
     def list_points_of_named_runs(
         self, runs_name: str, study_arguments: StudyArguments, seeds: Sequence[int]
     ) -> Iterator[Point]:
-        """List the points of the runs of that name; `seeds`: others than the declared ones."""
+        """List the points of runs with a name.
+
+        seeds: to be used instead of the declared ones; () for the declared ones
+        """
         settings = {"seeds": SEEDS, **study_arguments}
         if seeds:
             settings["seeds"] = seeds
@@ -115,35 +122,35 @@ class FigureStudy(DeclaredStudy):
             yield Point(runs_name, method, cell.values, cell.plan.settings, grid.seeds, columns)
 
     def make_study_with_later_runs(self) -> FigureStudy:
-        """Make the same study, which wants the runs that are made only on demand, too."""
+        """Make the same study, which also includes the runs that are made only on demand."""
         later = {name: select_study_arguments(declared) for name, declared in self.later.items()}
         return replace(self, runs={**self.runs, **later}, later={})
 
     def list_kept_columns(self, runs_name: str, method: str) -> list[str]:
-        """List the columns that the rows of a method in these runs keep: the declared ones, then
-        those that figures read."""
-        read = set[str]()
-        for text in self.figures.values():
-            for part in OPERATOR.split(text):
+        """List the columns that the rows of a method in these runs have: the declared ones, then those
+        that figures read."""
+        read_columns = set[str]()
+        for expression in self.figures.values():
+            for part in OPERATOR.split(expression):
                 series = SERIES.fullmatch(part)
                 if series is None or not series["column"]:
                     continue
                 if (series["runs"], series["method"]) == (runs_name, method):
-                    read.add(series["column"])
-        return [*self.columns, *sorted(read - set(self.columns))]
+                    read_columns.add(series["column"])
+        return [*self.columns, *sorted(read_columns - set(self.columns))]
 
     def get_measure_function(self, measure_name: str) -> Callable[..., Any]:
-        """Find a function of the module `measures`: by its name in the module's table MEASURES, or by
-        its own if there is no such table."""
+        """Find a function of the module `measures`: by its name in the module's dict MEASURES, or, if
+        there is no such dict, by its name in the module."""
         module = importlib.import_module(self.measures)
         functions = getattr(module, "MEASURES", vars(module))
         return functions[measure_name]
 
     def read_column_value(self, column: str, outcome: Outcome) -> float | None:
-        """Read a column of an outcome; None if this method has nothing of the kind.
+        """Read a column of an outcome; None if the outcome of this method does not have it.
 
-        column: a path into the outcome, such as `report.heads.ccvr`, whole numbers being positions;
-            or `probes.mean`: what the measure `probes` gives under "mean"
+        column: a path into the outcome, such as `report.heads.ccvr`; a whole number in it is an index.
+            Or a path into the result of a measure: `probes.mean` is "mean" in the result of `probes`
         """
         value: Any = outcome
         steps = column.split(".")
@@ -179,8 +186,11 @@ class FigureStudy(DeclaredStudy):
             raise ValueError(f"Study {self.name}: {error}") from None
 
     def judge_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> Judgement:
-        """Judge whether a claim holds on `rows`: `a > b` (clear), `a ~ b` (within the noise),
-        `a > 0.3` (its whole band)."""
+        """Judge whether a claim holds on `rows`.
+
+        `a > b`: the difference is clear. `a > 0.3`: the whole band of a is above 0.3. `a ~ b`: the
+        difference is within the noise.
+        """
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
         difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
         numbers = f"{100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f}"
@@ -214,12 +224,15 @@ class FigureStudy(DeclaredStudy):
         return distance < MOVES
 
     def format_figure_values(self, figure_reference: str, rows: Sequence[StoredRow]) -> str:
-        """Write a figure as a text refers to it: `server`, `server:mean`, `server@0-2:each`."""
-        name, _, form = figure_reference.partition(":")
-        name, _, seeds = name.partition("@")
-        return format_figure_values(
-            select_values_of_seeds(self.compute_figure_values_by_seed(name, rows), seeds), form
-        )
+        """Format a figure in the way in which a text refers to it.
+
+        figure_reference: NAME, NAME:FORM or NAME@SEEDS:FORM, such as `server`, `server:mean`,
+            `server@0-2:each`
+        """
+        name_and_seeds, _, form = figure_reference.partition(":")
+        name, _, seeds = name_and_seeds.partition("@")
+        values = select_values_of_seeds(self.compute_figure_values_by_seed(name, rows), seeds)
+        return format_figure_values(values, form)
 
 
 def select_study_arguments(declaration: Mapping[str, Any]) -> StudyArguments:
@@ -228,10 +241,12 @@ def select_study_arguments(declaration: Mapping[str, Any]) -> StudyArguments:
 
 
 def load_figure_study(toml_file: Path) -> FigureStudy:
-    """Load the study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
-    lesson's beside its declaration."""
+    """Load the study that a TOML file declares.
+
+    For a file of this folder the results are in `studies/stored/`, for that of a lesson beside the TOML file.
+    """
     content = parse_toml(toml_file.read_text(encoding="utf-8"))
-    content.pop("bars", None)  # of a lesson's pictures
+    content.pop("bars", None)  # they declare a lesson's pictures, see `course/kit/claims.py`
     results = toml_file.with_suffix(".json")
     if toml_file.parent == DECLARATIONS:
         results = FOLDER / results.name
@@ -239,7 +254,7 @@ def load_figure_study(toml_file: Path) -> FigureStudy:
 
 
 def load_all_studies() -> dict[str, DeclaredStudy]:
-    """{name: study} of all declared studies."""
+    """Load all declared studies: {name: study}."""
     files = list(LESSONS.glob("*/figures.toml"))
     files += [path for path in DECLARATIONS.glob("*.toml") if path.name != "tuning.toml"]
     studies: list[DeclaredStudy] = [load_figure_study(file) for file in files]
@@ -269,9 +284,7 @@ def list_markdown_texts(root: Path) -> Iterator[Path]:
         yield from sorted(root.glob(f"{folder}/*.md"))
 
 
-StoredRowsByStudy = Mapping[
-    str, Sequence[StoredRow]
-]  # by study; a text has many figures of the same one
+StoredRowsByStudy = Mapping[str, Sequence[StoredRow]]  # {name of a study: its rows}
 StudyClaim = tuple[str, str]  # names of a study and of one of its claims
 
 
@@ -293,15 +306,17 @@ def insert_current_figures(
 def insert_current_figures_by_template(
     text: str, template: str, study: FigureStudy, rows: Sequence[StoredRow]
 ) -> str:
-    """Return `text` with the figures of a template as they are now. ValueError if the text has no
-    such place.
+    """Return `text` with the figures of a template as they are now. ValueError if no place in the text
+    matches the template.
 
     template: such as "{server} % against {equal:mean} %"; a space stands for any white space
     """
-    pieces = re.split(r"\{([^}]+)\}", template)  # fixed words and references in turn
+    # Fixed words and references to figures alternate in `pieces`.
+    pieces = re.split(r"\{([^}]+)\}", template)
     patterns = []
-    for words in pieces[::2]:
-        patterns.append("(" + r"\s+".join(map(re.escape, re.split(r"\s+", words))) + ")")
+    for fixed_words in pieces[::2]:
+        escaped_words = [re.escape(word) for word in re.split(r"\s+", fixed_words)]
+        patterns.append("(" + r"\s+".join(escaped_words) + ")")
     pattern = re.compile(r"([^\n]{1,60}?)".join(patterns))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
@@ -318,8 +333,8 @@ def insert_current_figures_by_template(
 
 
 def make_corrected_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[Path, str]:
-    """{path: the text as it should be} of all texts that name another figure than their study;
-    ValueError if one cannot be read."""
+    """Return {path: corrected text} of all texts in which a figure differs from its study. ValueError if
+    a figure cannot be computed or found."""
     rows = {name: study.load_rows() for name, study in studies.items()}
     texts = {path: path.read_text(encoding="utf-8") for path in list_markdown_texts(root)}
     updated = {path: insert_current_figures(text, studies, rows) for path, text in texts.items()}
@@ -336,8 +351,8 @@ def make_corrected_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict
 
 
 def describe_wrong_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
-    """One sentence for each text that disagrees with its study, and for each claim that does not
-    hold, stands in no text, or in no study."""
+    """Write a sentence for each text that disagrees with its study, and for each claim that does not
+    hold, is in no text, or is in no study."""
     lines = []
     for path in make_corrected_texts(root, studies):
         lines.append(f"{path.name}: a figure differs from its study; run {COMMAND} --texts")
@@ -355,10 +370,10 @@ def describe_wrong_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list
 def describe_wrong_claims(
     studies: Mapping[str, FigureStudy], claims_marked_as_at_edge: Collection[StudyClaim]
 ) -> list[str]:
-    """One sentence for each claim that does not hold, or whose text is wrong about whether it lies
-    at the edge of its band.
+    """Write a sentence for each claim that does not hold, and for each claim whose text wrongly says, or
+    does not say, that it is at the edge.
 
-    claims_marked_as_at_edge: the claims of which a text says so
+    claims_marked_as_at_edge: the claims of which a text says that they are at the edge
     """
     lines = []
     for name in sorted(studies):
@@ -392,7 +407,7 @@ def find_claims_marked_in_texts(root: Path) -> set[StudyClaim]:
 
 
 def find_claims_marked_as_at_edge(root: Path) -> set[StudyClaim]:
-    """Find the claims of which a text says that they lie at the edge of their band."""
+    """Find the claims of which a text says that they are at the edge of their band."""
     remarks = set()
     for path in list_markdown_texts(root):
         text = path.read_text(encoding="utf-8")
