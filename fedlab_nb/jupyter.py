@@ -90,7 +90,8 @@ def run_server(
 
 
 def make_server_command(port: int, browser: bool = False) -> list[str]:
-    """The command line of the JupyterLab server, to be started in the course's folder with `server_environment`."""
+    """Make the command line of the JupyterLab server. It is started in the course's folder, with the environment of
+    `make_server_environment`."""
     options = make_server_options("jupyterlab", port=port, browser=browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise

@@ -3,7 +3,7 @@
 A kernel answers with several small messages. By default TCP holds a small one back until the page has confirmed the one
 before it, and a browser confirms after up to 40 ms: a picture that follows a slider would wait that long. Tornado calls
 it Nagle's algorithm and delayed ACKs (`WebSocketHandler.set_nodelay`). `servers.toml` names this class to both servers,
-and `jupyter.options_of` leaves it out where this file cannot be imported.
+and `jupyter.make_server_options` leaves it out where this file cannot be imported.
 """
 
 from typing import Any

@@ -60,7 +60,7 @@ class Symbol:
         return convert_latex_to_text(self.latex)
 
     @property
-    def name_without_arguments(self) -> str:
+    def name_before_brackets(self) -> str:
         """Without what it depends on: 'f_k' of 'f_k(x)'."""
         return re.sub(r"\(.*\)$", "", self.name)
 
@@ -112,10 +112,10 @@ def find_symbols(name: str) -> list[Symbol]:
     related = []
     described = []
     for row in read_symbols():
-        if {symbol_name, SCRIPT.get(symbol_name)} & {row.name, row.name_without_arguments}:
+        if {symbol_name, SCRIPT.get(symbol_name)} & {row.name, row.name_before_brackets}:
             exact.append(row)
         elif (
-            row.name_without_arguments.startswith((f"{symbol_name}_", f"{symbol_name}^"))
+            row.name_before_brackets.startswith((f"{symbol_name}_", f"{symbol_name}^"))
             or symbol_name in row.other_symbols
         ):
             related.append(row)
@@ -159,7 +159,7 @@ class RankedMeaning(NamedTuple):
 
 def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
     """What a row says of the symbol `name` to a method with the title `owner`; None if nothing."""
-    is_row_of_name = row.name_without_arguments in (name, SCRIPT.get(name))
+    is_row_of_name = row.name_before_brackets in (name, SCRIPT.get(name))
     if not is_row_of_name and name not in row.other_symbols:
         return None
     parts = replace_formulas(row.meaning).split("; ")

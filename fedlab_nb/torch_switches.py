@@ -121,7 +121,8 @@ def _reset_process_switches() -> None:
 
 
 def step_with_default_switches(steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
-    """The steps of a generator, each within `usual_switches`: who receives them has his own switches back."""
+    """Yield the steps of a generator, each made within `use_default_switches`; between two steps the caller's own
+    switches hold."""
     try:
         while True:
             with use_default_switches():

@@ -303,7 +303,7 @@ class Ordering:
     runs: frozenset[Any] = frozenset()
 
     @property
-    def published_gap(self) -> float:
+    def published_gap_in_table_unit(self) -> float:
         """How far `better` is ahead in the paper, in the table's unit; at least 0."""
         numbers = self.column.numbers
         return round(abs(numbers[self.better].mean - numbers[self.worse].mean), 4)
@@ -316,7 +316,7 @@ class Ordering:
         worse_spread = self.column.numbers[self.worse].spread
         if runs < 2 or math.isnan(better_spread) or math.isnan(worse_spread):
             return None
-        return self.published_gap > compute_welch_half_width(
+        return self.published_gap_in_table_unit > compute_welch_half_width(
             (better_spread**2, worse_spread**2), (runs, runs)
         )
 
@@ -333,7 +333,7 @@ class Ordering:
         least = spread
         if self.is_clear_in_paper is None:
             least = max(spread, self._compute_sampling_error_of_test_images())
-        return self.published_gap > least
+        return self.published_gap_in_table_unit > least
 
     def _compute_sampling_error_of_test_images(self) -> float:
         """Half the width of the 95 % interval of a difference of two shares of TEST_IMAGES, in points; 0 where the
@@ -348,7 +348,7 @@ class Ordering:
     @property
     def verdict(self) -> OrderingVerdict:
         """One of VERDICTS."""
-        if self.published_gap == 0:
+        if self.published_gap_in_table_unit == 0:
             return "tie in the paper"
         if self.ours is None or self.ours.verdict == "one seed":
             return "not compared"

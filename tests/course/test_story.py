@@ -6,7 +6,7 @@ import pytest
 from fedlab_nb.data import federate
 from fedlab_nb.plots.words import (
     SYMBOL,
-    find_character_names,
+    find_story_names_of_clients,
     format_client_for_list,
     format_client_for_title,
     make_setting_caption,
@@ -23,7 +23,7 @@ def test_the_three_with_a_name_are_found_in_the_federation():
     loud = outcome.test_features.reshape(-1, 10, 10).max(2).mean(0)
     keeper, digit = np.unravel_index((counts / counts.sum(0)).argmax(), counts.shape)
     found = {int(keeper): "sixes", int(counts.sum(1).argmin()): "tiny", int(loud.argmax()): "loud"}
-    assert digit == 6 and found == find_character_names(OURS) == find_character_names(
+    assert digit == 6 and found == find_story_names_of_clients(OURS) == find_story_names_of_clients(
         make_setting_caption(USUAL, "seeds 0–2")
     )
 
@@ -33,8 +33,8 @@ def test_the_three_with_a_name_are_found_in_the_federation():
 )
 def test_clients_of_other_federations_have_no_names(changed):
     other = make_setting_caption({**USUAL, **changed}, "seed 0")
-    assert find_character_names(other) == {} and format_client_for_list(3, other) == "D"
+    assert find_story_names_of_clients(other) == {} and format_client_for_list(3, other) == "D"
     assert format_client_for_list(
         3, OURS
     ) == f"D {SYMBOL} sixes" and SYMBOL not in format_client_for_title(0, OURS)
-    assert find_character_names(str(OURS)[:]) == {}  # words alone
+    assert find_story_names_of_clients(str(OURS)[:]) == {}  # words alone

@@ -145,7 +145,7 @@ def compute_class_sums_of_digit_images(images: np.ndarray, digit: int) -> ClassS
 def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> np.ndarray:
     """Return the pixels `[n, d]` of a client's training images of a digit, which it summed up."""
     federation = outcome.federation()
-    rows, _ = federation.split(outcome.plan.held_out_share)[client]
+    rows, _ = federation.split(outcome.plan.share_held_out_of_local_training)[client]
     own = rows[federation.dataset.y_train[rows] == digit]
     return federation.dataset.x_train[own].flatten(1).double().numpy()
 

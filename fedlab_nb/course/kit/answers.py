@@ -100,13 +100,13 @@ class OperatorAndOperand(NamedTuple):
 
 
 class RangeTexts(NamedTuple):
-    """The two ends of a range as text. unit: behind both ends
+    """The two ends of a range, or its centre and '±' with half its width, as texts.
 
-    Of '2.5 ± 0.1' the ends are '2.5' and '±0.1'.
+    unit: behind both
     """
 
-    low: str
-    high: str
+    low_or_centre: str
+    high_or_half_width: str
     unit: str
 
 
@@ -139,9 +139,9 @@ def parse_typed_answer(
         if not mean.values or not spreads:
             return AnswerReading()
         return AnswerReading(values=mean.values, bare=mean.bare, spreads=tuple(spreads))
-    low_and_high = split_into_range_ends(text)
-    if low_and_high is not None:
-        ranges = parse_possible_ranges(*low_and_high, accepted_units)
+    range_texts = split_into_range_ends_and_unit(text)
+    if range_texts is not None:
+        ranges = parse_possible_ranges(range_texts, accepted_units)
         if ranges:
             return AnswerReading(
                 ranges=ranges, values=tuple(read_single_quantity(text, accepted_units).values)
@@ -283,7 +283,7 @@ def spell_out_fraction_sign(match: re.Match) -> str:
     return f"{whole} {spelled}" if whole else f"({spelled})"
 
 
-def split_into_range_ends(text: str) -> RangeTexts | None:
+def split_into_range_ends_and_unit(text: str) -> RangeTexts | None:
     """Split a text that may be a range, such as '2 to 3' or '2.5 ± 0.1'; None if it cannot be one."""
     matched = PLUS_MINUS.fullmatch(text)
     if matched is not None:
@@ -297,9 +297,10 @@ def split_into_range_ends(text: str) -> RangeTexts | None:
 
 
 def parse_possible_ranges(
-    low_text: str, high_text: str, unit: str, accepted_units: Collection[str]
+    range_texts: RangeTexts, accepted_units: Collection[str]
 ) -> tuple[ValueRange, ...]:
-    """Read each range that two texts may mean, in the unit of the question."""
+    """Read each range that the texts may mean, in the unit of the question."""
+    low_text, high_text, unit = range_texts
     if high_text.startswith("±"):
         centres = read_single_quantity(f"{low_text}{unit}", accepted_units).values
         widths = read_single_quantity(f"{high_text[1:]}{unit}", accepted_units).values

@@ -25,8 +25,9 @@ class Journal:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def read_json_objects(self) -> list[JsonObject]:
-        """Read the objects of all lines. ValueError if a line is not a JSON object.
+    def read_json_objects_of_existing_file(self) -> list[JsonObject]:
+        """Read the objects of all lines. ValueError if a line is not a JSON object, FileNotFoundError
+        if there is no file.
 
         An incomplete last line is skipped: the class was killed while writing it, and so has not
         acknowledged it.

@@ -25,7 +25,7 @@ from .worth import (
     Prediction,
     PredictionByTitle,
     collect_test_drawings,
-    measure_message_contribution,
+    count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
     predict_by_all_combinations,
     project_class_means,
@@ -208,8 +208,12 @@ class Results:
         x_class, y_class = collect_test_drawings(others)
         digits = load("digits")
         x_test = digits.x_test.flatten(1)
-        of_class = measure_message_contribution(self.messages, seat, x_class, y_class)
-        share = measure_message_contribution(self.messages, seat, x_test, digits.y_test)
+        of_class = count_right_answers_with_and_without_message(
+            self.messages, seat, x_class, y_class
+        )
+        share = count_right_answers_with_and_without_message(
+            self.messages, seat, x_test, digits.y_test
+        )
         x = torch.cat([x_class[of_class["helped"]], x_test[share["helped"]]])
         y = torch.cat([y_class[of_class["helped"]], digits.y_test[share["helped"]]])
         pixels = (FULL * x[:MAX_SHOWN_IMAGES]).round().int().tolist()
@@ -235,7 +239,7 @@ class Results:
 
         def measure() -> MessageLoss:
             digits = load("digits")
-            share = measure_message_contribution(
+            share = count_right_answers_with_and_without_message(
                 self.messages, seat, digits.x_test.flatten(1), digits.y_test
             )
             return {

@@ -195,7 +195,7 @@ class Room:
     def _restore_class_from_journal(self, journal: Journal) -> None:
         """Continue the class that this file holds."""
         try:
-            head, *lines = journal.read_json_objects()
+            head, *lines = journal.read_json_objects_of_existing_file()
             if head.keys() - LATER != HEAD:
                 raise ValueError("the file of something else")
             self._restore_progress(head.pop("progress", {}))
@@ -544,7 +544,7 @@ class Room:
         return shown
 
     def describe_phones_needed_for_rounds(self, logit_size_by_seat: LogitSizeBySeat) -> RoundsNeed:
-        """Describe who has to stay for the tiny rounds. loudness: {seat: loudness of its network}"""
+        """Describe whose phones have to stay on the page for the tiny rounds."""
         return describe_phones_needed_for_rounds(
             self.messages, self.list_seats_of_staying_phones(), logit_size_by_seat
         )

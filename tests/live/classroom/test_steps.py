@@ -23,7 +23,7 @@ from fedlab_nb.live.classroom.rounds import (
 from fedlab_nb.live.classroom.worth import (
     MAX_SHOWN_IMAGES,
     WAYS,
-    measure_message_contribution,
+    count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
     predict_classes_by_afl,
 )
@@ -212,7 +212,9 @@ def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
     room, people, _ = rehearsal
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
-    share = measure_message_contribution([*room.messages.values()], people[3].seat, x, y)
+    share = count_right_answers_with_and_without_message(
+        [*room.messages.values()], people[3].seat, x, y
+    )
 
     def solve(chosen):
         rows = torch.cat([student.x for student in chosen]).double()
@@ -263,7 +265,7 @@ def test_the_share_of_the_only_message_and_of_a_network_alone():
     room.accept_message(a_message(0, model=build_network(1)))
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
-    share = measure_message_contribution([*room.messages.values()], 0, x, y)
+    share = count_right_answers_with_and_without_message([*room.messages.values()], 0, x, y)
     alone = predict_classes_by_afl(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
 
