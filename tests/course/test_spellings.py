@@ -224,7 +224,7 @@ OTHERS = {  # other ways to write each function; some are the package's own
         ),
         lambda s: compute_consensus(torch.as_tensor(s).log()).distribution,
     ],
-    "ee_step": [by_autograd, by_sign_step],
+    "step_and_clip_weights": [by_autograd, by_sign_step],
     "fused_block": [
         lambda h, a, s, b, c: [
             ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))

@@ -19,6 +19,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.array_types import UnitDistances, UnitWeights
 from ..kit.claims import (
     CLEAR,
     Gap,
@@ -137,7 +138,7 @@ def run_solution() -> Outcomes:
 SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
 
 
-def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
+def match_units(a: UnitWeights, b: UnitWeights) -> list[int]:
     from scipy.optimize import linear_sum_assignment
 
     distances = [[np.linalg.norm(one - other) for other in b] for one in a]
@@ -147,8 +148,8 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
 class MatchUnitsArguments(NamedTuple):
     """The arguments of a call of `match_units`: the incoming numbers of two layers' units."""
 
-    a: np.ndarray  # [units, inputs]
-    b: np.ndarray  # [units, inputs]
+    a: UnitWeights  # [units, inputs]
+    b: UnitWeights  # [units, inputs]
 
 
 def draw_random_match_units_arguments(
@@ -171,11 +172,11 @@ def draw_random_match_units_arguments(
     return MatchUnitsArguments(a, b)
 
 
-def compute_unit_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def compute_unit_distances(a: UnitWeights, b: UnitWeights) -> UnitDistances:
     return np.linalg.norm(a[:, None] - b[None], axis=2)
 
 
-def match_units_first_come_first_served_by_mistake(a: np.ndarray, b: np.ndarray) -> list[int]:
+def match_units_first_come_first_served_by_mistake(a: UnitWeights, b: UnitWeights) -> list[int]:
     """Unit after unit takes the nearest one that is still free."""
     free = list(range(len(b)))
     order = []
