@@ -408,7 +408,7 @@ def handle_slides(options: Namespace) -> int:
     return 0
 
 
-def handle_leaderboard(options: Namespace) -> int:
+def handle_capstone_leaderboard(options: Namespace) -> int:
     """Print one table of a class's capstone reports."""
     from .course.capstone import leaderboard
     from .studies.text_tables import FORMATS
@@ -445,7 +445,7 @@ def format_outcome(outcome: Outcome) -> str:
         f"{outcome.seconds_total:6.2f} s",
     ]
     if outcome.settings.holdout_for != "all":
-        parts.append(f"clients trained on {1 - outcome.plan.held_out_share:.0%}")
+        parts.append(f"clients trained on {1 - outcome.plan.share_held_out_of_local_training:.0%}")
     if outcome.cached:
         parts.append("(cached)")
     for title, accuracy in outcome.report.others().items():
@@ -591,7 +591,7 @@ HANDLERS: dict[str, Callable[[Namespace], int]] = {
     "page": handle_page,
     "class": handle_class,
     "slides": handle_slides,
-    "leaderboard": handle_leaderboard,
+    "leaderboard": handle_capstone_leaderboard,
     "voila": handle_voila,
     "list": handle_list,
     "doctor": handle_doctor,

@@ -62,7 +62,7 @@ class Symbol:
         return convert_latex_to_text(self.latex)
 
     @property
-    def name_without_arguments(self) -> str:
+    def name_before_brackets(self) -> str:
         """The name without its arguments: 'f_k' of 'f_k(x)'."""
         return re.sub(r"\(.*\)$", "", self.name)
 
@@ -119,8 +119,8 @@ def find_symbols(name: str) -> list[Symbol]:
     related = []
     described = []
     for row in read_symbols():
-        has_index = row.name_without_arguments.startswith((f"{symbol_name}_", f"{symbol_name}^"))
-        if spellings & {row.name, row.name_without_arguments}:
+        has_index = row.name_before_brackets.startswith((f"{symbol_name}_", f"{symbol_name}^"))
+        if spellings & {row.name, row.name_before_brackets}:
             exact.append(row)
         elif has_index or symbol_name in row.other_symbols:
             related.append(row)
@@ -168,7 +168,7 @@ def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | N
     Rank 0: the row is the symbol's own and names the method. 1: another symbol's row names both. 2: the row is the
     symbol's own, and speaks of no single method. 3: another symbol's row explains it.
     """
-    is_row_of_name = row.name_without_arguments in (name, SCRIPT.get(name))
+    is_row_of_name = row.name_before_brackets in (name, SCRIPT.get(name))
     if not is_row_of_name and name not in row.other_symbols:
         return None
     parts = replace_formulas(row.meaning).split("; ")

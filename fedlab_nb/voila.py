@@ -40,7 +40,7 @@ def open_page(
     RunError if Voilà is not installed, UsageError for a wrong name, theme or setting.
     """
     choose("theme", theme, ("light", "dark"))
-    code = make_page_code(panel, dict(settings or {}))
+    code = check_panel_and_make_page_code(panel, dict(settings or {}))
     if find_spec("voila") is None:
         raise RunError(
             f"Voilà is not installed in this environment: {format_install_command('voila')}."
@@ -57,26 +57,27 @@ def open_page(
         return run_server(command, folder, port, "The page", "", opener)
 
 
-def make_page_code(panel: str, settings: Mapping[str, Any]) -> str:
-    """Make the page's Python code: it changes to the folder in which the command was typed, and shows the panel.
+def check_panel_and_make_page_code(panel_or_method: str, settings: Mapping[str, Any]) -> str:
+    """Make the page's Python: it shows the panel, or the lab of the method, in the folder where the
+    command was typed.
 
     UsageError for a panel or setting that does not exist: the panel is made here once, so that a wrong setting is a
     sentence in the terminal, and not a page with a traceback.
     """
-    if panel != PLAYGROUND or settings:
+    if panel_or_method != PLAYGROUND or settings:
         from . import labs, panels
         from .methods import METHODS
 
-        choose("panel", panel, (*PANELS, *METHODS))
-        if panel in PANELS:
-            make_panel = getattr(panels, PANELS[panel])
+        choose("panel", panel_or_method, (*PANELS, *METHODS))
+        if panel_or_method in PANELS:
+            make_panel = getattr(panels, PANELS[panel_or_method])
             make_panel(**settings).close()
         else:
-            labs.lab(panel, **settings).close()
-    if panel in PANELS:
-        call = f"fl.{PANELS[panel]}(**{dict(settings)!r})"
+            labs.lab(panel_or_method, **settings).close()
+    if panel_or_method in PANELS:
+        call = f"fl.{PANELS[panel_or_method]}(**{dict(settings)!r})"
     else:
-        call = f"fl.lab({panel!r}, **{dict(settings)!r})"
+        call = f"fl.lab({panel_or_method!r}, **{dict(settings)!r})"
     lines = ["import os", f"os.chdir({os.getcwd()!r})", "import fedlab_nb as fl", call]
     return "\n".join(lines)
 

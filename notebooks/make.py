@@ -96,10 +96,10 @@ def rows_of(lesson: str) -> dict[str, Symbol]:
         known = (
             not row.method_title
             or row.first == lesson
-            or re.search(r"_\w\w", row.name_without_arguments)
+            or re.search(r"_\w\w", row.name_before_brackets)
         )
-        if known and (row.name_without_arguments not in rows or row.first == lesson):
-            rows[row.name_without_arguments] = row
+        if known and (row.name_before_brackets not in rows or row.first == lesson):
+            rows[row.name_before_brackets] = row
     return rows
 
 

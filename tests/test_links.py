@@ -75,6 +75,6 @@ def test_a_symbol_means_the_same_in_all_lessons():
         not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
         and len(meanings) > 50
     )
-    assert len({row.name_without_arguments for row in read_symbols()}) == len(read_symbols()), (
+    assert len({row.name_before_brackets for row in read_symbols()}) == len(read_symbols()), (
         "a letter has two rows"
     )

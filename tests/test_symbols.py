@@ -47,12 +47,12 @@ def test_a_symbol_is_found_however_it_is_written(name):
 
 def test_a_letter_finds_its_family_and_a_word_its_rows():
     assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {
-        row.name_without_arguments for row in find_symbols("lambda")
+        row.name_before_brackets for row in find_symbols("lambda")
     }
-    assert [row.name_without_arguments for row in find_symbols("λ_damp")] == [
+    assert [row.name_before_brackets for row in find_symbols("λ_damp")] == [
         "λ_damp"
-    ] and "λ_damp" in {row.name_without_arguments for row in find_symbols("damping")}
-    assert [row.name_without_arguments for row in find_symbols("η_s")] == ["η"]
+    ] and "λ_damp" in {row.name_before_brackets for row in find_symbols("damping")}
+    assert [row.name_before_brackets for row in find_symbols("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
             find_symbols(unknown)

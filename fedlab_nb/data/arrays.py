@@ -883,8 +883,8 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
     """Scale features and recordings by the training set's mean and standard deviation, images by
     their range.
 
-    x: `x_train` and others by name, [N, D], [N, C, T] or [N, C, H, W] in their own numbers;
-    names: of the columns
+    samples_by_part: `x_train` and others, [N, D], [N, C, T] or [N, C, H, W], in their own numbers
+    feature_names: the columns' names
     """
     train = samples_by_part["x_train"]
     if train.ndim == 4:

@@ -79,9 +79,9 @@ class Dataset:
         if self.x_public is not None:
             self._check_shape("public", self.x_public)
         if self.client_train is not None:
-            self._check_training_clients(self.client_train)
+            self._check_client_index_per_training_sample(self.client_train)
         if self.client_test is not None:
-            self._check_test_clients(self.client_test)
+            self._check_client_index_per_test_sample(self.client_test)
 
     def _check_part(
         self, part: Literal["train", "test", "public"], samples: Samples, labels: Labels
@@ -113,13 +113,18 @@ class Dataset:
                 f"{self.input_shape}."
             )
 
-    def _check_training_clients(self, clients: ClientIndexPerSample) -> None:
+    def _check_client_index_per_training_sample(
+        self, client_or_minus_one: ClientIndexPerSample
+    ) -> None:
         import torch
 
         count = len(self.client_names)
-        is_valid = clients.dtype == torch.int64 and clients.shape == self.y_train.shape
+        is_valid = (
+            client_or_minus_one.dtype == torch.int64
+            and client_or_minus_one.shape == self.y_train.shape
+        )
         if is_valid:
-            sizes = torch.bincount(clients[clients >= 0])
+            sizes = torch.bincount(client_or_minus_one[client_or_minus_one >= 0])
             is_valid = len(sizes) == count > 0 and bool(sizes.all())
         if not is_valid:
             raise UsageError(
@@ -127,7 +132,7 @@ class Dataset:
                 "(-1: nobody's sample)."
             )
 
-    def _check_test_clients(self, clients: ClientIndexPerSample) -> None:
+    def _check_client_index_per_test_sample(self, clients: ClientIndexPerSample) -> None:
         import torch
 
         count = len(self.client_names)

@@ -216,10 +216,9 @@ def make_split_dataset(
     class_names: tuple[str, ...],
     dataset_note: str,
 ) -> Dataset:
-    """The Dataset of the parts `x_train` and `x_test`, float32.
+    """Make the data set of the parts `x_train` and `x_test`, float32.
 
-    y, owner: int [N], the labels and the clients of all samples
-    test: bool [N], the test samples
+    labels, client_of_sample, is_test_sample: of all N samples
     """
     clients, client_train = np.unique(client_of_sample[~is_test_sample], return_inverse=True)
     arrays = {

@@ -166,7 +166,9 @@ def make_dataset_from_raw_table(
         )
 
     table, lost = drop_rows_without_label_or_role(table, roles, reading, file_name)
-    y, class_names = encode_label_column(table[roles.label], roles.label, reading)
+    y, class_names = encode_label_column_or_refuse_mixed_case(
+        table[roles.label], roles.label, reading
+    )
     check_class_count(class_names, len(y), roles.label, file_name)
     owner: np.ndarray | None = None
     client_names: tuple[str, ...] = ()
@@ -434,7 +436,9 @@ def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedText
     return EncodedTexts(np.array(codes, dtype=np.int64), tuple(names[key] for key in keys))
 
 
-def encode_label_column(cells: Series, column_name: str, reading: ReadingOptions) -> EncodedTexts:
+def encode_label_column_or_refuse_mixed_case(
+    cells: Series, column_name: str, reading: ReadingOptions
+) -> EncodedTexts:
     """The classes of the label column and their names. Raises UsageError for labels that differ
     in case alone."""
     texts = read_role_column_as_texts(cells, reading)

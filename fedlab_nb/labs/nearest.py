@@ -149,7 +149,7 @@ def find_nearest_images_of_clients(
     federation = outcome.federation()
     x = federation.dataset.x_train.numpy()
     y = federation.dataset.y_train.numpy()
-    shards = federation.split(outcome.plan.held_out_share)
+    shards = federation.split(outcome.plan.share_held_out_of_local_training)
     if clients is None:
         clients = range(len(shards))
     results = []

@@ -153,7 +153,7 @@ def train_cvaes_in_place(
             noise = torch.stack(client_noise, 1).to(x)
         batch_x = x[rows[i]]
         batch_classes = one_hot[rows[i]]
-        sample_losses = compute_negative_elbos(
+        sample_losses = compute_negative_elbo_per_sample(
             encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], are_pixels=images
         )
         losses = sample_losses.mean(1)
@@ -163,9 +163,9 @@ def train_cvaes_in_place(
     decoders.copy_weights_to_models()
 
 
-def compute_negative_elbos(
-    encoder: Callable[[Tensor], Tensor],
-    decoder: Callable[[Tensor], Tensor],
+def compute_negative_elbo_per_sample(
+    encode_into_mean_and_log_variance: Callable[[Tensor], Tensor],
+    decode_into_pixel_logits_or_features: Callable[[Tensor], Tensor],
     samples: FlatSamples,
     one_hot_labels: OneHotLabels,
     noise: Noise,
@@ -173,9 +173,10 @@ def compute_negative_elbos(
     are_pixels: bool,
 ) -> LossPerSample:
     """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise * deviation; `[...]`."""
-    mean, log_variance = encoder(torch.cat([samples, one_hot_labels], -1)).chunk(2, -1)
+    codes = encode_into_mean_and_log_variance(torch.cat([samples, one_hot_labels], -1))
+    mean, log_variance = codes.chunk(2, -1)
     z = mean + noise * (log_variance / 2).exp()
-    out = decoder(torch.cat([z, one_hot_labels], -1))
+    out = decode_into_pixel_logits_or_features(torch.cat([z, one_hot_labels], -1))
     if are_pixels:
         fit = F.binary_cross_entropy_with_logits(out, samples, reduction="none").sum(-1)
     else:

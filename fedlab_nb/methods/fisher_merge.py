@@ -11,7 +11,7 @@ expectation over y is exact and takes one pass for each class; with more classes
 labels="true": the samples' own labels, which gives the "empirical" Fisher of FedLPA and the "DiagonalFisher" baseline
 of its paper. λ_damp acts as a prior: for a weight that no client's data determine, and for all weights as
 λ_damp → ∞, the result is the plain weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor
-diagonals* (`solve_layer_with` in `fedlpa/server.py`) are something else: the damped diagonals of A and B.
+diagonals* (`solve_layer_with_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A and B.
 
 Departures: λ_damp is ours; Matena & Raffel instead replace a Fisher value of 0 by a small number, and FedLPA's paper
 gives no λ_damp. w_k = n_k/N, as everywhere here; in the paper these weights are free. Batch norm's running statistics

@@ -38,14 +38,14 @@ MOST = 2**17  # most images whose features are cached; they take 60 MB
 _cache: dict[tuple, Tensor] = {}  # {shape and hash of an image: features}, oldest first
 
 
-def make_tensorflow_padded_convolution_layers(
+def make_tensorflow_padded_convolution(
     input_channels: int,
     output_channels: int,
     kernel_side: int = 1,
     stride: int = 1,
     groups: int = 1,
-) -> list[nn.Module]:
-    """A convolution with TensorFlow's padding, with which the weights were trained.
+) -> list[nn.ZeroPad2d | nn.Conv2d]:
+    """Make a convolution with TensorFlow's padding, with which the weights were trained.
 
     At stride 2 there is one pixel more of padding on the right and at the bottom than on the left and at the top.
     """
@@ -73,12 +73,12 @@ class Block(nn.Sequential):
         channels = inputs * widening
         layers: list[nn.Module] = []
         if widening > 1:
-            layers += [*make_tensorflow_padded_convolution_layers(inputs, channels), nn.ReLU6()]
+            layers += [*make_tensorflow_padded_convolution(inputs, channels), nn.ReLU6()]
         layers += [
-            *make_tensorflow_padded_convolution_layers(channels, channels, side, stride, channels),
+            *make_tensorflow_padded_convolution(channels, channels, side, stride, channels),
             nn.ReLU6(),
         ]
-        layers += make_tensorflow_padded_convolution_layers(channels, outputs)
+        layers += make_tensorflow_padded_convolution(channels, outputs)
         super().__init__(*layers)
 
     @property
@@ -102,7 +102,7 @@ class Lite0(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        stem = [*make_tensorflow_padded_convolution_layers(3, 32, 3, 2), nn.ReLU6()]
+        stem = [*make_tensorflow_padded_convolution(3, 32, 3, 2), nn.ReLU6()]
         channels = 32
         blocks: list[nn.Module] = []
         for count, side, stride, widening, outputs in STAGES:

@@ -43,7 +43,16 @@ from .partition_editor import PartitionEditor
 from .record import RowKey
 from .runs_panel import RunsPanel
 from .views import Chores, TabOptions, Views
-from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, Status, Worker, show_errors_in_status
+from .worker import (
+    Job,
+    JobEnd,
+    JobStatus,
+    OnJobEnd,
+    OnJobEvent,
+    Status,
+    Worker,
+    show_errors_in_status,
+)
 
 RunEvents = Generator[Event, None, Any]
 
@@ -102,7 +111,7 @@ class Panel(saved.SavedPanel):
         check_views(spec.name, lab_views)
         self.lab_views = {view.name: view for view in lab_views}
         self.views = Views(
-            self._choose_tabs(lab_views, common_views),
+            self._list_views_in_tab_order(lab_views, common_views),
             self._guard,
             self._handler_pause,
             self._start_preparation,
@@ -140,7 +149,7 @@ class Panel(saved.SavedPanel):
         columns = [self.controls.make_layout(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
-    def _choose_tabs(
+    def _list_views_in_tab_order(
         self, lab_views: Sequence[LabView], common_views: Sequence[LabView]
     ) -> list[LabView]:
         """The views, in the order of their tabs."""
@@ -179,7 +188,7 @@ class Panel(saved.SavedPanel):
         controls.card.on_choice = self._handle_column_choice
         observe_values((self.views.projector, self.views.reveal), self._toggle_projector)
         self._toggle_projector()
-        observe_values((self.views.enlarge,), self._toggle_enlarged)
+        observe_values((self.views.enlarge,), self._handle_enlarge_change)
         self.views.observe_display_options(self._apply_display_options)
         for name, view in self.views.views.items():
             observe_values(view.lab_view.controls, partial(self._handle_view_control_change, name))
@@ -191,7 +200,7 @@ class Panel(saved.SavedPanel):
         self.runs_panel.export.on_click(lambda _: self._export_files())
 
     @property
-    def status(self) -> str:
+    def status(self) -> JobStatus:
         """ "idle", "running", "done", "stopped" or "error"; also a CSS class of the panel, `fl-status-…`."""
         return self._status.status
 
@@ -369,7 +378,7 @@ class Panel(saved.SavedPanel):
             return
         changes = self._read_controls()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
-            self._status.clear_error()
+            self._status.empty_error_and_note_lines()
         self._change_state(**changes)
 
     @show_errors_in_status
@@ -388,8 +397,8 @@ class Panel(saved.SavedPanel):
         theme.toggle_class(self, "fl-projector", is_on)
         theme.toggle_class(self, "fl-covering", is_on and not self.views.reveal.value)
 
-    def _toggle_enlarged(self) -> None:
-        """Give the picture the place of the controls, or give it back."""
+    def _handle_enlarge_change(self) -> None:
+        """Give the picture the place of the controls, or give it back, as the button says."""
         theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
     @show_errors_in_status
@@ -403,7 +412,7 @@ class Panel(saved.SavedPanel):
     def _load_chosen_dataset(self) -> None:
         """Load the chosen data set, in the background."""
         controls = self.controls
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         controls.show_file_field()
         try:
             name = controls.dataset_name_or_path
@@ -417,7 +426,7 @@ class Panel(saved.SavedPanel):
     @show_errors_in_status
     def _handle_column_choice(self, column_name: str, kind_or_role: str) -> None:
         """A person chose what a column of the file is: read the file again with this choice."""
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         self.controls.path.value = self.controls.card.make_path_with_choice(
             column_name, kind_or_role
         )
@@ -456,7 +465,7 @@ class Panel(saved.SavedPanel):
 
     @show_errors_in_status
     def _export_files(self) -> None:
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         self.runs_panel.written.value = ""
         place = self.export(self.runs_panel.folder.value.strip() or None)
         names = ", ".join(sorted(p.name for p in place.iterdir()))
@@ -466,7 +475,7 @@ class Panel(saved.SavedPanel):
     def _start_run(self, is_by_hand: bool = False) -> None:
         if is_by_hand and self._status.is_running:  # the second half of a double click
             return
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         if not self.methods:
             raise UsageError("No method is chosen; open “+ method” and tick at least one.")
         # Without a federation, this loads the data, or shows once more what is wrong with them.
@@ -525,7 +534,7 @@ class Panel(saved.SavedPanel):
         """Start the work of a view's own button in the worker; then its picture is drawn."""
         view = self.views[view_name].lab_view
         state = self._state.make_state_for_view(view_name)
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
         planned = view.planned_runs(state)

@@ -296,28 +296,37 @@ def get_settings_with_epochs_and_dataset_name(row: Row) -> dict[str, SettingValu
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
-def make_series_of_other_rules(row: Row, detail: str = "") -> list[Series]:
-    """The accuracies of a row's runs under their other rules."""
+def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list[Series]:
+    """Make a series for each other rule of a row's runs (`Report.others`), with accuracies alone."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
         for words, share in outcome.report.others().items():
             by_rule.setdefault(words, {})[seed] = share
     found = []
     for words, shares in by_rule.items():
-        rule = Series(words, detail, row.setting, accuracies=shares, pinned=bool(detail))
+        rule = Series(
+            words,
+            detail_of_pinned_row,
+            row.setting,
+            accuracies=shares,
+            pinned=bool(detail_of_pinned_row),
+        )
         found.append(rule)
     return found
 
 
-def make_series_of_row(row: Row, detail: str = "") -> Series:
-    """A row as plain data for `plots`: means over seeds, the first seed's features."""
+def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
+    """Make a row plain data for `plots`: means over seeds, the first seed's features.
+
+    detail_of_pinned_row: in what an earlier run differs; with it the row is drawn as a pinned one
+    """
     outcomes = row.outcomes
     first = next(iter(outcomes.values()), None)
     first_seed = next(iter(outcomes), None)
     per_client = {} if first is None else {first_seed: first.per_client}
     return Series(
         row.title,
-        detail,
+        detail_of_pinned_row,
         row.setting,
         accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
         up=row.compute_mean_over_seeds("bytes_up") if outcomes else 0.0,
@@ -332,7 +341,7 @@ def make_series_of_row(row: Row, detail: str = "") -> Series:
         answers=None if first is None else getattr(first, "test_predictions", None),
         features_of=format_features_owner(first, row.setting),
         method=choose_method_label(row.method, row.settings, row.method),
-        pinned=bool(detail),
+        pinned=bool(detail_of_pinned_row),
         bound=row.method in BOUNDS,
     )
 

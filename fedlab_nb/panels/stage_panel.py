@@ -287,35 +287,18 @@ class StagePanel(Panel):
         """Read the setting of the controls, in the form that the stage has."""
         settings = self._state.settings
         federation = self._state.federation
+        gestures, self._base_moves = split_moves_into_gestures_and_rest(
+            str(settings.get("moves", "")),
+            self._base_moves,
+            settings.get("seed", 0),
+            federation.ids,
+        )
         return {
             "alpha": drop_zero_decimals(settings.get("alpha", 0.1)),
             "clients": federation.clients,
             "seed": int(settings.get("seed", 0)),
-            "moves": self._convert_edits_to_gestures(str(settings.get("moves", ""))),
+            "moves": gestures,
         }
-
-    def _convert_edits_to_gestures(self, edits_text: str) -> list[Gesture]:
-        """Changes by hand as the stage's gestures. Those that it has no gesture for are kept aside as a text."""
-        if edits_text and edits_text == self._base_moves:
-            return []
-        if self._base_moves and edits_text.startswith(f"{self._base_moves}, "):
-            edits_text = edits_text.removeprefix(f"{self._base_moves}, ")
-        else:
-            self._base_moves = ""
-        edits = Edits.parse(edits_text)
-        seed = self._state.settings.get("seed", 0)
-        places = {number: k for k, number in enumerate(self._state.federation.ids)}
-        is_plain = edits.seed in (None, seed)
-        for edit in edits.changes:
-            is_known = {edit.client, edit.to} <= {*places, None}
-            is_plain = is_plain and is_stage_gesture(edit) and is_known
-        if not is_plain:
-            self._base_moves = edits_text
-            return []
-        return [
-            {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
-            for edit in edits.changes
-        ]
 
     def _convert_gestures_to_edits(self, gestures: list[Gesture]) -> str:
         """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
@@ -672,7 +655,7 @@ class StagePanel(Panel):
             self._is_quick_run_due = True
             return self._send_job_status()
         self._is_quick_run_due = False
-        self._status.clear_error()
+        self._status.empty_error_and_note_lines()
         methods = self._select_quick_methods()
         if not methods:
             self._status.show_phase("")
@@ -889,7 +872,7 @@ class Playground(StagePanel):
         theme.show_widgets_if(False, self._settings_box, self._trouble)
         return [self.stage, self._trouble, self._settings_box, self.views.box]
 
-    def _choose_tabs(
+    def _list_views_in_tab_order(
         self, lab_views: Sequence[LabView], common_views: Sequence[LabView]
     ) -> list[LabView]:
         """List the views: bytes, features, classes, the panel's own, and then the accuracy with all its seeds."""
@@ -991,6 +974,43 @@ class LabPanel(StagePanel):
         if is_new_dataset:
             theme.show_widgets_if(True, self.stage)
         super()._update_from_controls(is_new_dataset)
+
+
+class GesturesAndRest(NamedTuple):
+    """Changes by hand: those that the stage has as gestures, and the text of those that it has not."""
+
+    gestures: list[Gesture]
+    rest_moves_text: str
+
+
+def split_moves_into_gestures_and_rest(
+    moves_text: str, known_rest_moves_text: str, seed: int, client_ids: Sequence[int]
+) -> GesturesAndRest:
+    """Split changes by hand, as `Edits.parse` reads them, for the stage.
+
+    What follows the known rest becomes gestures if the stage has one for each change; otherwise all
+    of it is the new rest.
+    """
+    if moves_text and moves_text == known_rest_moves_text:
+        return GesturesAndRest([], known_rest_moves_text)
+    rest = ""
+    if known_rest_moves_text and moves_text.startswith(f"{known_rest_moves_text}, "):
+        rest = known_rest_moves_text
+        moves_text = moves_text.removeprefix(f"{known_rest_moves_text}, ")
+    edits = Edits.parse(moves_text)
+    places = {number: k for k, number in enumerate(client_ids)}
+    is_plain = edits.seed in (None, seed)
+    for edit in edits.changes:
+        is_known = {edit.client, edit.to} <= {*places, None}
+        is_plain = is_plain and is_stage_gesture(edit) and is_known
+    if not is_plain:
+        return GesturesAndRest([], moves_text)
+    gestures: list[Gesture] = []
+    for edit in edits.changes:
+        gestures.append(
+            {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
+        )
+    return GesturesAndRest(gestures, rest)
 
 
 def is_stage_gesture(edit: Edit) -> bool:

@@ -332,7 +332,7 @@ class Status:
     def show_warning(self, text: str) -> None:
         self._show_error_line(make_paragraph(f"Note: {text}", "status"), is_appended=True)
 
-    def clear_error(self) -> None:
+    def empty_error_and_note_lines(self) -> None:
         self._controls.error.value = ""
 
     def _show_error_line(self, line_html: str, is_appended: bool) -> None:

@@ -35,6 +35,9 @@ CLIENTS = 6  # the largest number of clients that a table shows one by one
 TARGET = "target"  # the one value of a column that is no setting
 # A measure: the accuracy of the client whose model has the server's architecture.
 LIKE_SERVER = "client like the server"
+# A measure: the numbers sent until a run has an accuracy.
+NUMBERS_TO_TARGET = "numbers to target"
+ShareOfOne = float  # 0–1
 HistoryPoint = Mapping[str, Any]  # phase, accuracy 0–1 and bytes at a moment of a run
 SettingValues = dict[str, Any]  # {name of a setting: its value}
 ChangesByRow = dict[str, dict[str, str]]  # {row: {knob: its value here and in the paper}}
@@ -65,38 +68,36 @@ def count_numbers_sent_to_target(outcome: Outcome, target_in_percent: float) -> 
     return min(reached) / 4
 
 
-def read_test_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+def read_test_accuracy(outcome: Outcome) -> ShareOfOne:
     """Read the accuracy of the model at the end, on the test images."""
     return outcome.accuracy
 
 
-def read_best_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+def read_best_accuracy(outcome: Outcome) -> ShareOfOne:
     """Read the best accuracy of all rounds, as Fed-ET reports it: the round is chosen on test images, so
     it flatters all methods."""
     return max(point["accuracy"] for point in list_history_points_counted_by_tables(outcome))
 
 
-def read_ensemble_accuracy(outcome: Outcome, target_in_percent: float) -> float:
+def read_ensemble_accuracy(outcome: Outcome) -> ShareOfOne:
     """Read the accuracy of Co-Boosting's weighted ensemble, at the end."""
     return outcome.report.ensemble_curve[-1]  # type: ignore[attr-defined]
 
 
-def read_auc(outcome: Outcome, target_in_percent: float) -> float | None:
+def read_auc(outcome: Outcome) -> ShareOfOne | None:
     return outcome.auc
 
 
-def read_balanced_accuracy(outcome: Outcome, target_in_percent: float) -> float | None:
+def read_balanced_accuracy(outcome: Outcome) -> ShareOfOne | None:
     return outcome.balanced_accuracy
 
 
-def read_client_accuracy(outcome: Outcome, target_in_percent: float, client: int) -> float:
+def read_client_accuracy(outcome: Outcome, client: int) -> ShareOfOne:
     """Read the accuracy of one client's own model, on all test images."""
     return outcome.report.each_client[client]  # type: ignore[attr-defined]
 
 
-def read_accuracy_of_client_like_server(
-    outcome: Outcome, target_in_percent: float, server_model_name: str
-) -> float:
+def read_accuracy_of_client_like_server(outcome: Outcome, server_model_name: str) -> ShareOfOne:
     """Read the accuracy of the first client whose own model has the server's architecture, on all test images.
 
     server_model_name: as the methods that have a model at the server take it; "auto" is the first client's
@@ -112,7 +113,7 @@ MEASURES: dict[str, Callable[..., float | None]] = {
     "accuracy": read_test_accuracy,
     "best": read_best_accuracy,
     "ensemble": read_ensemble_accuracy,
-    "numbers to target": count_numbers_sent_to_target,
+    NUMBERS_TO_TARGET: count_numbers_sent_to_target,
     "AUC": read_auc,
     "balanced accuracy": read_balanced_accuracy,
     LIKE_SERVER: read_accuracy_of_client_like_server,
@@ -263,7 +264,9 @@ def choose_measure(
     label = measure
     if TARGET in values:
         label = f"{measure} {target:g}"
-    read = partial(MEASURES[measure], target_in_percent=target)
+    read = MEASURES[measure]
+    if measure == NUMBERS_TO_TARGET:
+        read = partial(read, target_in_percent=target)
     if measure == LIKE_SERVER:
         server_model = settings.get("server_model", "auto")
         label = f"{measure} {server_model}"

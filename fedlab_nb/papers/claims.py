@@ -164,7 +164,7 @@ def make_claims(
         return []
     claimed = [pair for pair in pairs if pair.is_claimed]
     if not claimed:
-        better, worse = name_leading_and_trailing_row(own_row, other_row, pairs)
+        better, worse = name_leader_by_mean_published_gap(own_row, other_row, pairs)
         return [Claim(table, better, worse, why=UNCLEAR, is_claimed=False)]
     compared = [pair for pair in claimed if pair.ours is not None]
     if not compared:
@@ -174,7 +174,7 @@ def make_claims(
         ]
     counted = drop_orderings_with_contradicting_leaders(compared)
     if not counted:
-        better, worse = name_leading_and_trailing_row(own_row, other_row, compared)
+        better, worse = name_leader_by_mean_published_gap(own_row, other_row, compared)
         return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
     return [judge_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)]
 
@@ -187,14 +187,15 @@ def group_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
     return list(groups.values())
 
 
-def name_leading_and_trailing_row(
-    own_row: TableRow, other_row: TableRow, orderings: Sequence[Ordering]
+def name_leader_by_mean_published_gap(
+    own_row: TableRow, other_row: TableRow, orderings_of_both_rows: Sequence[Ordering]
 ) -> LeaderAndOther:
-    """Return the row that is ahead in the paper in the mean over the columns of `orderings`, and the other one."""
+    """Return the row that is ahead in the paper in the mean over the columns, and the other one."""
     leads_of_own_row = []
-    for pair in orderings:
+    for pair in orderings_of_both_rows:
         is_own_ahead = pair.better == own_row.name
-        leads_of_own_row.append(pair.published_gap if is_own_ahead else -pair.published_gap)
+        gap = pair.published_gap_in_table_unit
+        leads_of_own_row.append(gap if is_own_ahead else -gap)
     if fmean(leads_of_own_row) < 0:
         return LeaderAndOther(other_row.name, own_row.name)
     return LeaderAndOther(own_row.name, other_row.name)

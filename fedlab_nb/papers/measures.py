@@ -66,15 +66,16 @@ def measure_random_cue_accuracy(outcome: Outcome) -> NumbersByName:
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
-def measure_largest_client_logits(outcome: Outcome) -> NumbersByName:
-    """Ensemble: how large the clients' logits are, and what their mean answers.
+def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersByName:
+    """Ensemble: whether one client's logits decide, and what the mean of all answers.
 
     loudest: largest logit of a client (mean over the test images), for the client that has most
     lonely: how many clients hold a single class
     same: share of the test images that get the commonest answer of the mean of logits
     """
-    counts = np.asarray(outcome.label_counts)
-    logits = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
+    counts = np.asarray(ensemble_outcome.label_counts)
+    shape = (len(ensemble_outcome.test_labels), *counts.shape)  # [N, M, C]
+    logits = ensemble_outcome.test_features.reshape(shape)
     largest_logits = logits.max(2).mean(0)
     has_one_class = (counts > 0).sum(1) == 1
     answers = np.bincount(logits.mean(1).argmax(1))
@@ -302,9 +303,13 @@ def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) ->
         pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
         if len(pairs) < 10:
             continue
-        border = median(pair.published_gap for pair in pairs)
-        large = [pair.verdict == "agrees" for pair in pairs if pair.published_gap > border]
-        small = [pair.verdict == "agrees" for pair in pairs if pair.published_gap <= border]
+        border = median(pair.published_gap_in_table_unit for pair in pairs)
+        large = [
+            pair.verdict == "agrees" for pair in pairs if pair.published_gap_in_table_unit > border
+        ]
+        small = [
+            pair.verdict == "agrees" for pair in pairs if pair.published_gap_in_table_unit <= border
+        ]
         tables += 1
         if fmean(large) > fmean(small):
             agrees_more += 1
@@ -333,7 +338,7 @@ def count_paper_claims_with_outcome(claim_outcome: str) -> int:
 MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
     "probes": measure_linear_probes,
     "confused": measure_random_cue_accuracy,
-    "shouting": measure_largest_client_logits,
+    "shouting": measure_client_dominance_in_ensemble,
     "trusted": measure_fens_weights,
     "threes": measure_client_b_on_threes,
     "eights": measure_client_h_on_eights,

@@ -82,7 +82,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
         for verdict in reversed(TRIED):
             dots = [ordering for ordering in tried if ordering.verdict == verdict]
             ax.plot(
-                [ordering.published_gap for ordering in dots],
+                [ordering.published_gap_in_table_unit for ordering in dots],
                 [scale * compute_our_mean_lead(ordering) for ordering in dots],
                 "o",
                 color=HUES[verdict],
@@ -100,7 +100,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
                 ordering.column.dataset,
                 ordering.column.setting,
                 f"{ordering.better} over {ordering.worse}",
-                f"{ordering.published_gap:g}",
+                f"{ordering.published_gap_in_table_unit:g}",
                 f"{scale * compute_our_mean_lead(ordering):.1f}",
                 ordering.verdict,
             )

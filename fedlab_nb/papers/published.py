@@ -344,7 +344,7 @@ class Ordering:
     runs: frozenset[Any] = frozenset()
 
     @property
-    def published_gap(self) -> float:
+    def published_gap_in_table_unit(self) -> float:
         """How far `better` is ahead in the paper, in the table's unit; at least 0."""
         numbers = self.column.numbers
         return round(abs(numbers[self.better].mean - numbers[self.worse].mean), 4)
@@ -357,7 +357,7 @@ class Ordering:
         worse_spread = self.column.numbers[self.worse].spread
         if runs < 2 or math.isnan(better_spread) or math.isnan(worse_spread):
             return None
-        return self.published_gap > compute_welch_half_width(
+        return self.published_gap_in_table_unit > compute_welch_half_width(
             (better_spread**2, worse_spread**2), (runs, runs)
         )
 
@@ -372,7 +372,7 @@ class Ordering:
         smallest_gap = sum(number.spread for number in numbers if not math.isnan(number.spread))
         if self.is_clear_in_paper is None:
             smallest_gap = max(smallest_gap, self._compute_sampling_error_of_test_images())
-        return self.published_gap > smallest_gap
+        return self.published_gap_in_table_unit > smallest_gap
 
     def _compute_sampling_error_of_test_images(self) -> float:
         """Compute half the width of the 95 % interval of the difference of two accuracies on TEST_IMAGES, in points.
@@ -389,7 +389,7 @@ class Ordering:
     @property
     def verdict(self) -> OrderingVerdict:
         """One of VERDICTS."""
-        if self.published_gap == 0:
+        if self.published_gap_in_table_unit == 0:
             return "tie in the paper"
         if self.ours is None or self.ours.verdict == "one seed":
             return "not compared"

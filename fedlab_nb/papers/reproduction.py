@@ -253,7 +253,7 @@ class Reproduction(Printable):
                     ordering.column.dataset,
                     ordering.column.setting,
                     f"{ordering.better} over {ordering.worse}",
-                    f"{ordering.published_gap:g}",
+                    f"{ordering.published_gap_in_table_unit:g}",
                     clear_texts[ordering.is_clear_in_paper],
                     format_band_in_table_unit(self, ours, "+"),
                     ordering.verdict,

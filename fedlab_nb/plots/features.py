@@ -148,7 +148,10 @@ def draw_feature_map(
             alpha=0.9 if is_bright else 0.15,
             zorder=2 if is_bright else 1,
         )
-        texts = [describe_map_point(feature_map, row, class_names) for row in rows.tolist()]
+        texts = [
+            describe_class_and_prediction_at_point(feature_map, row, class_names)
+            for row in rows.tolist()
+        ]
         thumbnails = None
         if feature_map.thumbnails is not None:
             thumbnails = feature_map.thumbnails[rows].tolist()
@@ -158,10 +161,11 @@ def draw_feature_map(
     ax.spines[:].set_color(RULE)
 
 
-def describe_map_point(
+def describe_class_and_prediction_at_point(
     feature_map: FeatureMap, point_index: int, class_names: Sequence[str]
 ) -> str:
-    """Describe a point: its class, and the class that the method predicts."""
+    """Describe a point of a map: the map's name, the point's class, and the class that the method
+    predicts for it."""
     truth = class_names[feature_map.labels[point_index]]
     text = f"{feature_map.name}\nclass {truth}"
     if feature_map.answers is None:

@@ -277,15 +277,15 @@ def draw_lines_with_bands(
 def draw_cost_points(
     ax: Axes,
     rows: Sequence[Series],
-    lowest_accuracy: float = 0.0,
+    accuracy_axis_start: float = 0.0,
     extra_axis_bytes: Sequence[float] = (),
 ) -> None:
     """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band and name.
 
     Pinned rows are hollow. A row without any bytes stands at the left edge.
 
-    lowest_accuracy:  where the accuracy axis begins
-    extra_axis_bytes: further bytes that the axis has to reach
+    accuracy_axis_start: 0–1, where the accuracy axis begins
+    extra_axis_bytes:    further bytes that the axis has to reach
     """
     shown = sorted(rows, key=lambda s: (s.total_bytes, s.mean))
     size = 9 if len(shown) <= 10 else 7
@@ -299,22 +299,22 @@ def draw_cost_points(
         attach_hover_text(point, s.hover_text, method=s.highlight_key)
     axis_bytes = [*(s.total_bytes for s in rows if s.total_bytes), *extra_axis_bytes]
     set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
-    set_percent_axis(ax, "y", 1.03, lowest_share=lowest_accuracy)
+    set_percent_axis(ax, "y", 1.03, lowest_share=accuracy_axis_start)
     colours = {key: look.colour for key, look in row_looks.items()}
-    draw_names_beside_points(ax, shown, lowest_accuracy, size, colours)
+    draw_names_beside_points(ax, shown, accuracy_axis_start, size, colours)
 
 
 def draw_names_beside_points(
     ax: Axes,
     rows: Sequence[Series],
-    lowest_accuracy: float,
-    font_size: float,
+    accuracy_axis_start: float,
+    font_size_points: float,
     colours_by_method: Mapping[str, str],
 ) -> None:
     """Draw each row's name beside its point, in its colour, so that it covers no point, band or other name.
 
-    lowest_accuracy: where the accuracy axis begins
-    font_size:       in points
+    accuracy_axis_start: 0–1, where the accuracy axis begins
+    font_size_points:    in points
     """
     if is_frame_narrow():
         # The labels of the axis take much of a narrow frame, so the size of the axes has to be known.
@@ -322,17 +322,17 @@ def draw_names_beside_points(
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
     # Width of a letter and height of a line. From here on, all lengths are shares of the axes.
-    letter, line = font_size * np.array([0.62, 1.15]) / points_of_axes
-    scale = 1.03 - lowest_accuracy
+    letter, line = font_size_points * np.array([0.62, 1.15]) / points_of_axes
+    scale = 1.03 - accuracy_axis_start
     places = []
     taken = []
     for s in rows:
         x = math.log(max(s.total_bytes, left) / left) / math.log(right / left)
-        y = (s.mean - lowest_accuracy) / scale
+        y = (s.mean - accuracy_axis_start) / scale
         places.append((x, y))
         taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
     for s, (x, _) in zip(rows, places, strict=True):
-        heights = [(end - lowest_accuracy) / scale for end in s.band_ends]
+        heights = [(end - accuracy_axis_start) / scale for end in s.band_ends]
         if heights:
             taken.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
     halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps a name readable over a band
@@ -345,7 +345,7 @@ def draw_names_beside_points(
             x + 1.6 * side * letter,
             middle,
             text,
-            fontsize=font_size,
+            fontsize=font_size_points,
             color=make_text_colour(colours_by_method[s.highlight_key]),
             va="center",
             ha="left" if side > 0 else "right",

@@ -215,13 +215,13 @@ def draw_square_contents(
     ax: Axes,
     squares: Sequence[Square],
     plane: Plane,
-    corners: Sequence[tuple[float, float]],
+    lower_left_corners_inches: Sequence[tuple[float, float]],
     side_inches: float,
 ) -> None:
-    """Draw the inside of all squares: regions, circles and dots."""
+    """Draw the inside of all squares: regions, circles and dots. The axes' unit is an inch."""
     colours = list_class_colours(len(plane.names))
     scale = side_inches / (2 * plane.edge)
-    middles = [np.add(corner, side_inches / 2) for corner in corners]
+    middles = [np.add(corner, side_inches / 2) for corner in lower_left_corners_inches]
     areas = []
     area_places = []
     area_colours = []

@@ -59,7 +59,7 @@ from .words import (
     SYMBOL,
     SettingCaption,
     capitalize,
-    find_character_names,
+    find_story_names_of_clients,
     format_client_for_title,
     format_client_letter,
     format_client_letters,
@@ -938,7 +938,7 @@ def set_client_axis(
 
     It may be called again for another setting: the axes keep their place.
     """
-    characters = find_character_names(setting)
+    characters = find_story_names_of_clients(setting)
     label = make_client_axis_label(setting)
     marked = {} if is_frame_narrow() else characters  # in a narrow frame the label alone names them
     set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)

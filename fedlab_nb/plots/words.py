@@ -330,27 +330,29 @@ SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
 MAX_NAME_LETTERS = 16  # letters of a client's own name
 MAX_LABEL_LETTERS = 60  # letters of all names below an axis
+NameByClient = dict[int, str]  # {index of a client in pictures: name}
 
 
 @cache
-def load_character_names() -> dict[int, str]:
-    """Load the characters' names, {client: name}, in the order of the clients."""
+def load_story_names_of_clients() -> NameByClient:
+    """Load the names that the course's story gives its clients, in the order of the clients."""
     names = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
     return {int(client): name for client, name in names.items()}
 
 
-def find_character_names(caption: SettingCaption | str) -> dict[int, str]:
-    """Find the characters, {client: name}; none unless `caption` is the course's federation."""
+def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
+    """Find the names that the course's story gives its clients; none unless `caption` is the course's
+    federation."""
     values = {"partition": "dirichlet", **get_settings_of_caption(caption)}
     for name, value in FEDERATION.items():
         if values.get(name) != value:
             return {}
     if describe_partition_options(values) or values.get("moves"):
         return {}
-    return load_character_names()
+    return load_story_names_of_clients()
 
 
-def find_given_client_names(caption: SettingCaption | str) -> dict[int, str]:
+def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
     """Find the names that a file gives its own clients, and those that a user has given by hand.
 
     Returns {index of the client in pictures: name, cut if it is long}; a double is named after its
@@ -358,7 +360,7 @@ def find_given_client_names(caption: SettingCaption | str) -> dict[int, str]:
     """
     values = get_settings_of_caption(caption)
     edits = Edits.parse(values.get("moves") or "")
-    names: dict[int, str] = {}
+    names: NameByClient = {}
     if values.get("partition") == "natural":
         names |= enumerate(
             find_client_names_in_memory(format_dataset_name(values["dataset"]), values["clients"])
@@ -434,7 +436,7 @@ def find_common_setting(
 
 def format_client_for_list(client: int, setting: SettingCaption | str) -> str:
     """Name a client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
-    name = find_character_names(setting).get(client)
+    name = find_story_names_of_clients(setting).get(client)
     if name:
         return f"{format_client_letters(client)} {SYMBOL} {name}"
     return format_client_for_sentence(client, setting)
@@ -447,33 +449,39 @@ def format_client_for_title(client: int, setting: SettingCaption | str) -> str:
 
 def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
     """Name a client left of its row, which has little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
-    if client in find_character_names(setting) or client in find_given_client_names(setting):
+    if client in find_story_names_of_clients(setting) or client in find_given_client_names(setting):
         return format_client_for_list(client, setting)
     return format_client_for_title(client, setting)
 
 
 def describe_named_clients(setting: SettingCaption | str) -> str:
     """Describe which clients have a name, as a sentence of an alt text; '' if none has one."""
-    known = find_character_names(setting)
+    known = find_story_names_of_clients(setting)
     if known:
-        return f" Marked with {SYMBOL}: {_join_client_names(known, setting)}."
+        return f" Marked with {SYMBOL}: {_join_client_letters_and_names(known, setting)}."
     names = find_given_client_names(setting)
     if names:
-        return f" Clients: {_join_client_names(names, setting)}."
+        return f" Clients: {_join_client_letters_and_names(names, setting)}."
     return ""
 
 
 def make_client_axis_label(setting: SettingCaption | str) -> str:
     """Make the label of an axis of clients: 'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room
     for all names, or 'client'."""
-    known = find_character_names(setting)
+    known = find_story_names_of_clients(setting)
     if known:
-        return f"client ({SYMBOL} {_join_client_names(known, setting)})"
-    names = _join_client_names(find_given_client_names(setting), setting)
+        return f"client ({SYMBOL} {_join_client_letters_and_names(known, setting)})"
+    names = _join_client_letters_and_names(find_given_client_names(setting), setting)
     if names and len(names) <= MAX_LABEL_LETTERS:
         return f"client ({names})"
     return "client"
 
 
-def _join_client_names(names: dict[int, str], setting: SettingCaption | str) -> str:
-    return ", ".join(f"{format_client_letter(k, setting)} {name}" for k, name in names.items())
+def _join_client_letters_and_names(
+    names: NameByClient, caption_for_letters: SettingCaption | str
+) -> str:
+    """Return 'D sixes, E tiny'."""
+    texts = []
+    for client, name in names.items():
+        texts.append(f"{format_client_letter(client, caption_for_letters)} {name}")
+    return ", ".join(texts)

@@ -324,7 +324,11 @@ def compute_mean_step_seconds(plan: Plan) -> float:
 def count_training_samples(plan: Plan) -> float:
     """How many samples all clients train on."""
     settings = plan.settings
-    return settings.share * settings.describe_dataset().n_train * (1 - plan.held_out_share)
+    return (
+        settings.share
+        * settings.describe_dataset().n_train
+        * (1 - plan.share_held_out_of_local_training)
+    )
 
 
 def estimate_local_training_seconds(

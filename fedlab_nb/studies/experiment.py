@@ -163,7 +163,7 @@ class Run:
             poison=self.settings.poison,
             architectures=self.plan.architectures,
             recipe=self.plan.recipe,
-            holdout=self.plan.held_out_share,
+            holdout=self.plan.share_held_out_of_local_training,
             scale=self.plan.input_scale,
         )
         dataset = self.federation.dataset

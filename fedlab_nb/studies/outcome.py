@@ -306,7 +306,7 @@ class Outcome(saved.Predictor):
             record[name] = getattr(settings, name)
         record["local_passes"] = round(self.local_passes, 2)
         record["model"] = self.plan.client_model
-        record["holdout"] = self.plan.held_out_share
+        record["holdout"] = self.plan.share_held_out_of_local_training
         for name in ("absent", "moves"):
             if getattr(settings, name):
                 record[name] = getattr(settings, name)

@@ -7,10 +7,10 @@
 
 The file has the format of safetensors: tensors by their path in the model ("module.body.0.1.weight"), and a JSON text
 that describes the objects to which they belong. A class is stored as a name and looked up among the classes that this
-process knows (`find_loadable_classes_by_name`): nothing is imported or executed, and there is no pickle. A user's own
-layers can be loaded after `add_model` has added their network. Tensors keep their dtype and the order of their axes in
-memory, so that on the same machine and device the loaded model predicts the same to the last digit. Only the model is
-kept, not the report, nor anything else that clients have sent. A digest of text and tensors detects a damaged file.
+process knows (`find_loadable_model_classes_by_name`): nothing is imported or executed, and there is no pickle. A user's
+own layers can be loaded after `add_model` has added their network. Tensors keep their dtype and the order of their axes
+in memory, so that on the same machine and device the loaded model predicts the same to the last digit. Only the model
+is kept, not the report, nor anything else that clients have sent. A digest of text and tensors detects a damaged file.
 
 `out.save("model.onnx")` writes the other format, for programs without PyTorch. It needs the optional dependencies
 `onnx` (packages onnx and onnxscript, 11 MB). The graph has one input `x`, float32 `[samples, ...]`, prepared as the
@@ -239,7 +239,7 @@ def walk_class_and_all_subclasses(base: type) -> Iterator[type]:
         yield from walk_class_and_all_subclasses(subclass)
 
 
-def find_loadable_classes_by_name() -> dict[str, type]:
+def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Module | Any]]:
     """All classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
     classes: list[type] = []
     for cls in walk_class_and_all_subclasses(nn.Module):
@@ -284,7 +284,7 @@ def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> di
                 "with"
             )
         network = build(name, tuple(shape), count, width=width)
-        loadable_classes = find_loadable_classes_by_name()
+        loadable_classes = find_loadable_model_classes_by_name()
         for layer in network.modules():
             cls = type(layer)
             if loadable_classes.get(cls.__name__) is not cls:
@@ -365,7 +365,7 @@ def choose_name_for_saved_class(
     name = cls.__name__
     if own_layers.get(f"{OWN}{name}") is cls:
         return f"{OWN}{name}"
-    if find_loadable_classes_by_name().get(name) is not cls:
+    if find_loadable_model_classes_by_name().get(name) is not cls:
         raise UsageError(
             f"A {name} cannot be saved (in {path_in_model or 'the model'}): it is neither a part "
             "of fedlab_nb's models nor a layer of a network that was added by fl.add_model; if it "
@@ -397,7 +397,7 @@ def restore_value_from_json_and_tensors(
         return [unpack(item) for item in packed_value["list"]]
     if "tuple" in packed_value:
         return tuple(unpack(item) for item in packed_value["tuple"])
-    classes = find_loadable_classes_by_name()
+    classes = find_loadable_model_classes_by_name()
     if "is" in packed_value:
         cls = classes[packed_value["is"]]
         restored = cls(**unpack_parts(packed_value["of"]))

@@ -161,7 +161,7 @@ class Settings:
                 overrides[name] = value
             elif value is not None or name not in ("alpha", "clients", "partition"):
                 chosen[name] = value
-        preset = find_preset_values(chosen)
+        preset = find_settings_declared_by_preset(chosen)
         dataset = {"dataset": cls.dataset, **preset, **chosen}["dataset"]
         changes_of_partition = {}
         for name in DRAWING:
@@ -387,17 +387,22 @@ class Settings:
         return values | overrides
 
 
-def find_preset_values(chosen_settings: Mapping[str, SettingValue]) -> SettingsByName:
-    """The settings that the set-up declares for the data set and the α that are `chosen_settings`,
-    or for its own; the model is left to each method's plan."""
-    setup = SETUPS[choose("preset", chosen_settings.get("preset", CLASSROOM), SETUPS)]
+def find_settings_declared_by_preset(
+    chosen_preset_dataset_and_alpha: Mapping[str, SettingValue],
+) -> SettingsByName:
+    """Find the settings that the chosen preset declares for the chosen data set and α. The preset is
+    `classroom` where none is chosen, and the data set and α are its own. The model is left to each
+    method's plan."""
+    setup = SETUPS[
+        choose("preset", chosen_preset_dataset_and_alpha.get("preset", CLASSROOM), SETUPS)
+    ]
     general = {
         "dataset": Settings.dataset,
         "alpha": Settings.alpha,
         **get_values_without_sources(setup.block.shared),
     }
-    dataset = chosen_settings.get("dataset", general["dataset"])
-    alpha: Any = parse_if_number(chosen_settings.get("alpha", general["alpha"]))
+    dataset = chosen_preset_dataset_and_alpha.get("dataset", general["dataset"])
+    alpha: Any = parse_if_number(chosen_preset_dataset_and_alpha.get("alpha", general["alpha"]))
     shape = data.describe(dataset).input_shape
     names = list_setting_names() - {"model"}
     if len(shape) != 3:
@@ -461,7 +466,7 @@ class Plan:
         return self.architectures[0][0]
 
     @property
-    def held_out_share(self) -> float:
+    def share_held_out_of_local_training(self) -> float:
         """Share of its samples that each client holds out of local training in this run."""
         if self.settings.holdout_for == "all" or self.method.holds_out:
             return self.settings.holdout
@@ -477,7 +482,9 @@ class Plan:
 
         It compares the local work of methods. `training_samples`: of the whole training set.
         """
-        mean_samples = training_samples * (1 - self.held_out_share) / self.settings.clients
+        mean_samples = (
+            training_samples * (1 - self.share_held_out_of_local_training) / self.settings.clients
+        )
         return self.method.local_passes(self.recipe, [mean_samples] * len(self.settings.members))
 
     @property
@@ -489,7 +496,7 @@ class Plan:
         """Key of the trained clients: everything that local training depends on."""
         settings = self.settings
         content: JsonObject = {
-            "holdout": self.held_out_share,
+            "holdout": self.share_held_out_of_local_training,
             "init": settings.init,
             "device": settings.device,
             "backend": settings.backend,

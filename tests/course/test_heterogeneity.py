@@ -4,7 +4,7 @@ import torch
 from lessons import LESSONS
 
 from fedlab_nb.course.heterogeneity import lesson
-from fedlab_nb.papers.measures import measure_largest_client_logits
+from fedlab_nb.papers.measures import measure_client_dominance_in_ensemble
 from fedlab_nb.studies import run
 
 
@@ -31,6 +31,6 @@ def test_two_clients_of_seed_4_outshout_eight():
     counts = outcome.label_counts
     assert [k for k in range(10) if counts[k, 8] == counts[k].sum()] == [4, 5]
     assert set(outcome.test_predictions) == {8}
-    measures = measure_largest_client_logits(outcome)
+    measures = measure_client_dominance_in_ensemble(outcome)
     assert (measures["lonely"], measures["same"]) == (2, 1)
     assert 54 < measures["loudest"] < 58

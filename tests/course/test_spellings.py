@@ -203,7 +203,7 @@ OTHERS = {
         ),
         lambda s: compute_consensus(torch.as_tensor(s).log()).distribution,
     ],
-    "ee_step": [ee_step_by_autograd, ee_step_by_package],
+    "step_and_clip_weights": [ee_step_by_autograd, ee_step_by_package],
     "fused_block": [
         lambda h, a, s, b, c: [
             ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))

@@ -6,7 +6,7 @@ import pytest
 from fedlab_nb.data import federate
 from fedlab_nb.plots.words import (
     SYMBOL,
-    find_character_names,
+    find_story_names_of_clients,
     format_client_for_list,
     format_client_for_title,
     make_setting_caption,
@@ -26,8 +26,8 @@ def test_the_three_clients_with_a_name_are_found_in_the_federation():
     loud = logits.max(2).mean(0).argmax()
     assert digit == 6
     names = {int(keeper): "sixes", int(tiny): "tiny", int(loud): "loud"}
-    assert find_character_names(OURS) == names
-    assert find_character_names(make_setting_caption(USUAL, "seeds 0–2")) == names
+    assert find_story_names_of_clients(OURS) == names
+    assert find_story_names_of_clients(make_setting_caption(USUAL, "seeds 0–2")) == names
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_the_three_clients_with_a_name_are_found_in_the_federation():
 )
 def test_clients_of_other_federations_have_no_names(changed):
     other = make_setting_caption({**USUAL, **changed}, "seed 0")
-    assert find_character_names(other) == {}
+    assert find_story_names_of_clients(other) == {}
     assert format_client_for_list(3, other) == "D"
     assert format_client_for_list(3, OURS) == f"D {SYMBOL} sixes"
     assert SYMBOL not in format_client_for_title(0, OURS)
     plain_text = str(OURS)[:]
-    assert find_character_names(plain_text) == {}
+    assert find_story_names_of_clients(plain_text) == {}

@@ -679,7 +679,9 @@ def test_while_a_method_is_shown_the_headline_speaks_of_it(name, accuracies, cal
     results = {"accuracies": accuracies, "calls": calls, "each": [0.4, 0.2]}
     facts = dict(counts=[[5, 5], [6, 4]], results=results, people=PEOPLE)
     facts |= {"methods": METHODS, "classes": CLASSES}
-    said = run_javascript(HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name)
+    said = run_javascript(
+        HEADLINE, "return findHeadlineOfMethod(facts, name)", facts=facts, name=name
+    )
     assert said == says.replace(" %", "\xa0%")
     facts["results"] = None
     before = run_javascript(
@@ -748,8 +750,6 @@ def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
     # 0: one expert, both means wrong, AFL right; 1: nobody saves it; 2: FedAvg is right; 3: three know it.
     code = "return chooseStory(said, shown)"
     assert run_javascript(HEADLINE, code, said=said, shown=1) == 0
-||||||| .merge_file_noAOVE
-    assert run_javascript(HEADLINE, "return chooseStory(said)", said=said) == 0
     said["methods"]["afl"] = [1, 1, 0, 0]
     assert run_javascript(HEADLINE, code, said=said, shown=1) is None
 
@@ -772,8 +772,6 @@ def test_an_image_that_tells_a_story_stays_and_another_one_says_why_it_is_shown(
     said["methods"]["logits"] = [1, 1]
     first, _ = run_javascript(HEADLINE, code, said=said, people=PEOPLE)
     assert first == "Chosen for you: only office A gets it right, and no mean does."
-||||||| .merge_file_noAOVE
-    assert run_javascript(HEADLINE, "return chooseStory(said)", said=said) is None
 
 
 @pytest.mark.parametrize("step", [1, 0.5, 2 / 3])

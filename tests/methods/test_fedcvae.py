@@ -15,7 +15,7 @@ from fedlab_nb.methods.fedcvae import (
     TRUNCATION,
     Cvae,
     FedCVAE,
-    compute_negative_elbos,
+    compute_negative_elbo_per_sample,
     generate_samples,
     train_cvaes_in_place,
 )
@@ -41,14 +41,18 @@ def test_loss_against_torchs_own_kl_and_cross_entropy():
     out = cvae.decoder(torch.cat([mean + q.stddev * noise, hot], 1))
     likelihood = torch.distributions.Bernoulli(logits=out, validate_args=False).log_prob(x).sum(1)
     torch.testing.assert_close(
-        compute_negative_elbos(cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=True),
+        compute_negative_elbo_per_sample(
+            cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=True
+        ),
         kl - likelihood,
     )
     normal = torch.distributions.Normal(out, 1.0).log_prob(x).sum(1) + 12 / 2 * math.log(
         2 * math.pi
     )
     torch.testing.assert_close(
-        compute_negative_elbos(cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=False),
+        compute_negative_elbo_per_sample(
+            cvae.encoder, cvae.decoder, x, hot, noise, are_pixels=False
+        ),
         kl - normal,
     )
 
@@ -86,7 +90,7 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
         torch.randn(6, 4, 2, generator=stream).to(EXACT),
     )
     for step, (rows, noise) in enumerate(zip(*drawn, strict=True)):
-        loss = compute_negative_elbos(
+        loss = compute_negative_elbo_per_sample(
             plain.encoder,
             plain.decoder,
             x[rows].flatten(1),

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlab_nb.models import count_parameters, lite0
-from fedlab_nb.models.lite0 import Block, make_tensorflow_padded_convolution_layers
+from fedlab_nb.models.lite0 import Block, make_tensorflow_padded_convolution
 
 
 def make_images(n=5, channels=1, side=12, seed=0):
@@ -35,7 +35,7 @@ def test_it_has_the_numbers_of_the_papers_table():
 def test_padding_is_tensorflows(side, stride):
     """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
     pad, x = (
-        nn.Sequential(*make_tensorflow_padded_convolution_layers(1, 1, side, stride)),
+        nn.Sequential(*make_tensorflow_padded_convolution(1, 1, side, stride)),
         make_images(1, 1, 8).double(),
     )
     pad.double().requires_grad_(False)

@@ -108,7 +108,7 @@ def test_lines_are_means_with_bands(ax):
 
 
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
-    kit.draw_cost_points(ax, ROWS[:2], lowest_accuracy=0.2)
+    kit.draw_cost_points(ax, ROWS[:2], accuracy_axis_start=0.2)
     assert (
         sorted(texts(ax)) == ["FENS", "FedAvg"]
         and ax.get_xscale() == "log"

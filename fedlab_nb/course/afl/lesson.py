@@ -19,6 +19,20 @@ from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
 from ..kit import Build, Card, GuessOption, exercises, load_lesson_text, make_worked_card
+from ..kit.array_types import (
+    ClassifierWeights,
+    ClassScores,
+    ClientClassSums,
+    ClientMoments,
+    CountPerClass,
+    Covariance,
+    FlatImages,
+    ImagePair,
+    Predictions,
+    ProductSumPerClass,
+    SumPerClass,
+    Vector,
+)
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
@@ -66,7 +80,7 @@ def show_largest_weight_difference(afl_outcome: Outcome, other_afl_outcome: Outc
 
 
 def compute_largest_difference_as_share(
-    weights: np.ndarray, reference_weights: np.ndarray
+    weights: ClassifierWeights, reference_weights: ClassifierWeights
 ) -> float:
     """Compute the largest difference, as a share of the largest of the `reference_weights`."""
     return float(np.abs(weights - reference_weights).max() / np.abs(reference_weights).max())
@@ -144,22 +158,22 @@ def draw_recovered_image_pair(outcome: Outcome) -> Picture:
     return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)
 
 
-def compute_class_sums_of_digit_images(images: np.ndarray, digit: int) -> ClassSums:
+def compute_class_sums_of_digit_images(images: FlatImages, digit: int) -> ClassSums:
     """Compute the class sums of an office's images `[n, d]` of one digit."""
     labels = torch.full((len(images),), digit)
     return measure_class_sums(torch.from_numpy(images), labels, 10, "full")
 
 
-def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> np.ndarray:
+def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> FlatImages:
     """Return the pixels `[n, d]` of a client's training images of a digit."""
     federation = outcome.federation()
     dataset = federation.dataset
-    rows, _ = federation.split(outcome.plan.held_out_share)[client]
+    rows, _ = federation.split(outcome.plan.share_held_out_of_local_training)[client]
     rows_of_digit = rows[dataset.y_train[rows] == digit]
     return dataset.x_train[rows_of_digit].flatten(1).double().numpy()
 
 
-def recover_image_pair_from_moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def recover_image_pair_from_moments(mean: Vector, covariance: Covariance) -> ImagePair:
     """Compute the two samples `[2, d]` that have this mean `[d]` and this covariance `[d, d]`."""
     # The covariance of two samples a and b is h hᵀ with h = (a − b) / 2: one axis, whose sign is unknown.
     variances, axes = np.linalg.eigh(covariance)
@@ -167,7 +181,7 @@ def recover_image_pair_from_moments(mean: np.ndarray, covariance: np.ndarray) ->
     return np.stack([mean + half_difference, mean - half_difference])
 
 
-def order_pair_like_images(recovered_pair: np.ndarray, images: np.ndarray) -> np.ndarray:
+def order_pair_like_images(recovered_pair: ImagePair, images: ImagePair) -> ImagePair:
     """Return the pair in the order of the two images, which mean and covariance do not tell."""
     swapped_pair = recovered_pair[::-1]
     if np.abs(recovered_pair - images).sum() > np.abs(swapped_pair - images).sum():
@@ -176,7 +190,9 @@ def order_pair_like_images(recovered_pair: np.ndarray, images: np.ndarray) -> np
 
 
 # ---------------------------------------------------------------------------------- to build
-def fit(moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float) -> np.ndarray:
+def fit(
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     """Compute the weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and
     class sums [M, d, C]."""
     clients, d, _ = moments.shape
@@ -185,15 +201,15 @@ def fit(moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float) -
 
 
 def fit_without_removing_ridges_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     total = moments.sum(0) + rho * np.eye(moments.shape[1])
     return np.linalg.solve(total, class_sums.sum(0))
 
 
 def average_client_fits_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     fits = []
     for k in range(len(moments)):
         fits.append(fit(moments[k, None], class_sums[k, None], gamma, rho))
@@ -201,32 +217,32 @@ def average_client_fits_by_mistake(
 
 
 def fit_with_one_ridge_removed_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     return fit_without_removing_ridges_by_mistake(moments, class_sums, gamma, rho - gamma)
 
 
 def fit_without_final_ridge_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     return fit(moments, class_sums, gamma, 0.0)
 
 
 def fit_by_multiplying_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     return moments.sum(0) @ class_sums.sum(0)
 
 
 def fit_to_untouched_sums_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     return np.linalg.solve(moments.sum(0), class_sums.sum(0))
 
 
 def average_client_fits_with_ridges_by_mistake(
-    moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float
-) -> np.ndarray:
+    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
+) -> ClassifierWeights:
     fits = []
     for k in range(len(moments)):
         fits.append(np.linalg.solve(moments[k], class_sums[k]))
@@ -247,8 +263,8 @@ SLIPS = {
 class FitArguments(NamedTuple):
     """The arguments of a call of `fit`."""
 
-    moments: np.ndarray  # [M, d, d], each with gamma on its diagonal
-    class_sums: np.ndarray  # [M, d, C]
+    moments: ClientMoments  # [M, d, d], each with gamma on its diagonal
+    class_sums: ClientClassSums  # [M, d, C]
     gamma: float
     rho: float
 
@@ -272,8 +288,8 @@ def draw_random_fit_arguments(
 
 # ---------------------------------------------------------------------------------- the bells
 def classify(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
@@ -286,14 +302,14 @@ def classify(
 
 
 def classify_with_terms_left_out_by_mistake(
-    images: np.ndarray,
-    counts: np.ndarray,
-    sums: np.ndarray,
-    products: np.ndarray,
+    images: FlatImages,
+    counts: CountPerClass,
+    sums: SumPerClass,
+    products: ProductSumPerClass,
     subtracts_means: bool = True,
     has_determinants: bool = True,
     has_class_shares: bool = True,
-) -> np.ndarray:
+) -> Predictions:
     """Return the class `[N]` of each image by Bayes' rule, with terms of it left out.
 
     subtracts_means:  whether the covariance is taken around the mean
@@ -318,39 +334,39 @@ def classify_with_terms_left_out_by_mistake(
 
 
 def classify_by_nearest_mean_by_mistake(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
     means = sums / counts[:, None]
     return ((images[:, None] - means) ** 2).sum(2).argmin(1)
 
 
 def classify_without_centring_by_mistake(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
     return classify_with_terms_left_out_by_mistake(
         images, counts, sums, products, subtracts_means=False
     )
 
 
 def classify_without_determinant_by_mistake(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
     return classify_with_terms_left_out_by_mistake(
         images, counts, sums, products, has_determinants=False
     )
 
 
 def classify_without_class_shares_by_mistake(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
     return classify_with_terms_left_out_by_mistake(
         images, counts, sums, products, has_class_shares=False
     )
 
 
 def return_class_scores_by_mistake(
-    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> ClassScores:
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n
@@ -373,10 +389,10 @@ BELL_SLIPS = {
 class ClassifyArguments(NamedTuple):
     """The arguments of a call of `classify`."""
 
-    images: np.ndarray  # [N, d]
-    counts: np.ndarray  # [C] samples of each class
-    sums: np.ndarray  # [C, d] of their features
-    products: np.ndarray  # [C, d, d]
+    images: FlatImages  # [N, d]
+    counts: CountPerClass  # [C] samples of each class
+    sums: SumPerClass  # [C, d] of their features
+    products: ProductSumPerClass  # [C, d, d]
 
 
 def draw_random_classify_arguments(

@@ -14,6 +14,7 @@ from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs
 from ...studies.statistics import compute_two_sided_t_quantile
 from ..kit import Build, Verdict, exercises
+from ..kit.array_types import ValuePerSeed
 from ..kit.claims import (
     BELOW,
     ClaimText,
@@ -87,7 +88,7 @@ class MeanAndHalfWidth(NamedTuple):
     half_width: float
 
 
-def paired_band(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+def paired_band(a: ValuePerSeed, b: ValuePerSeed) -> tuple[float, float]:
     """Compute the mean of the differences a - b, seed by seed, and half the width of its 95 % band."""
     from scipy import stats
 
@@ -97,7 +98,7 @@ def paired_band(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
 
 
 def compute_band_with_part_changed_by_mistake(
-    gaps: np.ndarray,
+    gaps: ValuePerSeed,
     ddof: int = 1,
     t_quantile: float | None = None,
     exponent_of_seed_count: float = 0.5,
@@ -115,7 +116,7 @@ def compute_band_with_part_changed_by_mistake(
     return MeanAndHalfWidth(gaps.mean(), half_width)
 
 
-def compute_unpaired_band_by_mistake(a: np.ndarray, b: np.ndarray) -> MeanAndHalfWidth:
+def compute_unpaired_band_by_mistake(a: ValuePerSeed, b: ValuePerSeed) -> MeanAndHalfWidth:
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
     half_width = compute_two_sided_t_quantile(2 * len(a) - 2) * error
     return MeanAndHalfWidth(np.mean(a) - np.mean(b), half_width)
@@ -139,8 +140,8 @@ SLIPS = {
 class PairedBandArguments(NamedTuple):
     """The arguments of a call of `paired_band`: accuracies by seed, in per cent."""
 
-    a: np.ndarray
-    b: np.ndarray
+    a: ValuePerSeed
+    b: ValuePerSeed
 
 
 def draw_random_paired_band_arguments(

@@ -17,6 +17,7 @@ import torch
 
 from ...data import load
 from ...methods.gauss import ClassSums, make_class_scorer
+from ..kit.array_types import ClassLabels, PlaneCovariance, PlanePoint, PlanePoints, Predictions
 
 DIGITS = (1, 8, 9)  # digits whose clouds have different shapes
 HEADS = {
@@ -47,12 +48,12 @@ class Bell:
     across: float
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> PlanePoint:
         """The centre `[2]`."""
         return np.array([self.x, self.y])
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> PlaneCovariance:
         """The covariance `[2, 2]`."""
         along = np.array([self.along_x, self.along_y])
         length = max(float(np.linalg.norm(along)), MIN_WIDTH)
@@ -64,7 +65,7 @@ class Bell:
         return length**2 * np.outer(direction, direction) + short**2 * np.outer(normal, normal)
 
     @classmethod
-    def fit(cls, points: np.ndarray) -> Bell:
+    def fit(cls, points: PlanePoints) -> Bell:
         """Fit a bell to points `[n, 2]`: their mean and their covariance."""
         mean = points.mean(0)
         centred = points - mean
@@ -77,8 +78,8 @@ class Bell:
 class Points:
     """Images of DIGITS as points of the plane: `x [n, 2]`, and `y [n]`, each the index of its digit in DIGITS."""
 
-    x: np.ndarray
-    y: np.ndarray
+    x: PlanePoints
+    y: ClassLabels
 
 
 class TrainAndTestPoints(NamedTuple):
@@ -140,8 +141,8 @@ def make_class_sums_from_bells(bells: Sequence[Bell], head: HeadName) -> ClassSu
 
 
 def classify_points_by_bells(
-    bells: Sequence[Bell], head: HeadName, points: np.ndarray
-) -> np.ndarray:
+    bells: Sequence[Bell], head: HeadName, points: PlanePoints
+) -> Predictions:
     """Return which bell each of the points `[n, 2]` belongs to, by Bayes' rule: `[n]`, whole numbers."""
     scores = make_class_scorer(make_class_sums_from_bells(bells, head), head, shrinkage=0)
     return scores(torch.from_numpy(points)).argmax(1).numpy()
@@ -163,7 +164,7 @@ MEASURES = {
 }  # by their names in `figures.toml`
 
 
-def make_plane_grid_points() -> np.ndarray:
+def make_plane_grid_points() -> PlanePoints:
     """List the places of the plane that are classified, row by row from above: `[ROWS · COLUMNS, 2]`."""
     height = EDGE * ROWS / COLUMNS
     x = (np.arange(COLUMNS) + 0.5) / COLUMNS * 2 * EDGE - EDGE

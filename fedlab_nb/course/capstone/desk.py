@@ -43,6 +43,7 @@ from ...studies.settings import RECIPE_FIELDS
 from ...studies.statistics import ValuesBySeed
 from ...value_types import SettingValue
 from ..kit import Card, make_worked_card
+from ..kit.array_types import NoisyClientClassCounts
 from .report import KnobTexts, Record, Report, Submission, Try
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class HiddenFederation:
     share: float
     trial: Dataset
     final: Dataset
-    noisy: np.ndarray
+    noisy: NoisyClientClassCounts
     numbers: int
     budget: int
 

@@ -13,6 +13,7 @@ from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.array_types import ClassLabels, ClientLogits, ClientWeightGradient, ClientWeights
 from ..kit.claims import (
     BELOW,
     NOISE,
@@ -153,7 +154,9 @@ def run_solution() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-def ee_step(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
+def step_and_clip_weights(
+    logits: ClientLogits, labels: ClassLabels, w: ClientWeights, eta: float
+) -> ClientWeights:
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
     p = p / p.sum(axis=1, keepdims=True)
@@ -164,8 +167,8 @@ def ee_step(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -
 
 
 def compute_loss_gradient_in_weights(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights
+) -> ClientWeightGradient:
     """Compute the gradient `[M]` of the loss in the weights `[M]`."""
     ensemble = np.einsum("m,mnc->nc", weights, logits) / weights.sum()
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
@@ -173,36 +176,36 @@ def compute_loss_gradient_in_weights(
 
 
 def step_against_gradient_sign_and_clip(
-    weights: np.ndarray, gradient: np.ndarray, step_size: float
-) -> np.ndarray:
+    weights: ClientWeights, gradient: ClientWeightGradient, step_size: float
+) -> ClientWeights:
     """Take one step against the sign of the gradient, and clip the weights to 0–1."""
     return np.clip(weights - step_size * np.sign(gradient), 0, 1)
 
 
 def step_uphill_by_mistake(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights, step_size: float
+) -> ClientWeights:
     gradient = compute_loss_gradient_in_weights(logits, labels, weights)
     return step_against_gradient_sign_and_clip(weights, -gradient, step_size)
 
 
 def step_without_sign_by_mistake(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights, step_size: float
+) -> ClientWeights:
     gradient = compute_loss_gradient_in_weights(logits, labels, weights)
     return np.clip(weights - step_size * gradient, 0, 1)
 
 
 def step_without_clipping_by_mistake(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights, step_size: float
+) -> ClientWeights:
     gradient = compute_loss_gradient_in_weights(logits, labels, weights)
     return weights - step_size * np.sign(gradient)
 
 
 def step_with_undivided_logit_sum_by_mistake(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights, step_size: float
+) -> ClientWeights:
     """Make the mistake of not dividing the ensemble by the sum of the weights."""
     ensemble = np.einsum("m,mnc->nc", weights, logits)
     error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
@@ -211,8 +214,8 @@ def step_with_undivided_logit_sum_by_mistake(
 
 
 def step_with_gradient_at_equal_weights_by_mistake(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, step_size: float
-) -> np.ndarray:
+    logits: ClientLogits, labels: ClassLabels, weights: ClientWeights, step_size: float
+) -> ClientWeights:
     equal_weights = np.ones(len(weights))
     gradient = compute_loss_gradient_in_weights(logits, labels, equal_weights)
     return step_against_gradient_sign_and_clip(weights, gradient, step_size)
@@ -228,19 +231,19 @@ SLIPS = {
 SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 
 
-class EeStepArguments(NamedTuple):
-    """The arguments of a call of `ee_step`."""
+class WeightStepArguments(NamedTuple):
+    """The arguments of a call of `step_and_clip_weights`."""
 
-    logits: np.ndarray  # [M, N, C]
-    labels: np.ndarray  # [N]
-    w: np.ndarray  # [M], 0–1
+    logits: ClientLogits  # [M, N, C]
+    labels: ClassLabels  # [N]
+    w: ClientWeights  # [M], 0–1
     eta: float
 
 
-def draw_random_ee_step_arguments(
+def draw_random_weight_step_arguments(
     random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
-) -> EeStepArguments | None:
-    """Draw the arguments of a hidden call of `ee_step`: logits `[M, N, C]`, labels `[N]`, weights
+) -> WeightStepArguments | None:
+    """Draw the arguments of a hidden call of `step_and_clip_weights`: logits `[M, N, C]`, labels `[N]`, weights
     `[M]` and a step size.
 
     One weight is near 0 and one near 1, so that clipping matters. None if a component of the gradient
@@ -253,10 +256,10 @@ def draw_random_ee_step_arguments(
     gradient = compute_loss_gradient_in_weights(logits, labels, w)
     if np.abs(gradient).min() <= 0.02:
         return None
-    return EeStepArguments(logits, labels, w, 0.1)
+    return WeightStepArguments(logits, labels, w, 0.1)
 
 
-BUILD = Build(ee_step, SIZES * 4, draw_random_ee_step_arguments, SLIPS)
+BUILD = Build(step_and_clip_weights, SIZES * 4, draw_random_weight_step_arguments, SLIPS)
 
 q1, q2, q3 = exercises(
     __name__, q2=(check_learnt_weights_gain_in_one_setting_only, run_solution), q3=BUILD

@@ -26,6 +26,7 @@ from ...plots.words import (
     make_setting_caption,
 )
 from ...studies import Outcome
+from ..kit.array_types import CountPerClass, SingleImage
 from ..kit.claims import load_stored_figure_by_seed
 
 SEED = 4  # the draw in which two offices hold only eights
@@ -153,7 +154,7 @@ def draw_offices() -> Picture:
     )
 
 
-def choose_envelope_images(federation: Federation, client: int) -> list[np.ndarray]:
+def choose_envelope_images(federation: Federation, client: int) -> list[SingleImage]:
     """Choose ENVELOPES images of a client, spread evenly over its images in the order of their digits."""
     shard = federation.shards[client]
     labels = federation.dataset.y_train[shard]
@@ -162,7 +163,7 @@ def choose_envelope_images(federation: Federation, client: int) -> list[np.ndarr
     return [federation.dataset.x_train[order[place]].numpy() for place in places]
 
 
-def describe_digit_counts(counts_by_digit: np.ndarray) -> str:
+def describe_digit_counts(counts_by_digit: CountPerClass) -> str:
     """Describe a client's counts: 'only “8”' or '5 digits'."""
     held = np.flatnonzero(counts_by_digit)
     if len(held) == 1:
@@ -171,7 +172,7 @@ def describe_digit_counts(counts_by_digit: np.ndarray) -> str:
 
 
 def draw_office_as_house(
-    ax: Axes, client: int, counts_by_digit: np.ndarray, images: Sequence[np.ndarray]
+    ax: Axes, client: int, counts_by_digit: CountPerClass, images: Sequence[SingleImage]
 ) -> None:
     """Draw a roof with the office's letter, its envelopes, its name and how much it holds."""
     is_lonely = np.count_nonzero(counts_by_digit) == 1

@@ -12,6 +12,7 @@ from ...methods.distilled.images import compute_tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.array_types import ClassLabels, ClassScores, FlatImages, ImageKernel
 from ..kit.claims import (
     ClaimText,
     find_gaps_between_variants,
@@ -98,14 +99,14 @@ def run_solution() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------------- to build
-def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def kernel(a: FlatImages, b: FlatImages) -> ImageKernel:
     """Compute the tangent kernel of all pairs: images `[N, D]` and `[n_s, D]` give `[N, n_s]`."""
     return compute_tangent_kernel(torch.as_tensor(a), torch.as_tensor(b), DEPTH).numpy()
 
 
 def scores(
-    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
-) -> np.ndarray:
+    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
+) -> ClassScores:
     targets = np.eye(classes)[labels] - 1 / classes
     sent_kernel = kernel(sent, sent)
     damping = ridge * np.diag(sent_kernel).mean()
@@ -114,8 +115,8 @@ def scores(
 
 
 def compute_scores_with_uncentred_targets_by_mistake(
-    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
-) -> np.ndarray:
+    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
+) -> ClassScores:
     sent_kernel = kernel(sent, sent)
     damping = ridge * np.diag(sent_kernel).mean()
     damped_kernel = sent_kernel + damping * np.eye(len(sent))
@@ -124,21 +125,21 @@ def compute_scores_with_uncentred_targets_by_mistake(
 
 
 def compute_scores_with_unscaled_ridge_by_mistake(
-    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
-) -> np.ndarray:
+    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
+) -> ClassScores:
     scale = np.diag(kernel(sent, sent)).mean()  # by which `scores` multiplies the ridge
     return scores(sent, labels, images, classes, ridge / scale)
 
 
 def compute_scores_without_ridge_by_mistake(
-    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
-) -> np.ndarray:
+    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
+) -> ClassScores:
     return scores(sent, labels, images, classes, 0)
 
 
 def compute_scores_without_solving_by_mistake(
-    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
-) -> np.ndarray:
+    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
+) -> ClassScores:
     targets = np.eye(classes)[labels] - 1 / classes
     return kernel(images, sent) @ targets
 
@@ -157,9 +158,9 @@ HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 class ScoresArguments(NamedTuple):
     """The arguments of a call of `scores`."""
 
-    sent: np.ndarray  # [n_s, D] images
-    labels: np.ndarray  # [n_s]
-    images: np.ndarray  # [N, D] to be classified
+    sent: FlatImages  # [n_s, D] images
+    labels: ClassLabels  # [n_s]
+    images: FlatImages  # [N, D] to be classified
     classes: int  # their number
     ridge: float
 

@@ -17,6 +17,7 @@ from ...studies import Outcome, Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ...value_types import SettingValue
 from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.array_types import ClassScores, ClientImageWeights, ClientProbabilities
 from ..kit.claims import (
     CLEAR,
     SHORT,
@@ -177,42 +178,48 @@ def run_solution() -> Outcomes:
 # ---------------------------------------------------------------------------- the function to build
 
 
-def consensus(s: np.ndarray) -> np.ndarray:
+def consensus(s: ClientProbabilities) -> ClassScores:
     variances = s.var(axis=2)  # [M, N]: of each output, over its C probabilities
     weights = variances / variances.sum(axis=0)  # [M, N]: shares of the clients, image by image
     return (weights[:, :, None] * s).sum(axis=0)  # [N, C]
 
 
 def compute_weighted_sum_of_clients(
-    weights: np.ndarray, client_probabilities: np.ndarray
-) -> np.ndarray:
+    weights: ClientImageWeights, client_probabilities: ClientProbabilities
+) -> ClassScores:
     """Compute Σ_k ω_k s_k for weights [M, N]."""
     return np.einsum("mn,mnc->nc", weights, client_probabilities)
 
 
-def average_clients_equally_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+def average_clients_equally_by_mistake(client_probabilities: ClientProbabilities) -> ClassScores:
     return client_probabilities.mean(0)
 
 
-def weight_by_variance_over_clients_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+def weight_by_variance_over_clients_by_mistake(
+    client_probabilities: ClientProbabilities,
+) -> ClassScores:
     """Make the mistake of the variance over clients, for each image and class."""
     variances = client_probabilities.var(0)
     weights = variances / variances.sum(0)
     return (weights * client_probabilities).sum(0)
 
 
-def normalise_weights_over_images_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+def normalise_weights_over_images_by_mistake(
+    client_probabilities: ClientProbabilities,
+) -> ClassScores:
     """Make the mistake of weights that add up to 1 over the images of each client."""
     variances = client_probabilities.var(2)
     weights = variances / variances.sum(1, keepdims=True)
     return compute_weighted_sum_of_clients(weights, client_probabilities)
 
 
-def weight_without_normalising_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+def weight_without_normalising_by_mistake(client_probabilities: ClientProbabilities) -> ClassScores:
     return compute_weighted_sum_of_clients(client_probabilities.var(2), client_probabilities)
 
 
-def weight_by_standard_deviation_by_mistake(client_probabilities: np.ndarray) -> np.ndarray:
+def weight_by_standard_deviation_by_mistake(
+    client_probabilities: ClientProbabilities,
+) -> ClassScores:
     deviations = client_probabilities.std(2)
     weights = deviations / deviations.sum(0)
     return compute_weighted_sum_of_clients(weights, client_probabilities)
@@ -232,7 +239,7 @@ SHAPES = ((4, 4, 4), (3, 5, 4), (2, 6, 3))
 class ConsensusArguments(NamedTuple):
     """The argument of a call of `consensus`."""
 
-    s: np.ndarray  # [M, N, C] softmax outputs
+    s: ClientProbabilities  # [M, N, C] softmax outputs
 
 
 def draw_random_consensus_arguments(

@@ -10,6 +10,7 @@ from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.array_types import ClientMeans, ClientPrecisions, Vector
 from ..kit.claims import (
     ClaimText,
     GroupAndVariant,
@@ -103,15 +104,15 @@ SIZES = (
 )
 
 
-def product_mean(means: np.ndarray, precisions: np.ndarray) -> np.ndarray:
+def product_mean(means: ClientMeans, precisions: ClientPrecisions) -> Vector:
     """Compute the mean [d] of the product of M Gaussians with means [M, d] and precisions [M, d, d]."""
     weighted = sum(p @ m for p, m in zip(precisions, means, strict=True))
     return np.linalg.solve(precisions.sum(0), weighted)
 
 
 def average_by_precision_diagonals_by_mistake(
-    means: np.ndarray, precisions: np.ndarray
-) -> np.ndarray:
+    means: ClientMeans, precisions: ClientPrecisions
+) -> Vector:
     weights = np.diagonal(precisions, axis1=1, axis2=2)
     return (weights * means).sum(0) / weights.sum(0)
 
@@ -127,8 +128,8 @@ SLIPS = {
 class ProductMeanArguments(NamedTuple):
     """The arguments of a call of `product_mean`."""
 
-    means: np.ndarray  # [M, d]
-    precisions: np.ndarray  # [M, d, d]
+    means: ClientMeans  # [M, d]
+    precisions: ClientPrecisions  # [M, d, d]
 
 
 def draw_random_product_mean_arguments(

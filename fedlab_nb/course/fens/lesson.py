@@ -17,6 +17,7 @@ from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit.array_types import ClassScores, ClientClassWeights, ClientLogits
 from ..kit.claims import (
     BELOW,
     NOISE,
@@ -209,15 +210,15 @@ def run_solution() -> Outcomes:
 SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))
 
 
-def weighted_sum(logits: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_sum(logits: ClientLogits, weights: ClientClassWeights) -> ClassScores:
     return (weights[:, None, :] * logits).sum(axis=0)
 
 
 class WeightedSumArguments(NamedTuple):
     """The arguments of a call of `weighted_sum`."""
 
-    logits: np.ndarray  # [M, N, C]
-    weights: np.ndarray  # [M, C]
+    logits: ClientLogits  # [M, N, C]
+    weights: ClientClassWeights  # [M, C]
 
 
 def draw_random_weighted_sum_arguments(

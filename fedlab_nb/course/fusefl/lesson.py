@@ -10,6 +10,17 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
+from ..kit.array_types import (
+    AnyArray,
+    ClientAdaptors,
+    ClientBiases,
+    ClientBlockOutputs,
+    ClientBlocks,
+    ClientLayerWeights,
+    ClientOutputs,
+    ClientShifts,
+    LayerInputs,
+)
 from ..kit.claims import (
     CLEAR,
     find_gaps_between_variants,
@@ -80,8 +91,12 @@ def run_solution() -> Outcomes:
 
 # ---------------------------------------------------------------------------- the function to build
 def fused_block(
-    h: np.ndarray, adaptors: np.ndarray, shifts: np.ndarray, blocks: np.ndarray, biases: np.ndarray
-) -> np.ndarray:
+    h: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
     outputs = []
     for k in range(len(h)):
@@ -91,8 +106,8 @@ def fused_block(
 
 
 def apply_one_linear_layer_per_client(
-    inputs: np.ndarray, weights: np.ndarray, biases: np.ndarray
-) -> np.ndarray:
+    inputs: LayerInputs, weights: ClientLayerWeights, biases: ClientBiases
+) -> ClientOutputs:
     """Apply one linear layer for each client: the outputs are `[M, N, o]`.
 
     inputs: `[N, i]`, the same for all clients, or `[M, N, i]`, those of each client
@@ -100,38 +115,38 @@ def apply_one_linear_layer_per_client(
     return inputs @ weights.transpose(0, 2, 1) + biases[:, None]
 
 
-def apply_relu(x: np.ndarray) -> np.ndarray:
+def apply_relu(x: AnyArray) -> AnyArray:
     return np.maximum(x, 0)
 
 
 def feed_mean_of_clients_by_mistake(
-    outputs_below: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
-) -> np.ndarray:
+    outputs_below: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     return apply_relu(apply_one_linear_layer_per_client(outputs_below.mean(0), blocks, biases))
 
 
 def feed_own_outputs_only_by_mistake(
-    outputs_below: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
-) -> np.ndarray:
+    outputs_below: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     """Make the mistake that each client reads the outputs of its own block alone."""
     return apply_relu(apply_one_linear_layer_per_client(outputs_below, blocks, biases))
 
 
 def fuse_blocks_by_reshaping_by_mistake(
-    outputs_below: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
-) -> np.ndarray:
+    outputs_below: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     """Make the mistake of joining with `reshape`.
 
     It takes the numbers as they lie in memory, client after client, and so mixes images.
@@ -142,24 +157,24 @@ def fuse_blocks_by_reshaping_by_mistake(
 
 
 def fuse_blocks_with_relu_after_adaptor_by_mistake(
-    outputs_below: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
-) -> np.ndarray:
+    outputs_below: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     joined = np.hstack(outputs_below)
     adapted = apply_relu(apply_one_linear_layer_per_client(joined, adaptors, shifts))
     return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
 
 
 def fuse_blocks_without_final_relu_by_mistake(
-    outputs_below: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
-) -> np.ndarray:
+    outputs_below: ClientBlockOutputs,
+    adaptors: ClientAdaptors,
+    shifts: ClientShifts,
+    blocks: ClientBlocks,
+    biases: ClientBiases,
+) -> ClientOutputs:
     joined = np.hstack(outputs_below)
     adapted = apply_one_linear_layer_per_client(joined, adaptors, shifts)
     return apply_one_linear_layer_per_client(adapted, blocks, biases)
@@ -181,11 +196,11 @@ SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 class FusedBlockArguments(NamedTuple):
     """The arguments of a call of `fused_block`."""
 
-    h: np.ndarray  # [M, N, r] outputs of the blocks below
-    adaptors: np.ndarray  # [M, r, M r]
-    shifts: np.ndarray  # [M, r]
-    blocks: np.ndarray  # [M, o, r]
-    biases: np.ndarray  # [M, o]
+    h: ClientBlockOutputs  # [M, N, r] outputs of the blocks below
+    adaptors: ClientAdaptors  # [M, r, M r]
+    shifts: ClientShifts  # [M, r]
+    blocks: ClientBlocks  # [M, o, r]
+    biases: ClientBiases  # [M, o]
 
 
 def draw_random_fused_block_arguments(

@@ -15,6 +15,7 @@ from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.outcome import Conditions
 from ..kit import Build, GuessOption, Verdict, exercises
+from ..kit.array_types import ClientWeights, CountPerClient
 from ..kit.claims import (
     ClaimText,
     find_gaps_between_variants,
@@ -149,7 +150,7 @@ class FedavgArguments(NamedTuple):
     """The arguments of a call of `fedavg`."""
 
     networks: list[Network]
-    counts: np.ndarray  # [M] training images of each client
+    counts: CountPerClient  # [M] training images of each client
 
 
 def draw_random_fedavg_arguments(
@@ -165,7 +166,9 @@ def draw_random_fedavg_arguments(
     return FedavgArguments(networks, counts)
 
 
-def compute_weighted_sum_of_networks(networks: Sequence[Network], weights: np.ndarray) -> Network:
+def compute_weighted_sum_of_networks(
+    networks: Sequence[Network], weights: ClientWeights
+) -> Network:
     """Compute Σ_k weights[k] · θ_k, layer by layer."""
     total = {}
     for layer in networks[0]:
@@ -174,20 +177,20 @@ def compute_weighted_sum_of_networks(networks: Sequence[Network], weights: np.nd
 
 
 def average_networks_without_weights_by_mistake(
-    networks: Sequence[Network], counts: np.ndarray
+    networks: Sequence[Network], counts: CountPerClient
 ) -> Network:
     return compute_weighted_sum_of_networks(networks, np.full(len(counts), 1 / len(counts)))
 
 
 def return_weighted_last_network_by_mistake(
-    networks: Sequence[Network], counts: np.ndarray
+    networks: Sequence[Network], counts: CountPerClient
 ) -> Network:
     """Make the mistake of = in the place of += in the loop over the clients."""
     return compute_weighted_sum_of_networks(networks[-1:], (counts / counts.sum())[-1:])
 
 
 def return_weighted_first_network_by_mistake(
-    networks: Sequence[Network], counts: np.ndarray
+    networks: Sequence[Network], counts: CountPerClient
 ) -> Network:
     """Make the mistake of a `return` inside the loop over the clients."""
     return compute_weighted_sum_of_networks(networks[:1], (counts / counts.sum())[:1])

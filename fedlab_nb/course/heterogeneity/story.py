@@ -22,6 +22,7 @@ from ...plots.words import (
 )
 from ...studies import Outcome
 from ...studies.lesson_runs import CLIENTS
+from ..kit.array_types import CountPerClass
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
@@ -81,7 +82,7 @@ def draw_logits_and_answer_counts(
     )
 
 
-def describe_office(client: int, counts_by_digit: np.ndarray) -> str:
+def describe_office(client: int, counts_by_digit: CountPerClass) -> str:
     """Describe an office: 'office E: only “8”' where a client has images of one digit, else 'office D'."""
     name = f"office {format_client_letters(client)}"
     held = np.flatnonzero(counts_by_digit)

@@ -106,8 +106,8 @@ class RangeTexts(NamedTuple):
     unit: the unit of both ends of a range with ±, else ""
     """
 
-    low: str
-    high: str
+    low_or_centre: str
+    high_or_half_width: str
     unit: str
 
 
@@ -142,9 +142,9 @@ def parse_typed_answer(
             return AnswerReading()
         return AnswerReading(values=mean.values, bare=mean.bare, spreads=tuple(spreads))
     quantity = read_single_quantity(text, accepted_units)
-    range_ends = split_into_range_ends(text)
-    if range_ends is not None:
-        ranges = parse_possible_ranges(*range_ends, accepted_units)
+    range_texts = split_into_range_ends_and_unit(text)
+    if range_texts is not None:
+        ranges = parse_possible_ranges(range_texts, accepted_units)
         if ranges:
             return AnswerReading(ranges=ranges, values=quantity.values)
     return quantity
@@ -285,7 +285,7 @@ def spell_out_fraction_sign(match: re.Match) -> str:
     return f"{whole} {spelled}" if whole else f"({spelled})"
 
 
-def split_into_range_ends(text: str) -> RangeTexts | None:
+def split_into_range_ends_and_unit(text: str) -> RangeTexts | None:
     """Split a text that may be a range, such as '2 to 3' or '2.5 ± 0.1'; None if it cannot be one."""
     matched = PLUS_MINUS.fullmatch(text)
     if matched is not None:
@@ -299,9 +299,10 @@ def split_into_range_ends(text: str) -> RangeTexts | None:
 
 
 def parse_possible_ranges(
-    low_text: str, high_text: str, unit: str, accepted_units: Collection[str]
+    range_texts: RangeTexts, accepted_units: Collection[str]
 ) -> tuple[ValueRange, ...]:
-    """Read each range that two texts may mean, in the unit of the question."""
+    """Read each range that the texts may mean, in the unit of the question."""
+    low_text, high_text, unit = range_texts
     ranges = []
     if high_text.startswith("±"):
         centres = read_single_quantity(f"{low_text}{unit}", accepted_units).values

@@ -17,6 +17,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit.array_types import UnitDistances, UnitWeights
 from ..kit.claims import (
     CLEAR,
     Gap,
@@ -148,7 +149,7 @@ SIZES = (
 )  # units, and the numbers that each of them receives
 
 
-def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
+def match_units(a: UnitWeights, b: UnitWeights) -> list[int]:
     from scipy.optimize import linear_sum_assignment
 
     distances = [[np.linalg.norm(one - other) for other in b] for one in a]
@@ -158,8 +159,8 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
 class MatchUnitsArguments(NamedTuple):
     """The arguments of a call of `match_units`: the incoming weights of the units of two layers."""
 
-    a: np.ndarray  # [units, inputs]
-    b: np.ndarray  # [units, inputs]
+    a: UnitWeights  # [units, inputs]
+    b: UnitWeights  # [units, inputs]
 
 
 def draw_random_match_units_arguments(
@@ -186,11 +187,11 @@ def draw_random_match_units_arguments(
     return MatchUnitsArguments(a, b)
 
 
-def compute_unit_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def compute_unit_distances(a: UnitWeights, b: UnitWeights) -> UnitDistances:
     return np.linalg.norm(a[:, None] - b[None], axis=2)
 
 
-def match_units_first_come_first_served_by_mistake(a: np.ndarray, b: np.ndarray) -> list[int]:
+def match_units_first_come_first_served_by_mistake(a: UnitWeights, b: UnitWeights) -> list[int]:
     """Make the mistake that each unit, one after the other, takes the nearest unit that is still free."""
     free = list(range(len(b)))
     order = []

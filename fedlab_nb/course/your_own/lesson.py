@@ -14,6 +14,7 @@ from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ...studies.outcome import Conditions
 from ...studies.settings import Settings
 from ..kit import Build, GuessOption, Verdict, exercises
+from ..kit.array_types import ClientColumnSums, CountPerClient, Vector
 from ..kit.claims import (
     CLEAR,
     SHORT,
@@ -172,13 +173,13 @@ def rename_method_of_outcome(outcome: Outcome) -> RenamedOutcome:
 class MeanAndSpread(NamedTuple):
     """Mean and standard deviation of each column over all rows."""
 
-    mean: np.ndarray  # [D]
-    spread: np.ndarray  # [D] standard deviations
+    mean: Vector  # [D]
+    spread: Vector  # [D] standard deviations
 
 
 def mean_and_spread(
-    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
+) -> tuple[Vector, Vector]:
     """Compute the mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums
     and sums of squares [M, D]."""
     rows = counts.sum()
@@ -187,7 +188,7 @@ def mean_and_spread(
 
 
 def average_hospital_means_by_mistake(
-    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
 ) -> MeanAndSpread:
     means = sums / counts[:, None]
     mean = means.mean(0)
@@ -195,21 +196,21 @@ def average_hospital_means_by_mistake(
 
 
 def divide_variance_by_one_row_less_by_mistake(
-    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
 ) -> MeanAndSpread:
     mean, spread = mean_and_spread(counts, sums, squares)
     return MeanAndSpread(mean, spread * np.sqrt(counts.sum() / (counts.sum() - 1)))
 
 
 def return_variance_for_spread_by_mistake(
-    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
 ) -> MeanAndSpread:
     mean, spread = mean_and_spread(counts, sums, squares)
     return MeanAndSpread(mean, spread**2)
 
 
 def omit_subtracting_mean_by_mistake(
-    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
 ) -> MeanAndSpread:
     rows = counts.sum()
     return MeanAndSpread(sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows))
@@ -226,9 +227,9 @@ SLIPS = {
 class HospitalTotals(NamedTuple):
     """The arguments of a call of `mean_and_spread`."""
 
-    counts: np.ndarray  # [M] rows of each hospital
-    sums: np.ndarray  # [M, D]
-    squares: np.ndarray  # [M, D] sums of squares
+    counts: CountPerClient  # [M] rows of each hospital
+    sums: ClientColumnSums  # [M, D]
+    squares: ClientColumnSums  # [M, D] sums of squares
 
 
 def draw_random_hospital_totals(

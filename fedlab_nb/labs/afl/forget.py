@@ -145,7 +145,7 @@ def fit_without_client(outcome: Outcome, client: int) -> np.ndarray:
     federation = outcome.federation()
     report = outcome.report
     shards = []
-    for k, (train, _) in enumerate(federation.split(outcome.plan.held_out_share)):
+    for k, (train, _) in enumerate(federation.split(outcome.plan.share_held_out_of_local_training)):
         if k != client:
             shards.append(train)
     rows = torch.cat(shards)

@@ -56,7 +56,7 @@ from .votes import (
     compute_client_logits,
     normalise_weights,
     predict_by_weighted_logits,
-    split_into_tune_and_judge_rows,
+    shuffle_into_tune_and_judge_rows,
 )
 
 # The names of weights.
@@ -279,7 +279,7 @@ def compute_weight_scores(
     is_right = {
         name: predict_by_weighted_logits(logits, w) == labels for name, w in weights_by_name.items()
     }
-    tune, judge = split_into_tune_and_judge_rows(len(labels))
+    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
     judge_scores = None
     gap_half = tune
     if shows_judge and len(judge):
@@ -316,7 +316,7 @@ def make_weights_by_hand_scene(
     showsJudge: whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
-    tune, judge = split_into_tune_and_judge_rows(len(labels))
+    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
     setting = describe_setting(ensemble_outcome)
     clients = [format_client_for_sentence(k, setting) for k in range(len(scores.counts))]
     names = [str(name) for name in class_names]

@@ -3,10 +3,18 @@ what weights achieve.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ...studies import Outcome
+
+
+class TuneAndJudgeRows(NamedTuple):
+    """Indices of images: those to tune weights on, and those to judge the weights by."""
+
+    tune: np.ndarray
+    judge: np.ndarray
 
 
 def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
@@ -18,8 +26,9 @@ def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
     return ensemble_outcome.test_features.astype(np.float32).reshape(images, clients, -1)
 
 
-def split_into_tune_and_judge_rows(image_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the tune half and the judge half of so many images, always the same."""
+def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
+    """Shuffle the indices of so many images, always alike, and return a half to tune weights on and a
+    half to judge them."""
     order = np.random.default_rng(0).permutation(image_count)
     return order[::2], order[1::2]
 

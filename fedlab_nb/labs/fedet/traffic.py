@@ -34,6 +34,8 @@ from ..runs import OutcomesByRun, plan_runs, run_planned_runs
 ONE_SHOT_ROUNDS = 10  # of FedAvg beside a one-shot run
 ONE_SHOT_EPOCHS = 2
 BYTES_A_NUMBER = 4
+CurveLabel = str
+ModelName = str  # as the setting `model` takes it
 
 
 class RoundEnd(NamedTuple):
@@ -79,7 +81,7 @@ class TrafficView(LabView):
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         rounds, epochs = choose_fedavg_rounds_and_epochs(state.outcome)
         changes = {}
-        for name, model in get_fedavg_model_names(state.outcome).items():
+        for name, model in choose_fedavg_model_by_curve_label(state.outcome).items():
             changes[f"{name} ({model})"] = {
                 "model": model,
                 "fedavg_multi.rounds": rounds,
@@ -102,14 +104,14 @@ def choose_fedavg_rounds_and_epochs(outcome: Outcome) -> tuple[int, int]:
     if options["rounds"] == 1:
         return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
     counts = outcome.label_counts
-    samples = (1 - outcome.plan.held_out_share) * counts.sum() / len(counts)
+    samples = (1 - outcome.plan.share_held_out_of_local_training) * counts.sum() / len(counts)
     epochs = options["local_steps"] * outcome.recipe.batch_size / samples
     return options["rounds"], max(1, round(epochs))
 
 
-def get_fedavg_model_names(outcome: Outcome) -> dict[str, str]:
-    """The networks that FedAvg is run with: the server's, and the clients' smallest one."""
-    report = outcome.report
+def choose_fedavg_model_by_curve_label(fedet_outcome: Outcome) -> dict[CurveLabel, ModelName]:
+    """Choose the networks that FedAvg is run with: the server's, and the clients' smallest one."""
+    report = fedet_outcome.report
     kinds = dict.fromkeys(report.architectures)
     sizes = dict(zip(kinds, report.small_parameters, strict=True))
     smallest = min(sizes, key=lambda kind: sizes[kind])

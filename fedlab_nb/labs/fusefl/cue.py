@@ -105,7 +105,9 @@ class SpuriousCueView(LabView):
         home = []
         bare = []
         images = []
-        for m, (rows, _) in enumerate(federation.split(outcome.plan.held_out_share)):
+        for m, (rows, _) in enumerate(
+            federation.split(outcome.plan.share_held_out_of_local_training)
+        ):
             y = data.y_train[rows[:MAX_SAMPLES]].to(settings.device)
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)

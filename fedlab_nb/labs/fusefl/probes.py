@@ -476,12 +476,12 @@ def draw_probe_curves(
         f"{shown_measure.alt} by linear probes, layer by layer",
         results.setting,
         sentence,
-        make_probe_table(values, layers, shown_measure),
+        make_probe_table_by_layer(values, layers, shown_measure),
         detail=detail,
     )
 
 
-def make_probe_table(
+def make_probe_table_by_layer(
     values_by_curve: Mapping[str, Mapping[int, float]],
     layers: Sequence[int],
     measure: MeasureDisplay,

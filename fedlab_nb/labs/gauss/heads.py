@@ -104,7 +104,7 @@ def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_cost_points(ax, series, lowest_accuracy=max(0.0, 0.9 * lowest))
+        draw_cost_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]

@@ -25,8 +25,9 @@ class Journal:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def read_json_objects(self) -> list[JsonObject]:
-        """Read the objects of all lines. ValueError if a line is not a JSON object.
+    def read_json_objects_of_existing_file(self) -> list[JsonObject]:
+        """Read the objects of all lines. ValueError if a line is not a JSON object, FileNotFoundError
+        if there is no file.
 
         An incomplete last line is skipped, unless it is the only one: the class was killed while
         writing it, so the class has not acknowledged it.

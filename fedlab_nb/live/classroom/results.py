@@ -26,7 +26,7 @@ from .worth import (
     Prediction,
     PredictionByTitle,
     collect_test_drawings,
-    measure_message_contribution,
+    count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
     predict_by_all_combinations,
     project_class_means,
@@ -222,8 +222,12 @@ class Results:
         digits = load("digits")
         x_test = digits.x_test.flatten(1)
         y_test = digits.y_test
-        on_drawings = measure_message_contribution(self.messages, seat, x_class, y_class)
-        on_digits = measure_message_contribution(self.messages, seat, x_test, y_test)
+        on_drawings = count_right_answers_with_and_without_message(
+            self.messages, seat, x_class, y_class
+        )
+        on_digits = count_right_answers_with_and_without_message(
+            self.messages, seat, x_test, y_test
+        )
         x = torch.cat([x_class[on_drawings["helped"]], x_test[on_digits["helped"]]])
         y = torch.cat([y_class[on_drawings["helped"]], y_test[on_digits["helped"]]])
         pixels = (FULL * x[:MAX_SHOWN_IMAGES]).round().int().tolist()
@@ -249,7 +253,7 @@ class Results:
 
         def measure() -> MessageLoss:
             digits = load("digits")
-            contribution = measure_message_contribution(
+            contribution = count_right_answers_with_and_without_message(
                 self.messages, seat, digits.x_test.flatten(1), digits.y_test
             )
             return {

@@ -201,7 +201,7 @@ class Room:
     def _restore_class_from_journal(self, journal: Journal) -> None:
         """Continue the class that this file holds. UsageError if it is not the file of a class."""
         try:
-            head, *lines = journal.read_json_objects()
+            head, *lines = journal.read_json_objects_of_existing_file()
             if head.keys() - LATER != HEAD:
                 raise ValueError("the file of something else")
             self._restore_progress(head.pop("progress", {}))

@@ -209,9 +209,11 @@ class Handler(RequestHandler):
     server:     the class's servers
     files:      the files that it serves; the first one also under an empty name
     is_limited: whether the number of requests of one address is limited
+    open_paths: the paths that are answered to everybody
     """
 
     is_limited = True
+    open_paths: tuple[str, ...] = ()
 
     def initialize(self, server: "ClassServer", files: Sequence[Path] = ()) -> None:
         self.server = server
@@ -232,12 +234,13 @@ class Handler(RequestHandler):
             raise HTTPError(403, reason="Asked from another page")
         if self.is_limited and not self.server.take_request_from_allowance(self.request.remote_ip):
             raise HTTPError(429)
-        if not self.is_authorised(*self.path_args):
+        if not self.may_path_or_sender_enter(*self.path_args):
             raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
 
-    def is_authorised(self, *parts: str) -> bool:
-        """Whether the sender of this request may know that there is a page here."""
-        return False
+    def may_path_or_sender_enter(self, *path_parts: str) -> bool:
+        """Whether this request is answered: its path is open to everybody, or its sender has shown that
+        they belong to the class."""
+        return self.request.path in self.open_paths
 
     def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
         if not isinstance(error, (FedlabError, HTTPError)):
@@ -291,8 +294,7 @@ class WrongAddressHandler(Handler):
     address to the class.
     """
 
-    def is_authorised(self, *_: str) -> bool:
-        return self.request.path in ("/class.css", "/find")
+    open_paths = ("/class.css", "/find")
 
     def get(self) -> None:
         if self.request.path == "/class.css":
@@ -310,7 +312,7 @@ class WrongAddressHandler(Handler):
 class StudentHandler(Handler):
     """`/TOKEN/…`: the students' page, its files, and its actions."""
 
-    def is_authorised(self, token: str, *_: str) -> bool:
+    def may_path_or_sender_enter(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
@@ -404,7 +406,7 @@ class TeacherHandler(Handler):
     # Phones may come from this machine's address, too: they must not stop the projector.
     is_limited = False
 
-    def is_authorised(self, *_: str) -> bool:
+    def may_path_or_sender_enter(self, *_: str) -> bool:
         cookie = f"class-{self.server.port}"
         given = self.get_cookie(cookie) or self.get_query_argument("token", "")
         if not hmac.compare_digest(given.encode(), self.server.secret.encode()):

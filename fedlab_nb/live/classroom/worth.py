@@ -175,10 +175,11 @@ def measure_relative_logit_sizes(senders: Sequence[Message], images: Tensor) -> 
     return {m.seat: float(size) / median_size for m, size in zip(senders, sizes, strict=True)}
 
 
-def measure_message_contribution(
+def count_right_answers_with_and_without_message(
     messages: Sequence[Message], seat: int, images: Tensor, labels: Tensor
 ) -> MessageContribution:
-    """Measure what the message of `seat` adds to all others, on images `images [N, 64]` of classes `labels [N]`.
+    """Count the right answers with and without the message of `seat`, on images `images [N, 64]` of
+    classes `labels [N]`.
 
     A message with sums is measured by AFL, once with the sums of all messages and once without those
     of this seat. A message without sums is measured by the ensemble of networks, in the same way. If

@@ -28,7 +28,7 @@ from fedlab_nb.labs.coboosting.votes import (
     compute_client_logits,
     normalise_weights,
     predict_by_weighted_logits,
-    split_into_tune_and_judge_rows,
+    shuffle_into_tune_and_judge_rows,
     sum_weighted_logits,
 )
 from fedlab_nb.labs.coboosting.weights import WeightTrajectoriesView, draw_trajectories
@@ -192,7 +192,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 5, shape).astype(np.float32)
     labels = rng.integers(0, classes, images)
-    tune, _ = split_into_tune_and_judge_rows(images)
+    tune, _ = shuffle_into_tune_and_judge_rows(images)
     for weights in (rng.uniform(0, 1, clients), np.zeros(clients)):
         sums, share, scores = run_javascript(
             "hand_sums",
@@ -216,7 +216,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
 
 
 def test_halves_and_accuracy_by_class():
-    tune, judge = split_into_tune_and_judge_rows(361)
+    tune, judge = shuffle_into_tune_and_judge_rows(361)
     assert sorted([*tune, *judge]) == list(range(361))
     assert abs(len(tune) - len(judge)) <= 1
     accuracy = compute_accuracy_by_class(np.array([True, False, True]), np.array([0, 0, 2]), 4)
@@ -233,7 +233,7 @@ def test_what_weights_achieve_by_hand(ran):
     shown = compute_weight_scores(ensemble, weights, shows_judge=True)
     right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
     equal = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = split_into_tune_and_judge_rows(len(right))
+    tune, judge = shuffle_into_tune_and_judge_rows(len(right))
     for half, accuracy in ((tune, shown.tune), (judge, shown.judge)):
         assert accuracy == {EQUAL: equal[half].mean(), YOURS: right[half].mean()}
     assert hidden.judge is None

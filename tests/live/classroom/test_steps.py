@@ -23,7 +23,7 @@ from fedlab_nb.live.classroom.rounds import (
 from fedlab_nb.live.classroom.worth import (
     MAX_SHOWN_IMAGES,
     WAYS,
-    measure_message_contribution,
+    count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
     predict_classes_by_afl,
 )
@@ -213,7 +213,9 @@ def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
     digits = load("digits")
     x = digits.x_test.flatten(1)
     y = digits.y_test
-    share = measure_message_contribution([*room.messages.values()], student.seat, x, y)
+    share = count_right_answers_with_and_without_message(
+        [*room.messages.values()], student.seat, x, y
+    )
 
     def append_ones(images):
         return torch.cat([images.double(), torch.ones(len(images), 1, dtype=torch.float64)], 1)
@@ -268,7 +270,7 @@ def test_without_the_only_message_nothing_is_classified_correctly():
     digits = load("digits")
     x = digits.x_test.flatten(1)
     y = digits.y_test
-    share = measure_message_contribution([*room.messages.values()], 0, x, y)
+    share = count_right_answers_with_and_without_message([*room.messages.values()], 0, x, y)
     alone = predict_classes_by_afl(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
 
