@@ -133,6 +133,7 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
 
   // ------------------------------------------------------------------------------------------------- the plane
   const colourOf = (method, { isDark }) => (isDark ? lighten(method.colour) : method.colour);
+  const letterColourOf = (method, { isDark }) => (isDark ? lighten(method.colour) : method.letterColour);
   const isQuiet = (method) => held !== "" && scene.methods.some(({ key }) => key === held) && method.key !== held;
 
   function drawPlane(budget, style) {
@@ -195,7 +196,7 @@ export function createRace({ clock = REAL_CLOCK, pick = () => {} } = {}) {
     const boxes = size.width < NAMED_PLANE ? [] : placeNames(pen, heads, lines, inner);
     heads.forEach(({ method, colour, x, y }, i) => {
       const alpha = isQuiet(method) ? 0.25 : 1;
-      if (boxes.length > 0) drawName(pen, { text: method.short, colour, alpha }, boxes[i], style);
+      if (boxes.length > 0) drawName(pen, { text: method.short, colour: letterColourOf(method, style), alpha }, boxes[i], style);
       pen.globalAlpha = alpha;
       pen.fillStyle = colour;
       traceMarker(pen, method.marker, x, y, 5);
@@ -430,6 +431,6 @@ function traceLine(pen, places, colour, width) {
 
 /** A colour "#rrggbb" for a dark ground. */
 function lighten(colour) {
-  const mixed = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * 0.6 + 255 * 0.4));
+  const mixed = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * 0.55 + 255 * 0.45));
   return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -17,6 +17,7 @@ from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
 from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
 from ..plots.series import CurvePoint
+from ..plots.style import make_text_colour
 from ..studies.outcome import Outcome
 from .lab_view import LabSpec, LabView, PanelState
 from .record import Row
@@ -46,6 +47,7 @@ class Racer(TypedDict):
     short: str
     key: str
     colour: str
+    letterColour: str
     marker: str
     training: TrainingEnd | None
     points: list[RacePoint]
@@ -136,6 +138,7 @@ def describe_method_in_race(row: Row, method_results: Series) -> Racer:
         "short": shorten_title(method_results.label),
         "key": method_results.highlight_key,
         "colour": method_results.look.colour,
+        "letterColour": make_text_colour(method_results.look.colour),
         "marker": method_results.look.marker,
         "training": training,
         "points": points,

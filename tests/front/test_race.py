@@ -5,12 +5,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from javascript import run_javascript
+from matplotlib.colors import to_rgb
 
 from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import describe_flight
 from fedlab_nb.front.vocabulary import CLIENTS
+from fedlab_nb.methods import METHODS
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.race import count_points_within_budget, describe_leader, find_byte_range
+from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, get_method_look
 
 PLAN = "text flight_plan race_plan"
 RACE = "text clock dom flight_plan flight_paint player race_plan race_names race_markers race"
@@ -199,3 +202,13 @@ def test_a_stretch_enters_a_box_where_one_of_its_points_is_inside(stretches):
             assert is_near(0.03)
         else:
             assert not is_near(-0.03)
+
+
+def test_names_beside_lines_can_be_read_on_a_dark_page():
+    """On a light one their colour comes from `plots.style.make_text_colour`."""
+    colours = sorted({get_method_look(name).colour for name in METHODS})
+    tones = javascript(RACE, "return colours.map(lighten)", colours=colours)
+    dark = compute_contrast_with_white(*to_rgb("#111111"))
+    assert len(tones) == len(colours) > 10
+    for tone in tones:
+        assert dark / compute_contrast_with_white(*to_rgb(tone)) >= READABLE, tone

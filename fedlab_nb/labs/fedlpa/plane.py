@@ -13,7 +13,14 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
-from ...plots.style import INK, SERIES, get_method_look, is_frame_narrow, set_row_axis
+from ...plots.style import (
+    INK,
+    SERIES,
+    get_method_look,
+    is_frame_narrow,
+    make_text_colour,
+    set_row_axis,
+)
 from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
 
@@ -149,7 +156,12 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
             ax.add_patch(ellipse)
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
         halo = withStroke(linewidth=3, foreground="white")  # the other client's lines may cross
-        style = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
+        style = {
+            "fontsize": 10,
+            "color": make_text_colour(colour),
+            "fontweight": "bold",
+            "zorder": 9,
+        }
         style |= {"ha": "center", "va": "bottom", "path_effects": [halo]}
         # Over its larger ellipse, whose height follows from the variance of the second weight.
         top = mean[1] + 2 * np.sqrt(np.linalg.inv(precision)[1, 1])
