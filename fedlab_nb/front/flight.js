@@ -74,6 +74,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
     if (!flight) return;
     method = name;
     choice.value = name;
+    who.style.setProperty("--hue", findMethod(name).colour);
     plan = planFlight(flight, people);
     player.load(plan.duration);
     layer.hidden = false;
@@ -131,9 +132,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
   /** What happens in a step: while it plays no more than can be read, else in full. */
   function writeCaption(index, isPlaying) {
     const step = plan.steps[index];
-    const { short, colour } = findMethod(method);
-    who.style.setProperty("--hue", colour);
-    setText(who, `${short}, ${index + 1} of ${plan.steps.length}:`);
+    setText(who, `${findMethod(method).short}, ${index + 1} of ${plan.steps.length}:`);
     setText(title, `${step.title}.`);
     setText(text, isPlaying ? step.brief : step.text);
   }

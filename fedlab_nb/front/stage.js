@@ -41,7 +41,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let sum = null; // how it comes to its answer (arithmetic.js)
   let job = { isRunning: false, share: 0, text: "" }; // isRun: of all seeds, by the button
   let words = {}; // what the engine says of the next run: {runLabel, cost, waitsForRun}
-  let isImageKept = initial.image !== FIRST_STATE.image; // a person has chosen it or moved piles, or has seen answers to it: it stays
+  let isImageKept = initial.image !== FIRST_STATE.image; // chosen by a person, or seen with answers: it stays
   let story = null; // {image, revision, text}: why this image was chosen for a person
   let isNudged = false;
   let flights = null; // {revision, flights}, what a run's methods have sent
