@@ -1,4 +1,4 @@
-"""What a machine keeps besides the tests: `python tests/checks.py` runs each tool once and names those that object.
+"""What tools check besides the tests: `python tests/checks.py` runs each once and names those that object.
 
 ruff (lint and format), the rooms of the house (import-linter), types (mypy), notebooks in step with their sources.
 Each is configured in pyproject.toml; doctests run with the tests (see tests/everything.txt).
@@ -19,24 +19,26 @@ CHECKS = {
 
 
 def main() -> int:
-    """Run all of them side by side, also after one has failed; the exit code is the number that failed."""
-    tools, pipes = (
-        Path(sys.executable).parent,
-        {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
-    )
-    running = {
-        name: subprocess.Popen([str(tools / tool), *call], cwd=ROOT, **pipes)
-        for name, (tool, *call) in CHECKS.items()
-    }
-    for process in running.values():
-        sys.stdout.buffer.write(process.communicate()[0])
+    """Run all of them side by side; the exit code is the number of those that failed."""
+    folder = Path(sys.executable).parent
+    processes = {}
+    for name, (tool, *arguments) in CHECKS.items():
+        processes[name] = subprocess.Popen(
+            [str(folder / tool), *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    broken = []
+    for name, process in processes.items():
+        output, _ = process.communicate()
+        sys.stdout.buffer.write(output)
         sys.stdout.flush()
-    broken = [name for name, process in running.items() if process.returncode != 0]
-    print(
-        f"{len(CHECKS) - len(broken)} checks hold"
-        + (f"; broken: {', '.join(broken)}" if broken else ""),
-        flush=True,
-    )
+        if process.returncode != 0:
+            broken.append(name)
+    print(f"{len(CHECKS) - len(broken)} checks hold", flush=True)
+    if broken:
+        print(f"broken: {', '.join(broken)}", flush=True)
     return len(broken)
 
 

@@ -3,7 +3,12 @@
 from fedlab_nb.models import model_state
 
 
-def largest_difference(these, those):
-    """Of all numbers in the states of the networks, pair by pair."""
-    states = zip(map(model_state, these), map(model_state, those), strict=True)
-    return max(float((a[name] - b[name]).abs().max()) for a, b in states for name in a)
+def largest_difference(networks, others):
+    """The largest difference of two numbers in the states of the networks, which are compared pair by pair."""
+    differences = []
+    for network, other in zip(networks, others, strict=True):
+        state = model_state(network)
+        other_state = model_state(other)
+        for name in state:
+            differences.append(float((state[name] - other_state[name]).abs().max()))
+    return max(differences)

@@ -15,13 +15,16 @@ def context(
     federation=None, *, data="digits", share=1.0, clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(),
     epochs=2, recipe=Recipe(), remembered=None, **options,  # noqa: B008  (frozen)
 ):  # fmt: skip
-    """A run on the `federation`, or on `data` shared out. `models`, as "mlp:8", are dealt out in turn, in place of
-    `model` and `width`. A list `remembered` keeps the first local training for all runs with it."""
+    """The context of a run, on the `federation` or on `data` that are partitioned.
+
+    models: such as "mlp:8", dealt out to the clients in turn, in place of `model` and `width`
+    remembered: a list that keeps the first local training for all runs with this list
+    """
     federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
     shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [parse_architecture(name, shape, classes) for name in models] or [
-        (model, shape, classes, width)
-    ]
+    kinds = [parse_architecture(name, shape, classes) for name in models]
+    if not kinds:
+        kinds = [(model, shape, classes, width)]
     if remembered is not None:
         options["recall"] = lambda: remembered[0] if remembered else None
         options["remember"] = lambda models: remembered.append(models.states())
@@ -55,5 +58,8 @@ def small(name):
 
 def in_study(*names):
     """Settings of `study` that are cheap for these methods."""
-    cheap = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
-    return {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"} | cheap
+    settings = {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
+    for name in names:
+        for knob, value in small(name).items():
+            settings[f"{name}.{knob}"] = value
+    return settings

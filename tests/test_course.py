@@ -4,7 +4,7 @@ import re
 import shlex
 
 import pytest
-from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
+from lessons import LESSONS, NOTEBOOKS, SOURCES, import_lesson
 
 from fedlab_nb.cli import make_parser
 from fedlab_nb.course import get_lesson_label
@@ -45,7 +45,9 @@ def test_stated_minutes_follow_from_words_guesses_and_exercises(name):
     stated = re.search(r"\*\*Minutes:\*\* (\d+)", SOURCES[name])
     text = re.sub(r"```.*?```|<!--.*?-->", "", SOURCES[name], flags=re.DOTALL)
     kinds = {"NumberProblem": 4, "BuildProblem": 9, "RecordProblem": 12}
-    asked = [getattr(lesson_of(name), q) for q in re.findall(r"lesson\.(q\d)\.form", SOURCES[name])]
+    asked = [
+        getattr(import_lesson(name), q) for q in re.findall(r"lesson\.(q\d)\.form", SOURCES[name])
+    ]
     work = sum(kinds[type(exercise.problem).__name__] for exercise in asked)
     minutes = len(text.split()) / 120 + 1.5 * SOURCES[name].count("= predict(") + work
     assert minutes == pytest.approx(int(stated[1]), rel=0.15)

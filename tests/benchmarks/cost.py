@@ -1,8 +1,9 @@
 """How near the time that is said before a run comes to the time that the run takes.
 
-python tests/benchmarks/cost.py           30 methods and settings, those of OTHER
-python tests/benchmarks/cost.py SEED      30 that are drawn
-CPU seconds of one thread, so that a busy machine disturbs little, or seconds of the clock on a card.
+    python tests/benchmarks/cost.py           # 30 methods and settings, those of CHOSEN
+    python tests/benchmarks/cost.py SEED      # 30 that are drawn at random
+
+Measures CPU seconds of one thread, so that a busy machine disturbs little; with a card, seconds of the clock.
 """
 
 import os
@@ -20,8 +21,8 @@ from fedlab_nb.studies import cost
 from fedlab_nb.studies.experiment import iterate_events_of_plans
 from fedlab_nb.studies.settings import Settings, make_plans
 
-SMALL = 0.05  # seconds that nobody waits for: errors are relative to what comes on top of them
-OTHER = [
+NEGLIGIBLE = 0.05  # seconds that are added to both times, so that ratios of tiny times stay near 1
+CHOSEN = [
     ("fedavg", {"clients": 7}), ("fedavg", {"clients": 40, "alpha": 1, "epochs": 60}), ("ensemble", {"model": "cnn"}),
     ("fens", {"clients": 15, "fens.rounds": 200}), ("fens", {"dataset": "glyphs:16g"}), ("fedlpa", {"clients": 25}),
     ("fedlpa", {"model": "resnet8:8", "clients": 5, "epochs": 5}), ("regmean", {"clients": 30}),
@@ -38,7 +39,7 @@ OTHER = [
 ]  # fmt: skip
 
 
-def taken(method: str, settings: dict) -> float:
+def measure_run(method: str, settings: dict) -> float:
     """Seconds of a run from an empty store."""
     os.environ["FEDLAB_NB_STORE"] = tempfile.mkdtemp()
     plans = make_plans(Settings.make(**settings), [method])
@@ -52,37 +53,44 @@ def taken(method: str, settings: dict) -> float:
     return clock() - start
 
 
-def drawn(seed: int) -> list[tuple[str, dict]]:
-    """Thirty methods; two in five with another network, data set or number of passes, all with other clients."""
-    r, names, asked = random.Random(seed), [*METHODS], list[tuple[str, dict]]()
-    r.shuffle(names)
-    for i, name in enumerate(names[:30]):
-        own = {
-            "clients": r.choice([3, 5, 8, 12, 18, 30, 45]),
-            "alpha": r.choice([0.05, 0.1, 0.3, 1, 10]),
+def draw_runs(seed: int) -> list[tuple[str, dict]]:
+    """Thirty methods with other clients; two in five also with another network, data set or number of epochs."""
+    stream = random.Random(seed)
+    methods = list(METHODS)
+    stream.shuffle(methods)
+    runs = []
+    for i, method in enumerate(methods[:30]):
+        settings = {
+            "clients": stream.choice([3, 5, 8, 12, 18, 30, 45]),
+            "alpha": stream.choice([0.05, 0.1, 0.3, 1, 10]),
         }
-        own |= {1: {"model": "cnn"}, 3: {"epochs": r.choice([5, 25, 80])}}.get(i % 6, {})
-        own |= {
-            5: {"dataset": "glyphs:16g"},
-            7: {"model": "vgg11:16", "clients": 3, "epochs": 3},
-        }.get(i % 10, {})
-        asked.append((name, own))
-    return asked
+        epochs = stream.choice([5, 25, 80])
+        if i % 6 == 1:
+            settings["model"] = "cnn"
+        if i % 6 == 3:
+            settings["epochs"] = epochs
+        if i % 10 == 5:
+            settings["dataset"] = "glyphs:16g"
+        if i % 10 == 7:
+            settings |= {"model": "vgg11:16", "clients": 3, "epochs": 3}
+        runs.append((method, settings))
+    return runs
 
 
-def check(asked: list[tuple[str, dict]]) -> None:
+def compare_forecasts(runs: list[tuple[str, dict]]) -> None:
+    """Print the forecast and the measured time of each run, and how many are within a factor of three."""
     ratios = []
-    taken("gauss", {})  # what a process does once is no run's
-    for method, settings in asked:
-        said, took = cost.estimate_cost((method, settings)).seconds, taken(method, settings)
-        ratios.append((said + SMALL) / (took + SMALL))
-        print(
-            f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}",
-            flush=True,
-        )
+    measure_run("gauss", {})  # what a process does once belongs to no run
+    for method, settings in runs:
+        forecast = cost.estimate_cost((method, settings)).seconds
+        measured = measure_run(method, settings)
+        ratio = (forecast + NEGLIGIBLE) / (measured + NEGLIGIBLE)
+        ratios.append(ratio)
+        times = f"forecast {forecast:.2f} s, measured {measured:.2f} s, ratio {ratio:.2f}"
+        print(f"{method:14} {settings}: {times}", flush=True)
     near = sum(1 / 3 <= ratio <= 3 for ratio in ratios)
     print(f"{near} of {len(ratios)} within a factor of three; median {np.median(ratios):.2f}")
 
 
 if __name__ == "__main__":
-    check(drawn(int(sys.argv[1])) if sys.argv[1:] else OTHER)
+    compare_forecasts(draw_runs(int(sys.argv[1])) if sys.argv[1:] else CHOSEN)

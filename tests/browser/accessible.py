@@ -8,5 +8,8 @@ from playwright.sync_api import Page
 
 def barriers(page: Page, css: str) -> list[str]:
     """axe-core's rule and the element, for each that breaks one within `css`."""
-    broken = Axe().run(page, css, {"resultTypes": ["violations"]}).response["violations"]
-    return [f"{rule['id']}: {node['html'][:160]}" for rule in broken for node in rule["nodes"]]
+    found = []
+    for rule in Axe().run(page, css, {"resultTypes": ["violations"]}).response["violations"]:
+        for node in rule["nodes"]:
+            found.append(f"{rule['id']}: {node['html'][:160]}")
+    return found

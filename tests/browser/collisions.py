@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator
 
-LEAST = (
-    1.5  # pixels in both directions from which on two boxes of words count as lying on each other
-)
+LEAST = 1.5  # pixels that two boxes of words must share in both directions to count as overlapping
 COLLISIONS = """(view, least) => {
   const svg = view.querySelector('.fl-picture')?.shadowRoot?.querySelector('svg');
   if (!svg) return [];
@@ -27,11 +25,15 @@ COLLISIONS = """(view, least) => {
 
 
 def collisions(view: Locator, tries: int = 20) -> list[str]:
-    """Ids of such words in the picture of a view (`axes_2 text_34`: the 34th text, in the second axes). A panel draws
-    once more when it knows the size of its frame, so what there is must stay for a few seconds.
+    """Ids of such words in the picture of a view; `axes_2 text_34` is the 34th text, in the second axes.
+
+    A panel draws once more when it knows the size of its frame, so only words that still collide
+    after a few seconds are returned.
     """
+    found = []
     for _ in range(tries):
-        if not (seen := view.evaluate(COLLISIONS, LEAST)):
-            break
+        found = view.evaluate(COLLISIONS, LEAST)
+        if not found:
+            return []
         view.page.wait_for_timeout(250)
-    return seen
+    return found

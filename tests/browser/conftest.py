@@ -61,13 +61,12 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     kernel.joinpath("kernel.json").write_text(json.dumps(about))
     startup = Path(variables["IPYTHONDIR"], "profile_default/startup")
     startup.mkdir(parents=True)
-    startup.joinpath("early.py").write_text(
-        "import fedlab_nb.labs\ndel fedlab_nb\n"
-    )  # while the page still loads
-    worker = int(
-        os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
-    )  # each looks for a port of its own
-    port, log = find_free_port(18888 + 100 * worker), home / "server.log"
+    # The kernel imports the package while the page still loads.
+    startup.joinpath("early.py").write_text("import fedlab_nb.labs\ndel fedlab_nb\n")
+    # Each process of the tests looks for a port of its own.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    port = find_free_port(18888 + 100 * worker)
+    log = home / "server.log"
     address = f"http://127.0.0.1:{port}"
     with (
         log.open("w") as out,

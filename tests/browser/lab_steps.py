@@ -44,15 +44,10 @@ QUIET = """() => new Promise((done) => {
 def scratch(home: Path) -> dict[str, str]:
     """Environment of a server that finds nothing of this machine's user."""
     home.joinpath("home").mkdir()
-    places = (
-        "HOME",
-        "JUPYTER_CONFIG_DIR",
-        "JUPYTER_DATA_DIR",
-        "JUPYTER_RUNTIME_DIR",
-        "IPYTHONDIR",
-        "FEDLAB_NB_STORE",
-    )
-    return {name: str(home / name.lower()) for name in places} | {"OMP_NUM_THREADS": "1"}
+    folders = ("HOME", "IPYTHONDIR", "FEDLAB_NB_STORE")
+    folders += ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    environment = {name: str(home / name.lower()) for name in folders}
+    return {**environment, "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager
@@ -70,13 +65,11 @@ def running(command: list[str], **options):
 
 def notebook(course: Path, name: str, *code: str) -> str:
     """A notebook of these code cells in the course's folder; returns its file name."""
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
-    made.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    nbformat.write(made, course / f"{name}.ipynb")
+    cells = [nbformat.v4.new_code_cell(text) for text in code]
+    content = nbformat.v4.new_notebook(cells=cells)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    content.metadata["kernelspec"] = kernel
+    nbformat.write(content, course / f"{name}.ipynb")
     return f"{name}.ipynb"
 
 
@@ -106,9 +99,11 @@ def prompt(page: Page, cell: int) -> Locator:
 
 def save(page: Page) -> None:
     """Ctrl+S, until the notebook is written."""
-    with page.expect_response(
-        lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
-    ):
+
+    def is_of_saving(response) -> bool:
+        return response.request.method == "PUT" and "/api/contents/" in response.url
+
+    with page.expect_response(is_of_saving):
         page.keyboard.press("ControlOrMeta+s")
     page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
 

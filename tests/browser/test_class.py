@@ -40,23 +40,23 @@ SHAPES = {
 
 
 class Teacher:
-    """The teacher's page without a browser: its buttons, and what it is told."""
+    """The teacher's page without a browser: its buttons, and the state that the server sends it."""
 
     def __init__(self, address):
         self.origin = address.partition("?")[0]
         self.opener = build_opener(HTTPCookieProcessor())
         self.opener.open(address).close()
 
-    def press(self, what):
+    def press(self, key):
         headers = {"Content-Type": "application/json"}
-        request = Request(self.origin + what, b"{}", headers)
+        request = Request(self.origin + key, b"{}", headers)
         return json.load(self.opener.open(request))
 
     def look(self):
         return json.load(self.opener.open(f"{self.origin}state"))
 
     def gather(self, count):
-        """Let simulated students send, until so many messages are here; then begin anew."""
+        """Let simulated students send until `count` messages are here, then go back to the first step."""
         self.press("step/send")
         end = time.monotonic() + PATIENCE / 1000
         while len(self.look()["sent"]) < count:
@@ -81,7 +81,8 @@ def addresses(tmp_path_factory):
 @pytest.fixture
 def opened(browser):
     """A function that opens an address in a window of a size; what the console said must be nothing."""
-    contexts, troubles = [], []
+    contexts = []
+    console = []
 
     def open_page(address, size, scheme="light"):
         width, height = size
@@ -90,8 +91,8 @@ def opened(browser):
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         page.goto(address)
         return page
 
@@ -99,17 +100,18 @@ def opened(browser):
     for context in contexts:
         context.close()
     expected = ("400 (Bad", "404 (Not", "403 (Forbidden)", "ERR_INTERNET_DISCONNECTED")
-    assert [text for text in troubles if not any(part in text for part in expected)] == []
+    unexpected = [text for text in console if not any(part in text for part in expected)]
+    assert unexpected == []
 
 
 def scribble(page, digit, seed):
-    """A digit in the page's field, in a hand that is never twice the same."""
+    """Draw a digit in the page's field; each seed makes another handwriting."""
     rng = random.Random(seed)
     box = page.locator("#pad").bounding_box()
-    for i, (x, y) in enumerate(SHAPES[digit]):
-        x, y = x + rng.uniform(-6, 6), y + rng.uniform(-6, 6)
-        place = box["x"] + box["width"] * x / 100, box["y"] + box["height"] * y / 100
-        page.mouse.move(*place, steps=2)
+    for i, (x, y) in enumerate(SHAPES[digit]):  # in per cent of the field
+        across = (x + rng.uniform(-6, 6)) / 100
+        down = (y + rng.uniform(-6, 6)) / 100
+        page.mouse.move(box["x"] + box["width"] * across, box["y"] + box["height"] * down, steps=2)
         if i == 0:
             page.mouse.down()
     page.mouse.up()
@@ -121,8 +123,8 @@ def draw_all(page, count=8):
         page.locator("#next").click()
 
 
-def own_seat(page):
-    """What the phone remembers of the seat in hand."""
+def read_present_seat(page):
+    """What the phone remembers of its present seat."""
     (desk,) = page.evaluate("Object.values(localStorage).map(JSON.parse)")
     return desk["seats"][desk["current"]]
 
@@ -181,20 +183,21 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     wall.keyboard.press("Escape")
 
     sent = parse_message(phone.locator("#text").input_value())
-    own = own_seat(phone)
-    x, y = torch.tensor(own["drawings"]), torch.tensor(own["labels"])
-    rows = [i for i in range(8) if i % 4 != 3]
-    there = parse_message(encode_message(sent.seat, "", x, y, range(3, 8, 4)))
-    assert sent.counts == there.counts
-    assert torch.equal(sent.x, there.x) and torch.equal(sent.y, there.y)
-    assert torch.equal(sent.sums.second, there.sums.second)
-    assert torch.equal(sent.sums.sums, there.sums.sums)
-    shards = [(x[rows].view(-1, 1, 8, 8), y[rows])]
-    model = train_clients_to_end(
-        [build_network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat]
-    )[0]
-    for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
-        np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-4)
+    seat = read_present_seat(phone)
+    x = torch.tensor(seat["drawings"])
+    y = torch.tensor(seat["labels"])
+    expected = parse_message(encode_message(sent.seat, "", x, y, range(3, 8, 4)))
+    assert sent.counts == expected.counts
+    assert torch.equal(sent.x, expected.x)
+    assert torch.equal(sent.y, expected.y)
+    assert torch.equal(sent.sums.second, expected.sums.second)
+    assert torch.equal(sent.sums.sums, expected.sums.sums)
+    kept = [i for i in range(8) if i % 4 != 3]
+    shard = (x[kept].view(-1, 1, 8, 8), y[kept])
+    start = build_network(seat["seed"])
+    (model,) = train_clients_to_end([start], [shard], Recipe(), seed=seat["seed"], ids=[sent.seat])
+    for part, expected_part in zip(sent.network.parameters(), model.parameters(), strict=True):
+        np.testing.assert_allclose(part.detach(), expected_part.detach(), atol=1e-4)
 
     phone.locator("#recover").click()
     expect(phone.locator("#leak-text")).to_contain_text("6 of your 6 drawings, to the pixel")
@@ -443,18 +446,18 @@ def test_a_phone_comes_back_to_its_seat_and_two_may_share_it(opened, addresses):
     expect(phone.locator("#wanted")).to_have_text(re.compile("[0-9]"))
     scribble(phone, 4, seed=1)
     phone.locator("#next").click()
-    seat = own_seat(phone)["seat"]
+    seat = read_present_seat(phone)["seat"]
     phone.reload()
     expect(phone.locator("#progress")).to_contain_text("Drawing 2 of 8")
     other_tab = phone.context.new_page()
     other_tab.goto(addresses[0])  # the code is scanned once more
     expect(other_tab.locator("#progress")).to_contain_text("Drawing 2 of 8")
-    assert own_seat(other_tab)["seat"] == seat
+    assert read_present_seat(other_tab)["seat"] == seat
     other_tab.close()
     phone.locator("summary", has_text="share this phone").click()
     phone.locator("#another").click()
     expect(phone.locator("#progress")).to_contain_text("Drawing 1 of 8")
-    assert own_seat(phone)["seat"] != seat
+    assert read_present_seat(phone)["seat"] != seat
     phone.locator("summary", has_text="share this phone").click()
     phone.locator("#others button").click()
     expect(phone.locator("#progress")).to_contain_text("Drawing 2 of 8")

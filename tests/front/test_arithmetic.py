@@ -1,4 +1,4 @@
-"""What the browser adds up on one image is what Python sent."""
+"""What the browser adds up for one image is what Python sent."""
 
 import numpy as np
 import pytest
@@ -10,30 +10,28 @@ MODULES = "text dom arithmetic"
 
 
 @st.composite
-def sums(draw):
-    clients, classes = draw(st.integers(1, 6)), draw(st.integers(2, 5))
-    number = st.floats(-50, 50)
-    rows = st.lists(
-        st.lists(number, min_size=classes, max_size=classes), min_size=clients, max_size=clients
-    )
-    values, weights = draw(rows), draw(rows)
+def weighted_sums(draw):
+    """Values and weights of each client and class, and the sum over the clients."""
+    clients = draw(st.integers(1, 6))
+    classes = draw(st.integers(2, 5))
+    row = st.lists(st.floats(-50, 50), min_size=classes, max_size=classes)
+    rows = st.lists(row, min_size=clients, max_size=clients)
+    values = draw(rows)
+    weights = draw(rows)
     total = (np.array(values) * np.array(weights)).sum(0).tolist()
     return {"values": values, "weights": weights, "total": total}
 
 
 @settings(max_examples=3, deadline=None)
-@given(st.lists(sums(), min_size=30, max_size=30))
+@given(st.lists(weighted_sums(), min_size=30, max_size=30))
 def test_terms_add_up(cases):
     code = "return cases.map((one) => [addTerms(one), findMost(one.total), listTerms(one, 0)])"
-    for one, (added, most, terms) in zip(
-        cases, run_javascript(MODULES, code, cases=cases), strict=True
-    ):
-        assert added == pytest.approx(one["total"], abs=1e-6)
-        assert most == int(np.argmax(one["total"]))
-        expected = [
-            row[0] * weight[0] for row, weight in zip(one["values"], one["weights"], strict=True)
-        ]
-        assert terms == pytest.approx(expected)
+    answers = run_javascript(MODULES, code, cases=cases)
+    for case, (added, most, terms) in zip(cases, answers, strict=True):
+        assert added == pytest.approx(case["total"], abs=1e-6)
+        assert most == int(np.argmax(case["total"]))
+        products = np.array(case["values"]) * np.array(case["weights"])
+        assert terms == pytest.approx(products[:, 0].tolist())
 
 
 def test_numbers_are_written_with_a_true_minus():

@@ -1,6 +1,7 @@
 """The flight is the ledger: legs, bytes, messages and phases of every method, and nothing that was not sent."""
 
 import functools
+import math
 from itertools import pairwise
 
 import pytest
@@ -54,57 +55,60 @@ GESTURE = {
 
 
 @functools.cache
-def ledger_of(name):
-    """What a small run of the method has sent."""
+def run_for_ledger(name):
+    """The ledger of a small run of the method."""
     run = context(share=0.3)
     exhaust_generator(METHODS[name].configure(**small(name)).run(run))
     return run.link.ledger
 
 
-def as_table(ledger):
-    """{(phase, way): [bytes of each client, messages of each client]} of a ledger, in its order."""
-    table = {}
+def sum_by_leg(ledger):
+    """{(phase, way): (bytes of each client, messages of each client)} of a ledger, in its order."""
+    legs = {}
     for row in ledger.rows():
         key = row["phase"], row["direction"]
-        own = table.setdefault(key, ([0] * ledger.clients, [0] * ledger.clients))
-        own[0][row["client"]] += row["bytes"]
-        own[1][row["client"]] += row["messages"]
-    return table
+        sizes, messages = legs.setdefault(key, ([0] * ledger.clients, [0] * ledger.clients))
+        sizes[row["client"]] += row["bytes"]
+        messages[row["client"]] += row["messages"]
+    return legs
 
 
-def plan(flight):
+def plan_flight(flight):
+    """The steps of a flight, with times and sentences."""
     code = "return planFlight(flight, people)"
     return run_javascript(PLAN, code, flight=flight, people=OFFICES)
 
 
 @functools.cache
-def plan_of(name):
-    return plan(describe_flight(name, ledger_of(name)))
+def plan_flight_of_method(name):
+    return plan_flight(describe_flight(name, run_for_ledger(name)))
 
 
 SENDING = [name for name in METHODS if name != "local"]
 
 
-def test_who_sends_nothing_does_not_fly():
-    assert describe_flight("local", ledger_of("local")) is None
-    ledgers = {"local": ledger_of("local"), "fedavg": ledger_of("fedavg")}
+def test_a_method_that_sends_nothing_has_no_flight():
+    assert describe_flight("local", run_for_ledger("local")) is None
+    ledgers = {"local": run_for_ledger("local"), "fedavg": run_for_ledger("fedavg")}
     assert list(describe_flights(ledgers)) == ["fedavg"]
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_legs_are_the_ledgers_phases_in_order(name):
-    flight = describe_flight(name, ledger_of(name))
+    flight = describe_flight(name, run_for_ledger(name))
     legs = {(leg["phase"], leg["way"]): (leg["bytes"], leg["messages"]) for leg in flight["legs"]}
-    assert list(legs.items()) == list(as_table(ledger_of(name)).items())
-    assert len(legs) == len(flight["legs"]) and flight["clients"] == ledger_of(name).clients
+    assert list(legs.items()) == list(sum_by_leg(run_for_ledger(name)).items())
+    assert len(legs) == len(flight["legs"])
+    assert flight["clients"] == run_for_ledger(name).clients
     for leg in flight["legs"]:  # what each carries is known, and has words in its direction
-        assert leg["phase"].rstrip("0123456789 ") in CARGO and leg["words"] != leg["phase"]
+        assert leg["phase"].rstrip("0123456789 ") in CARGO
+        assert leg["words"] != leg["phase"]
 
 
 @pytest.mark.parametrize("name", SENDING)
-def test_gestures(name):
-    """One gesture a method; FedLPA, Fed-ET and FedDF have further rounds in the small run, which it follows."""
-    flight = describe_flight(name, ledger_of(name))
+def test_each_method_has_its_gesture(name):
+    """FedLPA, Fed-ET and FedDF have further rounds in the small run, so theirs is the gesture of rounds."""
+    flight = describe_flight(name, run_for_ledger(name))
     has_rounds = small(name).get("rounds", 1) > 1 and name in ("fedlpa", "fedet", "feddf")
     assert flight["gesture"] in GESTURES
     assert flight["gesture"] == ("rounds" if has_rounds else GESTURE[name])
@@ -124,62 +128,68 @@ def test_without_further_rounds_it_is_the_methods_own_gesture(name, phase, gestu
 
 @pytest.mark.parametrize("name", SENDING)
 def test_the_plan_shows_the_ledger_and_nothing_else(name):
-    made = plan_of(name)
+    plan = plan_flight_of_method(name)
     shown = {}
-    for step in made["steps"]:
+    for step in plan["steps"]:
         for hop in step["hops"]:
-            phases = [leg["phase"] for leg in step["legs"] if leg["way"] == hop["way"]]
-            assert phases and hop["cargo"] in [leg["cargo"] for leg in step["legs"]]
-            for k, count, messages in zip(
-                hop["clients"], hop["bytes"], hop["messages"], strict=True
-            ):
+            assert hop["way"] in [leg["way"] for leg in step["legs"]]
+            assert hop["cargo"] in [leg["cargo"] for leg in step["legs"]]
+            counts = zip(hop["clients"], hop["bytes"], hop["messages"], strict=True)
+            for client, size, messages in counts:
                 assert messages > 0
-                total = shown.setdefault((hop["way"], k), [0, 0])
-                total[0] += count
+                total = shown.setdefault((hop["way"], client), [0, 0])
+                total[0] += size
                 total[1] += messages
     expected = {}
-    for row in ledger_of(name).rows():
+    for row in run_for_ledger(name).rows():
         total = expected.setdefault((row["direction"], row["client"]), [0, 0])
         total[0] += row["bytes"]
         total[1] += row["messages"]
     assert shown == expected
-    legs = [(leg["phase"], leg["way"]) for step in made["steps"] for leg in step["legs"]]
-    assert legs == list(as_table(ledger_of(name)))
-    for step in made["steps"]:
+    legs = [(leg["phase"], leg["way"]) for step in plan["steps"] for leg in step["legs"]]
+    assert legs == list(sum_by_leg(run_for_ledger(name)))
+    for step in plan["steps"]:
         assert bool(step["hops"]) == (step["kind"] in ("send", "exchange"))
-        assert step["text"].endswith(".") and "undefined" not in step["text"] + step["title"]
+        assert step["text"].endswith(".")
+        assert "undefined" not in step["text"] + step["title"]
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_steps_follow_each_other_long_enough_to_be_read(name):
     """1.2 seconds at least, and a second for 15 letters of the words that are shown while it plays."""
-    made = plan_of(name)
-    steps = made["steps"]
-    assert steps[0]["start"] == 0 and steps[-1]["end"] == made["duration"]
-    assert made["duration"] % 20 == 0  # a place of the slider
-    assert all(one["end"] == other["start"] for one, other in pairwise(steps))
-    assert all(step["start"] < step["still"] < step["end"] for step in steps)
+    plan = plan_flight_of_method(name)
+    steps = plan["steps"]
+    assert plan["duration"] % 20 == 0  # a place of the slider
+    assert steps[0]["start"] == 0
+    assert steps[-1]["end"] == plan["duration"]
+    assert all(earlier["end"] == later["start"] for earlier, later in pairwise(steps))
     for step in steps:
-        times = [time for hop in step["hops"] for time in (hop["start"], hop["end"])]
+        assert step["start"] < step["still"] < step["end"]
+        times = []
+        for hop in step["hops"]:
+            times += [hop["start"], hop["end"]]
         assert times == sorted(times)
-        assert not times or (times[0], times[-1]) == pytest.approx((step["start"], step["end"]))
+        if times:
+            assert times[0] == pytest.approx(step["start"])
+            assert times[-1] == pytest.approx(step["end"])
         shown = f"{step['title']}. {step['brief']}".strip()
         assert step["end"] - step["start"] >= max(1200, 1000 * len(shown) / 15)
-    assert plan(describe_flight(name, ledger_of(name))) == made  # the same again
+    again = plan_flight(describe_flight(name, run_for_ledger(name)))
+    assert again == plan
 
 
 @pytest.mark.parametrize("name", ["fedavg", "ensemble", "afl", "gauss"])
 def test_one_message_takes_a_few_seconds(name):
-    assert plan_of(name)["duration"] <= 9000
+    assert plan_flight_of_method(name)["duration"] <= 9000
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_bytes_tick_up_to_the_ledgers(name):
-    made = plan_of(name)
+    plan = plan_flight_of_method(name)
     code = "return times.map((time) => countArrived(plan, time))"
-    times = [*range(0, made["duration"], 60), made["duration"]]
-    counts = run_javascript(PLAN, code, plan=made, times=times)
-    ledger = ledger_of(name)
+    times = [*range(0, plan["duration"], 60), plan["duration"]]
+    counts = run_javascript(PLAN, code, plan=plan, times=times)
+    ledger = run_for_ledger(name)
     assert (counts[-1]["up"], counts[-1]["down"]) == (ledger.up, ledger.down)
     assert counts[-1]["messages"] == sum(row["messages"] for row in ledger.rows())
     assert counts[0] == {"up": 0, "down": 0, "messages": 0}
@@ -189,8 +199,8 @@ def test_bytes_tick_up_to_the_ledgers(name):
 
 @pytest.mark.parametrize("name", SENDING)
 def test_no_frame_shows_a_message_that_the_ledger_has_not(name):
-    """What is drawn on its way at a moment is of a hop of that moment, and of its clients, each once."""
-    made = plan_of(name)
+    """Each message in the air belongs to a hop of that moment, and is from another one of its clients."""
+    plan = plan_flight_of_method(name)
     code = (
         "const size = { width: 600, height: 260, top: 40 };"
         "const isFlying = ({ kind, client }) =>"
@@ -198,17 +208,20 @@ def test_no_frame_shows_a_message_that_the_ledger_has_not(name):
         "return times.map((time) =>"
         " makeScene(plan, time, size, colours).filter(isFlying).map(({ client }) => client))"
     )
-    times = [*range(0, made["duration"], 50), made["duration"]]
-    given = {"plan": made, "times": times, "colours": ["#3f90da"] * made["clients"]}
+    times = [*range(0, plan["duration"], 50), plan["duration"]]
+    given = {"plan": plan, "times": times, "colours": ["#3f90da"] * plan["clients"]}
     frames = run_javascript(f"{PLAN} flight_scene", code, **given)
+    hops = [hop for step in plan["steps"] for hop in step["hops"]]
     seen = set()
     for time, clients in zip(times, frames, strict=True):
-        hops = [hop for step in made["steps"] for hop in step["hops"]]
-        under_way = [hop["clients"] for hop in hops if hop["start"] <= time < hop["end"]]
+        senders = set()
+        for hop in hops:
+            if hop["start"] <= time < hop["end"]:
+                senders.update(hop["clients"])
         assert len(clients) == len(set(clients))
-        assert set(clients) <= set(sum(under_way, []))
+        assert set(clients) <= senders
         seen |= set(clients)
-    assert seen == {row["client"] for row in ledger_of(name).rows()}
+    assert seen == {row["client"] for row in run_for_ledger(name).rows()}
 
 
 def test_every_phase_that_is_named_has_words_where_it_travels():
@@ -217,9 +230,9 @@ def test_every_phase_that_is_named_has_words_where_it_travels():
 
 
 def test_fens_keeps_the_gate_open_and_fedavg_does_not():
-    kinds = [step["kind"] for step in plan_of("fens")["steps"]]
+    kinds = [step["kind"] for step in plan_flight_of_method("fens")["steps"]]
     assert kinds == ["send", "work", "send", "send", "exchange", "gate", "end"]
-    kinds = [step["kind"] for step in plan_of("fedavg")["steps"]]
+    kinds = [step["kind"] for step in plan_flight_of_method("fedavg")["steps"]]
     assert kinds == ["send", "work", "send", "gate", "end"]
 
 
@@ -232,8 +245,8 @@ def test_sentences_have_the_ledgers_numbers():
         ledger.add(k, "down", "ensemble", 69760)
         ledger.add(k, "down", "aggregator", 20000, message_count=50)
         ledger.add(k, "up", "aggregator", 20000, message_count=50)
-    made = plan(describe_flight("fens", ledger))
-    texts = [step["text"].replace("\xa0", " ") for step in made["steps"]]
+    plan = plan_flight(describe_flight("fens", ledger))
+    texts = [step["text"].replace("\xa0", " ") for step in plan["steps"]]
     assert texts == [
         "Each office gets an untrained network: 10 × 26.3 kB.",
         "Each office trains a network alone, on its own pile.",
@@ -244,7 +257,7 @@ def test_sentences_have_the_ledgers_numbers():
         "All 10 networks stay; the notes have taught how much each counts.",
     ]
     code = 'return summarise(plan, "FENS")'
-    said = run_javascript(PLAN, code, plan=made).replace("\xa0", " ")
+    said = run_javascript(PLAN, code, plan=plan).replace("\xa0", " ")
     assert said == "FENS: up to 51 messages each, 463 kB up and 1.16 MB down."
 
 
@@ -252,15 +265,15 @@ def test_a_client_that_was_not_asked_sends_nothing():
     ledger = Ledger(4)
     for k in (1, 3):
         ledger.add(k, "up", "local models", 100 + k)
-    made = plan(describe_flight("fedavg", ledger))
-    (hop,) = made["steps"][1]["hops"]
+    plan = plan_flight(describe_flight("fedavg", ledger))
+    (hop,) = plan["steps"][1]["hops"]
     assert (hop["clients"], hop["bytes"]) == ([1, 3], [101, 103])
     text = (
         "Each of 2 offices (A and C take no part) sends its network, once:"
         " 2 × 101 B to 103 B, 204 B in all."
     )
-    assert made["steps"][1]["text"].replace("\xa0", " ") == text
-    assert made["steps"][-1]["text"] == "The 2 networks are mixed into one network."
+    assert plan["steps"][1]["text"].replace("\xa0", " ") == text
+    assert plan["steps"][-1]["text"] == "The 2 networks are mixed into one network."
 
 
 def test_several_messages_that_nothing_answers_are_no_rounds():
@@ -268,9 +281,9 @@ def test_several_messages_that_nothing_answers_are_no_rounds():
     for k in range(2):
         ledger.add(k, "up", "students", 300, message_count=3)
     flight = describe_flight("fedkt", ledger)
-    made = plan(flight)
+    plan = plan_flight(flight)
     assert (flight["gesture"], flight["source"]) == ("images", "public")
-    step = made["steps"][1]
+    step = plan["steps"][1]
     assert (step["kind"], step["title"], len(step["hops"])) == ("send", "Several messages each", 3)
     text = "Each office sends its students, in 3 messages: 2 × 300 B."
     assert step["text"].replace("\xa0", " ") == text
@@ -282,36 +295,37 @@ def test_trips_of_many_messages_stand_for_several():
     for k, count in enumerate((12, 7, 1)):
         ledger.add(k, "down", "rounds", 10 * count + 1, message_count=count)
         ledger.add(k, "up", "rounds", 30 * count, message_count=count)
-    made = plan(describe_flight("fedavg_multi", ledger))
-    step = next(step for step in made["steps"] if step["kind"] == "exchange")
-    assert step["rounds"] == 12 and len(step["hops"]) == 10
+    plan = plan_flight(describe_flight("fedavg_multi", ledger))
+    step = next(step for step in plan["steps"] if step["kind"] == "exchange")
+    assert step["rounds"] == 12
+    assert len(step["hops"]) == 10
     assert [hop["round"] for hop in step["hops"][::2]] == [3, 5, 8, 10, 12]
     assert [hop["clients"] for hop in step["hops"][::2]] == [[0, 1, 2], *[[0, 1]] * 4]
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_the_still_of_rounds_has_the_bytes_of_the_rounds_that_it_counts(name):
-    """So many of an exchange's rounds, and the same share of its bytes and messages; nothing of the next round."""
-    made = plan_of(name)
+    """The still shows some of an exchange's rounds, the same share of its bytes, and nothing of the next round."""
+    plan = plan_flight_of_method(name)
     code = (
         "const size = { width: 280, height: 158, top: 20 };"
         "const shapes = makeScene(plan, time, size, colours);"
         "const texts = shapes.filter(({ kind }) => kind === 'text').map(({ text }) => text);"
         "return { texts, arrived: countArrived(plan, time) }"
     )
-    before = {"up": 0, "down": 0, "messages": 0}
-    for step in made["steps"]:
+    before = {"up": 0, "down": 0, "messages": 0}  # what has arrived before a step
+    for step in plan["steps"]:
         if step["kind"] == "exchange":
-            given = {"plan": made, "time": step["still"], "colours": ["#3f90da"] * made["clients"]}
+            given = {"plan": plan, "time": step["still"], "colours": ["#3f90da"] * plan["clients"]}
             still = run_javascript(f"{PLAN} flight_scene", code, **given)
             count = next(text for text in still["texts"] if text.endswith(f" of {step['rounds']}"))
             done = int(count.split()[0])
             trips = min(step["rounds"], 5)
-            assert done == -(-step["rounds"] // trips)  # the first trip, rounded up
+            assert done == math.ceil(step["rounds"] / trips)  # the first trip, rounded up
             expected = dict(before)
             for leg in step["legs"]:
                 for messages, size in zip(leg["messages"], leg["bytes"], strict=True):
-                    sent = -(-messages // trips)
+                    sent = math.ceil(messages / trips)
                     expected["messages"] += sent
                     expected[leg["way"]] += size * sent // max(messages, 1)
             assert still["arrived"] == expected
@@ -325,8 +339,8 @@ def test_rounds_are_counted_once_they_are_over():
     ledger = Ledger(1)
     ledger.add(0, "down", "rounds", 200, message_count=2)
     ledger.add(0, "up", "rounds", 200, message_count=2)
-    made = plan(describe_flight("fedavg_multi", ledger))
-    step = next(step for step in made["steps"] if step["kind"] == "exchange")
+    plan = plan_flight(describe_flight("fedavg_multi", ledger))
+    step = next(step for step in plan["steps"] if step["kind"] == "exchange")
     code = (
         "const size = { width: 280, height: 158, top: 20 };"
         "return times.map((time) => makeScene(plan, time, size, ['#3f90da'])"
@@ -335,6 +349,6 @@ def test_rounds_are_counted_once_they_are_over():
     )
     hops = step["hops"]
     times = [hop["start"] + 0.5 * (hop["end"] - hop["start"]) for hop in hops]
-    given = {"plan": made, "times": times}
+    given = {"plan": plan, "times": times}
     counts = run_javascript(f"{PLAN} flight_scene", code, **given)
     assert counts == ["0 of 2", "0 of 2", "1 of 2", "1 of 2"]

@@ -20,14 +20,14 @@ LARGEST_BYTES = 60_000
 
 
 @functools.cache
-def ledger_of(name):
-    """What a small run of the method has sent."""
+def run_for_ledger(name):
+    """The ledger of a small run of the method."""
     run = context(share=0.3)
     exhaust_generator(METHODS[name].configure(**small(name)).run(run))
     return run.link.ledger
 
 
-def draw(name, ledger):
+def draw_stills(name, ledger):
     """The SVG of a ledger's flight, as text. Client k's colour is #0000kk."""
     colours = [f"#0000{k:02x}" for k in range(ledger.clients)]
     code = "return drawStills(name, flight, people, colours)"
@@ -46,8 +46,8 @@ def format_size(count):
 
 @pytest.mark.parametrize("name", SENDING)
 def test_the_last_still_has_all_bytes_of_the_ledger(name):
-    ledger = ledger_of(name)
-    text = draw(name, ledger)
+    ledger = run_for_ledger(name)
+    text = draw_stills(name, ledger)
     assert len(text.encode()) < LARGEST_BYTES
     words = [element.text for element in ElementTree.fromstring(text).iter(SVG + "text")]
     up = [word for word in words if word.startswith("↑")]
@@ -56,27 +56,30 @@ def test_the_last_still_has_all_bytes_of_the_ledger(name):
     assert down[-1] == f"↓ {format_size(count_bytes(ledger, 'down'))}"
     assert len(up) == len(down) == 4
     assert "gate shut" in words  # at the end at least
-    assert draw(name, ledger) == text
+    assert draw_stills(name, ledger) == text
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_captions_end_above_the_server(name):
-    root = ElementTree.fromstring(draw(name, ledger_of(name)))
+    root = ElementTree.fromstring(draw_stills(name, run_for_ledger(name)))
     captions = [float(text.get("y")) for text in root.find(SVG + "g")]
     servers = [float(text.get("y")) for text in root.iter(SVG + "text") if text.text == "server"]
     assert len(servers) == 4
-    above_row = 0.0
+    previous_row = 0.0
     for row in sorted(set(servers)):
-        near = [y for y in captions if above_row < y < row + 100]
-        assert near and max(near) < row - 14
-        above_row = row
+        captions_of_row = [y for y in captions if previous_row < y < row + 100]
+        assert captions_of_row
+        assert max(captions_of_row) < row - 14
+        previous_row = row
 
 
 def test_of_fens_the_networks_come_down_and_of_fedavg_nothing_does():
-    words = draw("fens", ledger_of("fens"))
-    assert "3 of 7: One message each" in words and "The gate stays open" in words
-    assert "5 of 7: Small notes, " in words and "7 of 7: All voices, weighed" in words
-    assert "The gate stays open" not in draw("fedavg", ledger_of("fedavg"))
+    words = draw_stills("fens", run_for_ledger("fens"))
+    assert "3 of 7: One message each" in words
+    assert "The gate stays open" in words
+    assert "5 of 7: Small notes, " in words
+    assert "7 of 7: All voices, weighed" in words
+    assert "The gate stays open" not in draw_stills("fedavg", run_for_ledger("fedavg"))
 
 
 @pytest.mark.parametrize("clients", [1, 10, 30])
@@ -84,7 +87,7 @@ def test_every_client_that_sends_has_its_own_glyph(clients):
     ledger = Ledger(clients)
     for client in range(clients):
         ledger.add(client, "up", "local models", 1000)
-    root = ElementTree.fromstring(draw("ensemble", ledger))
+    root = ElementTree.fromstring(draw_stills("ensemble", ledger))
     seen = {element.get("color") for element in root if element.get("color")}
     assert {f"#0000{client:02x}" for client in range(clients)} <= seen
 
@@ -93,13 +96,14 @@ def test_what_is_drawn_twice_is_written_once():
     ledger = Ledger(10)
     for client in range(10):
         ledger.add(client, "up", "local models", 1000)
-    text = draw("ensemble", ledger)
+    text = draw_stills("ensemble", ledger)
     root = ElementTree.fromstring(text)
     names = {group.get("id") for group in root.find(SVG + "defs")}
     uses = [use.get("href") for use in root.iter(SVG + "use")]
     assert set(uses) == {f"#{name}" for name in names}
     contents = [ElementTree.tostring(group) for group in root.find(SVG + "defs")]
-    assert len(contents) == len(set(contents)) and len(uses) > 4 * len(names)
+    assert len(contents) == len(set(contents))
+    assert len(uses) > 4 * len(names)
 
 
 def test_the_pen_writes_a_groups_elements_with_its_colour_opacity_and_place():
@@ -158,22 +162,20 @@ def test_shapes_of_the_pen_have_the_box_that_was_asked_for():
 
 def choose_numbers(*kinds):
     """The numbers of the stills of steps of these kinds; "up" is a message of a client."""
-    steps = [
-        {"kind": kind, "hops": [{"way": kind}] if kind in ("up", "down") else []} for kind in kinds
-    ]
+    steps = []
+    for kind in kinds:
+        hops = [{"way": kind}] if kind in ("up", "down") else []
+        steps.append({"kind": kind, "hops": hops})
     code = "return chooseStills({ steps }).map(({ number }) => number)"
     return run_javascript(STILLS, code, steps=steps)
 
 
 def test_of_many_steps_the_first_two_and_the_last_two_are_shown_with_their_own_numbers():
-    shown = choose_numbers("down", "work", "up", "down", "up", "down", "up", "gate", "end")
-    assert shown == ["3 of 9", "4 of 9", "7 of 9", "9 of 9"]
-    assert choose_numbers("down", "work", "up", "gate", "end") == [
-        f"{number} of 5" for number in (2, 3, 4, 5)
-    ]
-    assert choose_numbers("work", "up", "up", "gate", "end") == [
-        f"{number} of 5" for number in (2, 3, 4, 5)
-    ]
-    assert choose_numbers("work", "up", "down", "up", "gate", "end") == [
-        f"{number} of 6" for number in (2, 3, 4, 6)
-    ]
+    numbers = choose_numbers("down", "work", "up", "down", "up", "down", "up", "gate", "end")
+    assert numbers == ["3 of 9", "4 of 9", "7 of 9", "9 of 9"]
+    numbers = choose_numbers("down", "work", "up", "gate", "end")
+    assert numbers == ["2 of 5", "3 of 5", "4 of 5", "5 of 5"]
+    numbers = choose_numbers("work", "up", "up", "gate", "end")
+    assert numbers == ["2 of 5", "3 of 5", "4 of 5", "5 of 5"]
+    numbers = choose_numbers("work", "up", "down", "up", "gate", "end")
+    assert numbers == ["2 of 6", "3 of 6", "4 of 6", "6 of 6"]

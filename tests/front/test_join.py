@@ -28,7 +28,8 @@ def test_a_module_stands_after_those_that_it_imports(tmp_path):
     paths = find_modules(tmp_path / "top.js")
     assert [path.stem for path in paths] == ["base", "middle", "top"]
     text = join_modules(paths)
-    assert "import" not in text and "export" not in text
+    assert "import" not in text
+    assert "export" not in text
     assert text.index("const one") < text.index("const half") < text.index("const top")
 
 

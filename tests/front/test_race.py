@@ -1,5 +1,7 @@
 """The race in the browser says what the still picture of `plots.race` says, and its lanes are the ledger's."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -21,24 +23,25 @@ RACE = "text clock dom flight_plan flight_paint player race_plan race_names race
 
 def make_series(name, points):
     """A method whose global models have these (bytes, accuracy)."""
-    curve = [
-        {"phase": "rounds", "progress": 1.0, "accuracy": accuracy, "bytes": sent}
-        for sent, accuracy in points
-    ]
+    curve = []
+    for sent, accuracy in points:
+        curve.append({"phase": "rounds", "progress": 1.0, "accuracy": accuracy, "bytes": sent})
     return Series(name, setting="toy", accuracies={0: points[-1][1]}, curves=[curve])
 
 
 def make_scene(series):
+    """The race as the browser gets it."""
     methods = []
-    for one in series:
-        points = [
-            {"bytes": p["bytes"], "accuracy": p["accuracy"], "seconds": 0.0} for p in one.curves[0]
-        ]
-        methods.append({"name": one.name, "points": points, "training": None})
+    for method in series:
+        points = []
+        for point in method.curves[0]:
+            shown = {"bytes": point["bytes"], "accuracy": point["accuracy"], "seconds": 0.0}
+            points.append(shown)
+        methods.append({"name": method.name, "points": points, "training": None})
     return {"bytes": list(find_byte_range(series)), "seconds": 0, "methods": methods}
 
 
-# Bytes of three figures, so that no rounding to three of them matters.
+# Bytes of at most three significant figures, so that rounding to three changes nothing.
 SIZES = st.builds(
     lambda figures, zeros: figures * 10**zeros, st.integers(1, 999), st.integers(0, 4)
 )
@@ -46,15 +49,17 @@ SIZES = st.builds(
 
 @st.composite
 def races(draw):
-    """Some methods, each with bytes that grow, and budgets."""
+    """Some methods, each with bytes that grow, and budgets: all these bytes, and one more number of bytes."""
     series = []
-    for name in "ABCD"[: draw(st.integers(1, 4))]:
+    budgets = []
+    method_count = draw(st.integers(1, 4))
+    for name in "ABCD"[:method_count]:
         sizes = sorted(draw(st.lists(SIZES, min_size=1, max_size=5, unique=True)))
-        shares = draw(st.lists(st.integers(0, 1000), min_size=len(sizes), max_size=len(sizes)))
-        pairs = zip(sizes, shares, strict=True)
-        series.append(make_series(name, [(size, share / 1000) for size, share in pairs]))
-    sizes = [p["bytes"] for one in series for p in one.curves[0]]
-    return series, [*sizes, draw(SIZES)]
+        thousandths = draw(st.lists(st.integers(0, 1000), min_size=len(sizes), max_size=len(sizes)))
+        accuracies = [each / 1000 for each in thousandths]
+        series.append(make_series(name, list(zip(sizes, accuracies, strict=True))))
+        budgets += sizes
+    return series, [*budgets, draw(SIZES)]
 
 
 @settings(max_examples=3, deadline=None)
@@ -65,11 +70,11 @@ def test_a_moment_is_the_still_pictures(cases):
         "describeRace(scene, 'bytes', budget),"
         "scene.methods.map((method) => countPaid(method, 'bytes', budget))]))"
     )
-    sent = [(make_scene(series), budgets) for series, budgets in cases]
-    shown = run_javascript(PLAN, code, cases=sent)
+    scenes = [(make_scene(series), budgets) for series, budgets in cases]
+    shown = run_javascript(PLAN, code, cases=scenes)
     for (series, budgets), answers in zip(cases, shown, strict=True):
         for budget, (words, counts) in zip(budgets, answers, strict=True):
-            assert counts == [count_points_within_budget(one, budget) for one in series]
+            assert counts == [count_points_within_budget(method, budget) for method in series]
             still = describe_leader(series, budget).removesuffix(" One seed's curves.")
             assert words.split() == still.split()  # whatever blanks stand between them
 
@@ -104,8 +109,10 @@ def test_hand_worked_moments():
     assert shown["once"] == [100, 100, 100, 200, 300, 300]
     assert shown["many"] == [0, 100, 200, 900, 1000, 1000]
     assert shown["bytes"] == [50, 299, 300]
-    assert shown["trained"] == [0, 0.25, 1, 1] and shown["sent"] == [0, 1]
-    assert shown["middle"] == pytest.approx(100 * 1000) and shown["back"] == pytest.approx(0.3)
+    assert shown["trained"] == [0, 0.25, 1, 1]
+    assert shown["sent"] == [0, 1]
+    assert shown["middle"] == pytest.approx(100 * 1000)
+    assert shown["back"] == pytest.approx(0.3)
     assert shown["words"].replace("\xa0", " ") == (
         "After 5 s, many leads with 20 %; 1 of 2 methods have a global model."
     )
@@ -134,11 +141,15 @@ def test_lanes_follow_the_ledger():
         });"""
     moments = [0, 10, 40, 80, 119, 120, 121, 122, 125, 128, 151, 152, 1000]
     shown = run_javascript(PLAN, code, flight=flight, people=CLIENTS, moments=moments)
-    assert [one and (one[0], one[2]) for one in shown] == [
+    *in_flight, after_the_last, long_after = shown
+    assert after_the_last is None
+    assert long_after is None
+    ways_and_rounds = [(way, round_number) for way, _, round_number in in_flight]
+    assert ways_and_rounds == [
         ("down", 1), ("down", 1), ("up", 1), ("up", 1), ("up", 1),
-        ("down", 1), ("down", 1), ("up", 1), ("up", 1), ("down", 2), ("up", 4), None, None,
+        ("down", 1), ("down", 1), ("up", 1), ("up", 1), ("down", 2), ("up", 4),
     ]  # fmt: skip
-    shares = [one[1] for one in shown if one]
+    shares = [share for _, share, _ in in_flight]
     assert shares == pytest.approx([0, 0.25, 0, 0.5, 79 / 80, 0, 0.5, 0, 0.5, 0, 5 / 6], abs=1e-6)
 
 
@@ -147,12 +158,15 @@ def test_lanes_follow_the_ledger():
 @example([[273.0, 290.0, 299.0]])  # the edge pushes a block back onto the label before it
 def test_labels_keep_their_order_and_a_line_between_them(cases):
     code = "return cases.map((wanted) => spreadLabels(wanted, 0, 300, 14))"
-    for wanted, places in zip(cases, run_javascript(RACE, code, cases=cases), strict=True):
+    answers = run_javascript(RACE, code, cases=cases)
+    for wanted, places in zip(cases, answers, strict=True):
         order = sorted(range(len(wanted)), key=lambda i: wanted[i])
         placed = [places[i] for i in order]
-        assert all(b - a >= 14 - 1e-6 for a, b in zip(placed, placed[1:], strict=False))
-        assert min(placed) >= -1e-6 and max(placed) <= 300 + 1e-6
-        if all(b - a >= 14 for a, b in zip(sorted(wanted), sorted(wanted)[1:], strict=False)):
+        assert all(later - earlier >= 14 - 1e-6 for earlier, later in pairwise(placed))
+        assert min(placed) >= -1e-6
+        assert max(placed) <= 300 + 1e-6
+        has_room = all(later - earlier >= 14 for earlier, later in pairwise(sorted(wanted)))
+        if has_room:
             assert places == pytest.approx(wanted)
 
 
