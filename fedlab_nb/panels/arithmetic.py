@@ -60,14 +60,15 @@ class SumMessage(TypedDict):
 
 @dataclass(frozen=True)
 class AnswerSum:
-    """An answer to one sample as Σ_k weights[k] values[k], class by class.
+    """An answer on one sample as Σ_k weights[k] values[k], class by class.
 
-    clients: their numbers `[M]`
-    values: what is added, `[M, C]`, unit LOGITS or PROBABILITIES
+    clients: the numbers of the clients `[M]`
+    values:  their scores `[M, C]`
     weights: `[M, C]`
-    total: the method's own scores of the sum, `[C]`
-    about: in a sentence
-    own: the class that a network says which has learnt from such sums; None if the sum itself is the answer
+    total:   the method's own scores, which the sum gives, `[C]`
+    unit:    of the values, LOGITS or PROBABILITIES
+    about:   the sum in a sentence
+    own:     the class that is predicted by a network which was trained on such sums; None if the sum is the answer
     """
 
     clients: list[int]

@@ -1,6 +1,7 @@
-"""The views that every panel has: who holds what, accuracy, communication, features, classes; what the comparison
-has beside them; and the panel in one picture. From a `PanelState` to `plots`, with the slow part (t-SNE)
-remembered.
+"""The views that every panel has (who holds what, accuracy, communication, features, classes), those of the comparison,
+and the panel in one picture.
+
+They pass data from a `PanelState` to `plots`. The slow part, t-SNE, is cached.
 """
 
 from collections.abc import Sequence
@@ -51,13 +52,13 @@ from .stage_data import make_thumbnail_sheet
 from .theme import make_widget, set_menu_options, show_widgets_if
 
 NOT_STORED = "nothing is stored for this setting"
-MAX_MAPS = 60  # remembered
-STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
+MAX_MAPS = 60  # in the cache
+STILL = (10.5, 4.1)  # inches, the size of the picture in a saved notebook
 WHAT_TO_DO = (
     "Set α and the number of clients, then press Run. The chosen methods are then compared."
 )
 
-# Where the panel is a picture and a sentence, without a button.
+# The same in a saved notebook, in which the panel is a picture and a sentence, without a button.
 WHAT_TO_DO_WITH_CELL = "Nothing has been trained yet: run this cell first, then press Run."
 
 
@@ -139,7 +140,7 @@ class Accuracy(ResultView):
 
 
 def add_stored_bands(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
-    """The series with the bands of the results that are stored for the present run's setting, or why there is none."""
+    """Add the stored bands of the present run's setting to the series, or a text on why there is none."""
     rows = state.runs.current_rows
     if not rows or not state.shows_stored:
         return series
@@ -229,18 +230,17 @@ class Features(ResultView):
         thumbnail_sheet: ThumbnailSheet | None,
         settings: SettingsByName,
     ) -> plots.FeatureMap:
-        """The map of a row. thumbnail_sheet: the images of the present run's samples;   settings: of that run"""
+        """Make the map of a row.
+
+        thumbnail_sheet: the images of the present run's samples
+        settings: of the present run
+        """
         known = self._get_or_compute_map(method_results)
         points = known.get("tsne", known["pca"])
-        has_images = thumbnail_sheet is not None
-        has_images = (
-            has_images
-            and get_settings_of_caption(method_results.setting).get("dataset")
-            == settings["dataset"]
-        )
-        below = ", ".join(
-            words for words in (method_results.detail, method_results.features_of) if words
-        )
+        dataset = get_settings_of_caption(method_results.setting).get("dataset")
+        has_images = thumbnail_sheet is not None and dataset == settings["dataset"]
+        details = (method_results.detail, method_results.features_of)
+        below = ", ".join(text for text in details if text)
         return plots.FeatureMap(
             f"{method_results.label}\n{below}" if below else method_results.label,
             points,
@@ -252,9 +252,7 @@ class Features(ResultView):
         )
 
     def _choose_bright_classes(self, state: PanelState) -> BrightClasses:
-        """The classes that stay bright: the one that is looked at, else those of the client that is; and which they
-        are, in words. None: all.
-        """
+        """Choose the classes that stay bright: the selected one, or those of the selected client, or all (None)."""
         names = state.class_names
         if state.class_index is not None and state.class_index < len(names):
             bright = [c == state.class_index for c in range(len(names))]
@@ -269,7 +267,7 @@ class Features(ResultView):
         return BrightClasses(list(counts[state.client] > 0), f"classes that client {who} holds")
 
     def adapt(self, state: PanelState) -> None:
-        """With more methods than one picture has room for: which of them are seen."""
+        """Offer a menu of the methods that are shown, if there are more than fit into one picture."""
         count = len(select_series_with_features(state.runs))
         options = []
         for start in range(0, max(count, 1), plots.MAPS):
@@ -303,7 +301,7 @@ class Features(ResultView):
         return bool(self._list_series_without_tsne(state))
 
     def prepare(self, state: PanelState) -> SilentSteps[None]:
-        """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, in another process."""
+        """Compute the missing t-SNE maps, one by one; in another process if a browser shows the panel."""
         for s in self._list_series_without_tsne(state):
             features = s.features[:POINTS]
             if state.frame[0]:
@@ -326,7 +324,7 @@ class Classes(ResultView):
 
 
 class Calibration(LabView):
-    """How sure the methods are, and how often they are correct; stored results have no such counts."""
+    """How sure the methods are, and how often they are right. Stored results do not have these numbers."""
 
     name, title = "calibration", "Calibration"
     empty = (
@@ -385,7 +383,7 @@ class Needs(LabView):
 
 
 def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
-    """What each method would do at the present settings; {} while they are wrong."""
+    """Plan each method's run at the present settings; {} as long as these are not valid."""
     settings = dict(state.settings)
     for name in ("seeds", "cache"):
         settings.pop(name, None)
@@ -397,7 +395,7 @@ def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
 
 
 def format_local_passes(plan: Plan) -> str:
-    """How often a client of the method passes over its own data."""
+    """Format how often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
     return f"{plan.compute_mean_local_passes(samples):.0f} passes"
 
@@ -406,7 +404,7 @@ COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
 def find_thumbnail_sheet(settings: SettingsByName) -> ThumbnailSheet | None:
-    """The sheet of the test samples that the maps show; None where samples are no images, or are not at hand."""
+    """Find the sheet of the test images that the maps show; None if samples are no images or cannot be loaded."""
     try:
         return get_or_make_thumbnail_sheet(load(str(settings["dataset"])))
     except FedlabError:
@@ -415,18 +413,18 @@ def find_thumbnail_sheet(settings: SettingsByName) -> ThumbnailSheet | None:
 
 @lru_cache(maxsize=4)
 def get_or_make_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
-    """The sheet of a data set's first POINTS fixed test points."""
+    """Make the sheet of the POINTS test images that maps show of a data set. The last sheets are cached."""
     points = choose_test_indices_for_pictures(len(dataset.y_test))[:POINTS]
     return make_thumbnail_sheet(dataset.x_test[points])
 
 
 def make_partition_caption(state: PanelState) -> SettingCaption:
-    """The partition's setting in words: that of the first seed."""
+    """Make the caption of the partition, which is that of the first seed."""
     return make_caption_with_seeds({**state.settings, "seeds": 1})
 
 
 def select_series_with_features(runs: Runs) -> list[plots.Series]:
-    """The shown rows that have features of more than one sample."""
+    """Select the shown rows that have features of more than one sample."""
     rows = []
     for s in runs.list_series(has_same_classes=True):
         if s.features is not None and len(s.features) > 1:
@@ -435,8 +433,8 @@ def select_series_with_features(runs: Runs) -> list[plots.Series]:
 
 
 def draw_run_summary(state: PanelState) -> plots.Picture:
-    """The state in one picture: the present partition, and beside it the results of the last run where there are any;
-    its sentence is what a saved notebook keeps as text."""
+    """Draw the state in one picture: the present partition, and beside it the results of the last run, if there are
+    any. Its sentence is the text in a saved notebook."""
     series = list_series_with_results(state)
     stored = TitledBars(series, make_accuracy_title(series)) if series else None
     with use_figure_size(STILL):
@@ -450,10 +448,10 @@ def draw_run_summary(state: PanelState) -> plots.Picture:
 def draw_piles_and_results(
     state: PanelState, training_images: np.ndarray | None, client_accuracies: Sequence[float]
 ) -> plots.Picture:
-    """As `draw_run_summary`, with the piles of the stage in the place of the dots.
+    """Draw the same as `draw_run_summary`, with the piles of the stage instead of dots.
 
-    training_images: the training samples as bytes `[N, side, side, 1 or 3]`, None for squares
-    client_accuracies: the share of test samples that each client's own model gets right; empty before a run
+    training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares
+    client_accuracies: of each client's own model on the test samples, 0–1; [] before a run
     """
     series = list_series_with_results(state)
     with use_figure_size(STILL):
@@ -470,7 +468,7 @@ def draw_piles_and_results(
 
 
 def list_series_with_results(state: PanelState) -> list[plots.Series]:
-    """The shown rows that have a result."""
+    """List the shown rows that have a result."""
     if not state.runs.has_results:
         return []
     return [s for s in state.runs.list_series() if s.accuracies]
@@ -481,7 +479,7 @@ def make_accuracy_title(series: Sequence[plots.Series]) -> str:
 
 
 def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> str:
-    """The setting, how skewed it is, and the results, or what is to be done so that there will be some."""
+    """Describe the setting, its skew, and the results, or what to do to get some."""
     results = WHAT_TO_DO_WITH_CELL
     if series:
         values = ", ".join(f"{s.name} {format_percent(s.mean)}" for s in series)
@@ -499,7 +497,7 @@ def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> s
 
 
 def describe_client_bytes(runs: Runs, client: int | None) -> str:
-    """What one client of the first seed sends and receives, method by method, in a sentence."""
+    """Describe in a sentence what one client of the first seed sends and receives, method by method."""
     if client is None:
         return ""
     parts = []

@@ -1,8 +1,8 @@
 """The link that panels and the page without Python share: `playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens`.
 
-The page (`fedlab-nb page`) keeps what it shows behind the `#` of its address. `fl.playground(link=…)` begins there, and
-`panel.link()` writes such a link. What only the page has (an image, a client that is held) is passed over; what only a
-panel has (a partition, local epochs) is left out.
+The page (`fedlab-nb page`) has its state after the `#` of its address. `fl.playground(link=…)` reads such a link, and
+`panel.link()` writes one. Parts of a link that only the page has (an image, a selected client) are ignored; settings
+that only a panel has (a partition, local epochs) are not in a link.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ EXAMPLE = "#alpha=0.1&m=10&seed=4"
 
 
 def parse_settings_of_link(link: str) -> dict[str, SettingValue]:
-    """The settings in a link, and `methods` where it names some. UsageError if it has none.
+    """Parse the settings in a link, with `methods` if it has some. UsageError if it has no settings.
 
     >>> parse_settings_of_link("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
     {'alpha': 0.1, 'clients': 7, 'methods': ['fedavg', 'fens']}
@@ -50,7 +50,9 @@ def parse_settings_of_link(link: str) -> dict[str, SettingValue]:
 def make_link(
     settings: SettingsByName, methods: Iterable[str], page_file_or_address: str = "playground.html"
 ) -> str:
-    """The link that shows these settings on the `page_file_or_address`, a file or an address.
+    """Make the link that shows these settings on a page.
+
+    page_file_or_address: of the page
 
     >>> make_link({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])
     'playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens'
@@ -60,7 +62,7 @@ def make_link(
         del words["data"]
     if settings.get("moves"):
         edits = Edits.parse(settings["moves"])
-        if edits.seed is not None:  # the page deals out what its seed says
+        if edits.seed is not None:  # the page makes the partition with the seed of the link
             words["seed"] = edits.seed
         words["moves"] = str(replace(edits, seed=None)).replace(" ", "")
     words["methods"] = ",".join(methods)

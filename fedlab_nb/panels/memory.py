@@ -1,4 +1,4 @@
-"""Memory that Python has freed and the C library keeps: given back when nobody waits."""
+"""Gives memory back to the system that Python has freed and the C library still keeps."""
 
 import ctypes
 from contextlib import suppress

@@ -52,10 +52,11 @@ NOT_COMPARED = (
 
 @dataclass(frozen=True)
 class NearestResults:
-    """What a stored table has for a panel.
+    """The stored results that are nearest to a panel's settings.
 
-    methods: those that the table has
-    settings: the panel's, arguments of `study.job`
+    table:    the stored table
+    methods:  those of the panel's methods that the table has
+    settings: of the panel, arguments of `study.job`
     """
 
     table: StoredTable

@@ -82,13 +82,13 @@ class RaceView(LabView):
 
 
 def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
-    """The race as the browser takes it; {} if no method has a result yet.
+    """Make the scene of the race for the browser; {} if no method has a result yet.
 
-    kind: "race"
-    people: the data set's words
-    bytes: where the race begins and ends
-    seconds: of the slowest
-    method;   methods: see `describe_method_in_race`
+    kind:    "race"
+    people:  the words of the data set
+    bytes:   at which the race begins and ends
+    seconds: of the slowest method
+    methods: see `describe_method_in_race`
     """
     racers = []
     series = state.runs.list_series()
@@ -109,11 +109,11 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
 
 
 def describe_method_in_race(row: Row, method_results: Series) -> Racer:
-    """One method, of the first seed's run.
+    """Describe the first seed's run of a method.
 
-    training: bytes and seconds at the end of the clients' own training, None if it is a part of every round
+    training: bytes and seconds at the end of the clients' own training; None if that is a part of every round
     points:   dicts(bytes, seconds, accuracy) of its global models, in order
-    flight:   what it has sent, phase by phase (`front.flight`); None: nothing
+    flight:   what it has sent, phase by phase (`front.flight`); None for nothing
     """
     outcome = next(iter(row.outcomes.values()))
     points: list[RacePoint] = []

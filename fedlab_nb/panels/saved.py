@@ -1,4 +1,4 @@
-"""How a panel is kept in a notebook: live where a kernel runs, a picture and a sentence everywhere else.
+"""How a panel is saved in a notebook: with a kernel it is live, without one it is a picture and a sentence.
 
 JupyterLab shows a saved widget as "Error displaying widget" once a notebook is trusted, even if its output also holds
 a picture. So a panel displays itself as three outputs: the widget with its sentence, its picture, and a style that
@@ -22,18 +22,18 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class SavedPanel(widgets.VBox):
-    """A widget that stays readable where no kernel runs; a subclass gives its picture, `still()`."""
+    """A widget that is readable in a notebook without a kernel. A subclass draws its picture, `still()`."""
 
     _stills: Sequence[Any] = ()  # handles of the pictures that were displayed beside the widget
 
     def still(self) -> Picture:
-        """What is shown where no kernel runs, in lessons' snapshots and on slides."""
+        """Draw the picture that is shown without a kernel, in snapshots of lessons and on slides."""
         raise NotImplementedError
 
     def _update_stills(self) -> None:
-        """Put the present picture where the first one was displayed: a notebook that is saved now keeps this one."""
+        """Replace the displayed picture by the present one, so that a notebook that is saved now has this one."""
         for still in self._stills:
-            if still is None:  # where nothing could be displayed
+            if still is None:  # nothing could be displayed
                 continue
             data, metadata = self._repr_mimebundle_()
             data.pop(WIDGET, None)
@@ -67,7 +67,7 @@ class SavedPanel(widgets.VBox):
 
 
 def make_output_of_still(picture: Picture) -> dict[str, str]:
-    """A picture and its sentence as data of an output."""
+    """Make the data of an output from a picture and its sentence."""
     return {
         "image/png": base64.b64encode(render_picture_png(picture)).decode(),
         "text/plain": picture.sentence,
@@ -85,7 +85,7 @@ class CellExecution(NamedTuple):
 
 
 def stop_earlier_panels_of_cell(panel: SavedPanel) -> None:
-    """Stop the work of panels that an earlier execution of this very cell has made."""
+    """Stop the work of panels that an earlier execution of the same cell has made."""
     panel.made_in = find_running_cell()
     if panel.made_in is not None:
         cell, number = panel.made_in
@@ -99,7 +99,7 @@ def stop_earlier_panels_of_cell(panel: SavedPanel) -> None:
 
 
 def find_running_cell() -> CellExecution | None:
-    """The cell that is being executed; None outside a notebook that tells it."""
+    """Find the cell that is being executed; None outside a notebook, or if the notebook does not tell it."""
     try:
         shell = get_ipython()
         cell = str(shell.parent_header["metadata"]["cellId"])

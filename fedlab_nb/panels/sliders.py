@@ -1,7 +1,7 @@
-"""Sliders that keep a value that code has given them.
+"""Sliders that keep a value that code has set.
 
-A browser moves a slider to the nearest step when it shows it, and sends that place back as if a hand had been there:
-α = 0.3 came back as 0.32. So a slider whose value lies between two steps gets finer ones, before it is shown.
+When a browser shows a slider, it moves it to the nearest step and sends that value back, as if a person had moved it:
+α = 0.3 came back as 0.32. So a slider whose value lies between two steps gets finer steps before it is shown.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TypedDict
 import ipywidgets as widgets
 from traitlets import validate
 
-FINE_STEP = 0.002  # of a power of ten: every value of two digits comes back as it was given
-MOST_DECIMALS = 6  # of a step between whole numbers
-TOLERANCE = 1e-6  # of a step
+FINE_STEP = 0.002  # of an exponent of ten: fine enough for every value with two digits
+MOST_DECIMALS = 6  # of a step
+TOLERANCE = 1e-6  # in steps
 
 
 class Proposal(TypedDict):
-    """What traitlets gives a validator: the value that is to be set, and of which slider."""
+    """The argument of a validator of traitlets: the value that is to be set, and its slider."""
 
     value: float
     owner: FineLogSlider | FineSlider

@@ -2,29 +2,33 @@
 
 To the browser, each a dict with a `kind`, and buffers where something is large:
 
-    data        about: names, words and the cast of what is shown, `digest`: of the samples
-    samples     labels (uint16) and images (bytes) of the training and the test samples; once a window and digest
+    data        names, words and methods; `digest` of the samples
+    samples     labels (uint16) and images (bytes) of the training and the test samples; once for a window and digest
     setting     the controls were changed in Python: {alpha, clients, seed, moves}
-    selection   another client or class is looked at: {client, class_index}, None for no one in particular
-    federation  setting: that it is of, question: that it answers, if any, sizes: of the clients; their training
-                samples, client by client (uint32)
-    partitions  clients, seed, alphas: the owners that the α slider would deal, [alphas, samples] (uint16), sent ahead
-    results     accuracies, bands and seeds by method, which are `older`; what everybody says of each test sample
-    flights     what each method has sent, phase by phase (see `front.flight`), at which setting
-    answers     what everybody says of one image, [methods + clients, C] (float32); of a table its row, of recordings
-                the curve, [channels, steps] (float32)
-    sum         how one method comes to its answer to one image (see `arithmetic`)
-    stored, job, words   the stored bands; what runs; what the next run would cost
+    selection   another client or class was selected: {client, class_index}, None for none
+    federation  its `setting`; the `question` that it answers, if any; the clients' `sizes`; their training samples,
+                client by client (uint32)
+    partitions  `clients`, `seed` and `alphas`; the owner of each sample with each α, [alphas, samples] (uint16), which
+                is sent before the α slider moves
+    results     accuracies, bands and seeds by method; which are `older`; all answers on each test sample
+    flights     what each method has sent, phase by phase (see `front.flight`), and at which setting
+    answers     all answers on one image, [methods + clients, C] (float32); of a table its row, of recordings the
+                curve, [channels, steps] (float32)
+    sum         the sum from which a method's answer on one image results (see `arithmetic`)
+    stored      the stored bands
+    job         what runs
+    words       what the next run would cost
 
-A kernel that is busy with the cells below answers nobody. So what the first window needs stands in the widget itself
-(`opening`) until a window has opened it: data, samples, federation, partitions and stored bands, of the package's own
-data sets alone.
+A kernel that is busy with the cells below cannot answer. So the messages that the first window needs are in the widget
+itself (`opening`) until a window has opened it: data, samples, federation, partitions and stored bands. Only the
+package's own data sets are opened in this way.
 
-From the browser: open, samples, opened, deal (`isEcho`: it repeats what Python has said), train, stop, ask, explain,
-selection, dataset, "open methods", "open settings". Several views of one panel may send them, and each hears what the
-others are answered: so `deal` and `train` carry a name (`question`) that their answer repeats, and who asks for data or
-samples says which `view` it is.
-Otherwise samples travel in messages and in no trait: so they are in no saved notebook.
+From the browser: open, samples, opened, deal (`isEcho`: it repeats a setting that Python has sent), train, stop, ask,
+explain, selection, dataset, "open methods", "open settings".
+
+Several windows may show one panel, and each of them receives all answers. So `deal` and `train` have a name
+(`question`) that their answer repeats, and a window that asks for data or samples says which `view` it is. Apart from
+`opening`, samples are in messages and in no trait, so that they are in no saved notebook.
 """
 
 import json
@@ -38,7 +42,7 @@ from ..front import join_front_modules, read_stylesheet
 
 
 def make_stage_module_text() -> str:
-    """The module that anywidget imports: all that the stage needs, in one text."""
+    """Make the text of the module that anywidget imports, with everything that the stage needs."""
     return (
         f"const {{ renderPanel }} = {join_front_modules('panel_entry')};\n"
         f"const stylesheet = {json.dumps(read_stylesheet())};\n"
@@ -47,9 +51,10 @@ def make_stage_module_text() -> str:
 
 
 class Stage(anywidget.AnyWidget):
-    """receive(message): called with each message of the browser.
+    """The widget of the stage.
 
-    opening: messages by kind for the first window, each {content, buffers}; {}: a window asks for them
+    receive: called with each message of the browser
+    opening: messages by kind for the first window, each {content, buffers}; {}: a window has to ask for them
     """
 
     _esm = make_stage_module_text()

@@ -521,8 +521,9 @@ class StagePanel(Panel):
 
     def _deal_partition_of_each_alpha(self, options: PartitionOptions) -> Partitions:
         """Make the partitions for all values of the α slider. The last ones are cached."""
-        if self._ahead is not None:
-            cached_options, cached_partitions = self._ahead
+        cached = self._ahead
+        if cached is not None:
+            cached_options, cached_partitions = cached
             if cached_options == options:
                 return cached_partitions
         alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)

@@ -91,13 +91,13 @@ def make_widget(
     label_width: int | str = "",
     **traits: Any,
 ) -> W:
-    """A widget, made where it is used: the one way of the package.
+    """Make a widget. All widgets of the package are made by this function, where they are used.
 
-    label: in front of it
-    help: its tooltip
-    width, label_width: of all of it, and of the label alone (by default as wide as its words), in pixels or as CSS
-        says it ("auto")
-    traits: what `widget_type` itself takes
+    label:       in front of the widget; of a button, on it
+    help:        its tooltip
+    width:       of the whole widget, in pixels or as CSS has it ("auto")
+    label_width: of the label, by default as wide as its text
+    traits:      arguments of `widget_type`
     """
     if label:
         traits["description"] = label

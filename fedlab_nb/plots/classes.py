@@ -41,7 +41,11 @@ CELL_WIDTH = 0.21  # inches of "100" in a cell
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a heat map. name: in words;   mark_keys: what it stands for, as `attach_hover_text` takes it"""
+    """A column of a heat map.
+
+    name:      in words
+    mark_keys: what it stands for, as arguments of `attach_hover_text`
+    """
 
     name: str
     mark_keys: dict[str, int]
@@ -54,7 +58,10 @@ def draw_class_accuracies(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """Two heat maps (means over seeds): methods × classes, methods × clients. `client` and `class_index` are marked."""
+    """Draw two heat maps of means over seeds: methods × classes, and methods × clients.
+
+    client, class_index: to be marked
+    """
     done = select_finished(series)
     per_class = average_field_over_seeds(done, "per_class")
     per_client = average_field_over_seeds(done, "per_client")

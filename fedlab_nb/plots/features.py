@@ -108,7 +108,11 @@ def draw_feature_maps(
 
 
 class Arrangement(NamedTuple):
-    """columns: of the maps;   side: of each map in inches, about"""
+    """How maps are arranged.
+
+    columns: number of columns
+    side:    of each map, about, in inches
+    """
 
     columns: int
     side: float

@@ -101,8 +101,12 @@ def add_rows_of_absent_clients(
 
 # ----------------------------------------------------------------------------------------- the view
 class AggregatorWeights(NamedTuple):
-    """A table of weights `[members, C]`. rule: a key of KINDS;   when: "round 4 of 9", or empty;
-    limit: end of the colours, 0: the largest weight
+    """What the view shows.
+
+    table: the weights, [members, C]
+    rule:  a key of KINDS
+    when:  such as "round 4 of 9", or empty
+    limit: the weight at the end of the colour scale; 0 for the largest weight of the table
     """
 
     table: np.ndarray
@@ -211,9 +215,9 @@ def draw_counts_and_weights(
     """Draw label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
 
     aggregation_rule: a key of KINDS
-    when_text: the weights were like this, "round 4 of 9"
+    when_text: when the weights were like this, such as "round 4 of 9", or empty
     largest_weight: end of the colours, 0: the largest weight
-    client, class_index: what is looked at
+    client, class_index: the selected ones, which are marked
     """
     kind = KINDS[aggregation_rule]
     title = f"{kind.title}, {when_text}" if when_text else kind.title

@@ -88,17 +88,16 @@ def compute_island_centres() -> Tensor:
 
 @lru_cache(64)
 def make_toy_federation(alpha: float, seed: int = 0, start: ToyStart = "common") -> ToyFederation:
-    """The toy at one setting, remembered."""
+    """Make the toy federation of a setting. The last ones are cached."""
     return ToyFederation(alpha, seed, start)
 
 
 class ToyFederation:
-    """Three clients with their shares of the points, each trained alone; everything else is made
-    when it is asked for.
+    """Three clients with their points, each trained alone. Everything else is computed when it is first
+    used.
 
-    alpha: Dirichlet concentration, smaller is more skewed
-    start: "common" or "own" (each
-    client's own random weights). UsageError for other values.
+    alpha: Dirichlet concentration; smaller is more skewed
+    start: "common", or "own" for random weights of each client's own; UsageError for another value
     """
 
     def __init__(self, alpha: float, seed: int = 0, start: ToyStart = "common") -> None:
