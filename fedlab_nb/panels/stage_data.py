@@ -14,7 +14,6 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
 
 from ..data import (
     DATASETS,
@@ -37,11 +36,13 @@ from ..front.vocabulary import (
 )
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
+from ..plots.array_types import ByteImages, FeatureRows, SampleLabels
 from ..plots.identity import get_method_look, shorten_title
 from ..plots.style import list_class_colours
 from ..plots.vector import ThumbnailSheet
 from ..studies.outcome import Outcome
 from ..studies.statistics import compute_band
+from ..tensor_types import ClassScores, Images, OneSample, Samples
 from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
 from ..value_types import SettingsByName
@@ -78,8 +79,8 @@ class SampleGroup:
     """Training or test samples as a window gets them. labels: `[N]`; images: bytes `[N, side, side, channels]`, None
     where a sample has no picture."""
 
-    labels: np.ndarray
-    images: np.ndarray | None
+    labels: SampleLabels
+    images: ByteImages | None
 
     @property
     def image_shape(self) -> ImageShape:
@@ -105,7 +106,7 @@ def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGro
     return train, test
 
 
-def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.ndarray | None:
+def render_samples_as_images(samples: Samples, side_pixels: int | None) -> ByteImages | None:
     """Square images as bytes `[N, side, side, 1 or 3]`; `side_pixels` None: as they are. None for what is no image."""
     if samples.ndim != 4 or samples.shape[1] not in (1, 3) or samples.shape[2] != samples.shape[3]:
         return None
@@ -115,7 +116,7 @@ def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.nda
     return pixels.permute(0, 2, 3, 1).contiguous().numpy()
 
 
-def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | None:
+def make_thumbnail_sheet(images: Images, columns: int = 20) -> ThumbnailSheet | None:
     """Images `images [N, C, H, W]` as one PNG, `columns` of them in a row, as
     `plots.vector.attach_thumbnail_sheet` takes it; None for what is no image. Large ones are made smaller."""
     pixels = render_samples_as_images(images, THUMBNAIL)
@@ -134,7 +135,7 @@ def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | 
     return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
 
 
-def find_client_of_each_sample(federation: Federation) -> np.ndarray:
+def find_client_index_or_nobody_per_training_sample(federation: Federation) -> np.ndarray:
     """Each training sample's client, `[N]`; NOBODY where there is none."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
@@ -169,11 +170,11 @@ def make_partitions_for_alphas(
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        dealt[alpha] = find_client_of_each_sample(federation)
+        dealt[alpha] = find_client_index_or_nobody_per_training_sample(federation)
     return Partitions(tuple(dealt), np.array(list(dealt.values())).reshape(-1, samples))
 
 
-def format_cells_by_column(schema: InputSchema, features: np.ndarray) -> dict[str, str]:
+def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[str, str]:
     """A sample of a table as its columns have it: {"age": "63", "sex": "m"}; empty for what is no table.
 
     A cell that is missing is left out: its number's feature is 0, which would read as the mean.
@@ -194,7 +195,7 @@ def format_cells_by_column(schema: InputSchema, features: np.ndarray) -> dict[st
 
 
 def rank_columns_by_class_information(
-    schema: InputSchema, features: np.ndarray, labels: np.ndarray
+    schema: InputSchema, features: FeatureRows, labels: SampleLabels
 ) -> list[str]:
     """The names of a table's columns, those first that tell most about the class.
 
@@ -276,7 +277,7 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data(
+def describe_data_for_stage(
     federation: Federation, methods: Sequence[str], *, is_strip: bool = False
 ) -> DataDescription:
     """What does not change while sliders move: names, words, the cast. A strip says what its lab says: clients."""
@@ -291,7 +292,7 @@ def describe_data(
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
         "people": choose_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
-        "methods": list_method_descriptions(methods),
+        "methods": list_method_descriptions_for_stage(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }
 
@@ -304,19 +305,21 @@ def convert_to_hex_colour(colour: str | Sequence[float]) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def list_method_descriptions(methods: Sequence[str]) -> list[MethodDescription]:
+def list_method_descriptions_for_stage(methods: Sequence[str]) -> list[MethodDescription]:
     """The rows of the stage: the methods, and before the ensemble the other plain mean, which every run of it has."""
     cast = []
     for name in methods:
         if name == "ensemble":
             cast.append(
-                describe_method("logits", choose_method_label("ensemble", {"rule": "logits"}))
+                describe_method_for_stage(
+                    "logits", choose_method_label("ensemble", {"rule": "logits"})
+                )
             )
-        cast.append(describe_method(name, choose_method_label(name)))
+        cast.append(describe_method_for_stage(name, choose_method_label(name)))
     return cast
 
 
-def describe_method(name: str, title: str) -> MethodDescription:
+def describe_method_for_stage(name: str, title: str) -> MethodDescription:
     """The names of a method and its colour, for the stage."""
     short = SHORT_NAMES.get(name, shorten_title(title))
     phrase = PHRASES.get(name, title)
@@ -349,7 +352,7 @@ def list_dataset_menu_entries(
     return [*entries, {"name": own_file_choice, "title": title}]
 
 
-def make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
+def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
     """The stored bands for the stage, by method, then stored M, then stored α; None where nothing stored fits."""
     if nearest is None or not nearest.methods:
         return None
@@ -472,7 +475,7 @@ class ModelAnswers:
         """The class that each says, `[rows, N]`."""
         return self.shares.argmax(-1)
 
-    def compute_client_accuracies(self, labels: np.ndarray) -> list[float]:
+    def compute_client_accuracies(self, labels: SampleLabels) -> list[float]:
         """How much of samples with these `labels` [N] each client gets right by itself, `[M]`."""
         right = self.predicted_labels[:, : len(labels)] == labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
@@ -499,7 +502,7 @@ class QuickModels:
 
     @use_default_switches()
     @torch.no_grad()
-    def predict(self, samples: Tensor) -> ModelAnswers:
+    def predict(self, samples: Samples) -> ModelAnswers:
         """What all say of the prepared `samples [N, …]`."""
         names: list[str | int] = []
         shares = []
@@ -531,7 +534,7 @@ class QuickModels:
 
     @use_default_switches()
     @torch.no_grad()
-    def explain_answer(self, answer_name: str, sample: Tensor) -> AnswerSum | None:
+    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerSum | None:
         """The sum behind an answer to one prepared `sample [1, …]`; None where it is no sum."""
         if answer_name not in self.list_names_of_explainable_answers():
             return None
@@ -547,7 +550,7 @@ def can_answer_quickly(outcome: Outcome) -> bool:
     )
 
 
-def compute_class_scores(model: GlobalModel, samples: Tensor) -> Tensor:
+def compute_class_scores(model: GlobalModel, samples: Samples) -> ClassScores:
     """A model's answers `[N, C]` between 0 and 1: probabilities where it has any, else its scores, cut off."""
     scores = model.logits(samples)
     if SCORES[model.score_kind]:

@@ -28,7 +28,7 @@ SAVED_STYLE = (
 )
 
 
-def make_paragraph(
+def make_paragraph_html(
     text: str, role: Literal["", "alert", "status"] = "", hover_text: str = ""
 ) -> str:
     """A text as HTML, nothing of none. hover_text: what is read on hover"""
@@ -42,7 +42,7 @@ def make_paragraph(
 
 def make_table_html(table_rows: TableRows) -> str:
     """Rows as an HTML table, or a word in its place."""
-    return format_table_html(table_rows) if table_rows else make_paragraph("No numbers yet.")
+    return format_table_html(table_rows) if table_rows else make_paragraph_html("No numbers yet.")
 
 
 def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
@@ -57,7 +57,7 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
         show_widgets_if(part_name == name, part)
 
 
-def set_menu_options(
+def set_menu_options_and_keep_choice(
     menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
 ) -> None:
     """Give a menu its options, values or (words, value) pairs. What was chosen stays chosen if it is among them;
@@ -95,10 +95,10 @@ def make_widget(
     if help:
         traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
     if width:
-        traits["layout"] = {"width": format_css_length(width), **traits.get("layout", {})}
+        traits["layout"] = {"width": format_pixels_or_css_length(width), **traits.get("layout", {})}
     has_label_before_it = widget_type is not widgets.Button  # a button's label is all of it
     if has_label_before_it and (label or label_width):
-        style = {"description_width": format_css_length(label_width or "initial")}
+        style = {"description_width": format_pixels_or_css_length(label_width or "initial")}
         traits["style"] = {**style, **traits.get("style", {})}
     widget = widget_type(**traits)
     for name in css_classes:
@@ -106,9 +106,13 @@ def make_widget(
     return widget
 
 
-def format_css_length(length: int | str) -> str:
+def format_pixels_or_css_length(pixels_or_css_length: int | str) -> str:
     """Pixels as CSS says them; texts such as "auto" stay."""
-    return f"{length}px" if isinstance(length, int) else length
+    return (
+        f"{pixels_or_css_length}px"
+        if isinstance(pixels_or_css_length, int)
+        else pixels_or_css_length
+    )
 
 
 class HandlerPause:

@@ -28,11 +28,11 @@ from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cos
 from .theme import (
     PICTURE_HEIGHT,
     HandlerPause,
-    make_paragraph,
+    make_paragraph_html,
     make_tab_buttons,
     make_table_html,
     make_widget,
-    set_menu_options,
+    set_menu_options_and_keep_choice,
     show_only_named_widget,
     show_widgets_if,
     toggle_class,
@@ -192,7 +192,7 @@ class View:
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
-        self.sentence.value = make_paragraph(picture.sentence, "status", picture.detail)
+        self.sentence.value = make_paragraph_html(picture.sentence, "status", picture.detail)
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
             self.frame.alt = picture.alt
             self.frame.thumbnails = thumbnails
@@ -214,7 +214,7 @@ class View:
         self._show_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
-        self.frame.value = f'<div class="fl-empty {style}">{make_paragraph(text)}</div>'
+        self.frame.value = f'<div class="fl-empty {style}">{make_paragraph_html(text)}</div>'
         self.sentence.value = ""
         self.set_caption(caption)
 
@@ -223,7 +223,7 @@ class View:
         toggle_class(self.box, "fl-older", is_dimmed)
 
     def set_caption(self, caption: str) -> None:
-        self.caption.value = make_paragraph(caption)
+        self.caption.value = make_paragraph_html(caption)
 
 
 # Its `client`, `class_index` and `method` where it has them; or `none`.
@@ -389,7 +389,7 @@ class Views:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
         for menu, names in ((self.client, client_names), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
-            set_menu_options(menu, (NONE, *options))
+            set_menu_options_and_keep_choice(menu, (NONE, *options))
 
     @property
     def display_options(self) -> DisplayOptions:
@@ -499,7 +499,7 @@ class Views:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))
 
-    def _pause_drawing(self, start_seconds: float) -> None:
+    def _pause_drawing_in_proportion_to_last_one(self, start_seconds: float) -> None:
         """After a drawing that began at `start_seconds`: no other one for a while, as long as a job runs."""
         now = time.monotonic()
         self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
@@ -513,7 +513,7 @@ class Views:
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
         self.show_table()
-        self._pause_drawing(start)
+        self._pause_drawing_in_proportion_to_last_one(start)
 
     def draw_hidden_view(self, view_name: str) -> None:
         """Draw a view whether it is looked at or not."""
@@ -561,7 +561,7 @@ class Views:
         if self.has_news and start > self._resting_until:
             self.has_news = False
             self._draw_one_view_in_background({self.visible_view_name}, allows_preview=True)
-            self._pause_drawing(start)
+            self._pause_drawing_in_proportion_to_last_one(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
         """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""

@@ -28,6 +28,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, compute_band
+from .array_types import (
+    ClientClassValues,
+    ColourPixels,
+    HeatMapValues,
+    PixelArray,
+    Recording,
+    SampleArray,
+)
 from .identity import Look, choose_distinct_looks, shorten_title
 from .marks import attach_hover_text
 from .series import Series
@@ -41,7 +49,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    choose_row_font_size,
+    choose_row_font_size_points,
     compute_layout_now,
     draw_colour_bar,
     draw_level_line,
@@ -59,7 +67,7 @@ from .style import (
 )
 from .words import (
     SettingCaption,
-    capitalize,
+    capitalize_first_letter,
     describe_named_clients,
     format_client_for_title,
     format_percent,
@@ -77,7 +85,7 @@ WORD_HEIGHT = 0.3  # height of a word under a tile, in tiles
 GHOST = "#c3cbd2"  # of stored results, as on the stage
 EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)  # colour of a place without an image
 FEW_TILES = 3  # for which a row has room at least, so that few do not become large
-LabelAndImages = tuple[str, Sequence[np.ndarray | None]]  # a row of images; None: an empty place
+LabelAndImages = tuple[str, Sequence[SampleArray | None]]  # a row of images; None: an empty place
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
 
@@ -145,7 +153,7 @@ class AccuracyBars:
         self.ax = ax
         self.seed = seed
         dress(ax, x=self._describe_marks(rows), grid="x", size=9)
-        size = choose_row_font_size(len(rows))
+        size = choose_row_font_size_points(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
             if s.stored is not None:
@@ -320,7 +328,9 @@ def draw_names_beside_points(
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
         lines = text.split("\n")
         wide = letter * (1 + max(len(words) for words in lines))
-        side, middle = place_label_beside_point(taken, x, y, wide, line * len(lines), 1.4 * letter)
+        side, middle = place_label_beside_point_and_add_its_box(
+            taken, x, y, wide, line * len(lines), 1.4 * letter
+        )
         ax.text(
             x + 1.6 * side * letter,
             middle,
@@ -352,7 +362,7 @@ class LabelPlace(NamedTuple):
     middle: float
 
 
-def place_label_beside_point(
+def place_label_beside_point_and_add_its_box(
     taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
 ) -> LabelPlace:
     """Place a name beside the mark at (x, y), so that it lies on none of the boxes `taken_boxes`; its own
@@ -399,12 +409,12 @@ def shorten_or_wrap_label(name: str, max_letters: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- tables
 def draw_heat_map(
     ax: Axes,
-    values: np.ndarray,
+    values: HeatMapValues,
     *,
     largest_value: float = 1.0,
     is_signed: bool = False,
     format_cell: Callable[[float], str] | None = None,
-    written_values: np.ndarray | None = None,
+    written_values: HeatMapValues | None = None,
     font_size: float = 8.5,
 ) -> AxesImage:
     """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a colour bar.
@@ -466,7 +476,7 @@ def make_number_format_without_zero(number_format: str) -> Callable[[float], str
 
 def draw_client_class_heat_map(
     ax: Axes,
-    values: np.ndarray,
+    values: ClientClassValues,
     class_names: Sequence[str],
     title: str,
     largest_value: float,
@@ -523,7 +533,7 @@ def draw_client_class_heat_map(
 
 def attach_client_class_texts(
     ax: Axes,
-    values: np.ndarray,
+    values: ClientClassValues,
     class_names: Sequence[str],
     number_format: str,
     setting: SettingCaption | str,
@@ -531,7 +541,7 @@ def attach_client_class_texts(
     """Let the cells of a table `[M, C]` with a column a client answer."""
     cells = {}
     for k, row in enumerate(values):
-        who = capitalize(format_client_for_title(k, setting))
+        who = capitalize_first_letter(format_client_for_title(k, setting))
         for c, value in enumerate(row):
             says = f"{who}, class {class_names[c]}\n{number_format.format(value)}"
             if np.isnan(value):
@@ -540,7 +550,7 @@ def attach_client_class_texts(
     attach_cell_texts(ax, cells)
 
 
-def draw_rings_round_class_maxima(ax: Axes, values: np.ndarray) -> None:
+def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
     """Draw a ring round the largest value of each class in a table `[M, C]`, unless all are equal."""
     for c, column in enumerate(values.T):
         known = column[np.isfinite(column)]
@@ -606,7 +616,7 @@ def draw_image_rows(
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
 
 
-def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[np.ndarray]:
+def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[SampleArray]:
     """The images of all rows, without the empty places."""
     found = []
     for _, images in rows:
@@ -674,7 +684,7 @@ class TileGrid:
 
 
 def draw_tile_band(
-    ax: Axes, images: Sequence[np.ndarray | None], grid: TileGrid, row: int, first_column: int
+    ax: Axes, images: Sequence[SampleArray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
     """A row of tiles in one band, from column `first_column` on, as one image; between tiles one sees the paper."""
     page = np.zeros((grid.shape[0], grid.band_columns * grid.pitch, 4))
@@ -696,7 +706,7 @@ def exempt_from_dark_theme(ax: Axes) -> None:
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
 
-def render_tile_pixels(image: np.ndarray) -> np.ndarray:
+def render_tile_pixels(image: SampleArray) -> PixelArray:
     """One image of `draw_image_rows` as dots `[h, w, 1 or 3]`, each pixel several dots wide; of features, light for
     much; of a recording a line a channel."""
     if image.ndim == 1:
@@ -711,7 +721,9 @@ def render_tile_pixels(image: np.ndarray) -> np.ndarray:
     return dots.repeat(times, 0).repeat(times, 1)
 
 
-def render_recording_pixels(recording: np.ndarray, height: int = 4 * MIN_TILE_PIXELS) -> np.ndarray:
+def render_recording_pixels(
+    recording: Recording, height: int = 4 * MIN_TILE_PIXELS
+) -> ColourPixels:
     """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all on one scale."""
     dots = np.ones((height, recording.shape[1], 3))
     low = float(recording.min())

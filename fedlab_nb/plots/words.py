@@ -45,7 +45,7 @@ def format_mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
     return format_percent(mean(values))
 
 
-def capitalize(text: str) -> str:
+def capitalize_first_letter(text: str) -> str:
     """Return the text with its first letter large; all others stay."""
     return text[:1].upper() + text[1:]
 

@@ -63,7 +63,9 @@ def test_painted_regions_are_the_largest_scores():
     toy = make_toy_federation(0.3, 1)
     scores = toy.predict_with_mean_logits(make_plane_grid()).numpy()
     painted = np.zeros(len(scores), int)
-    for c, path in enumerate(picture.find_decision_regions(scores.reshape(GRID, GRID, -1), EDGE)):
+    for c, path in enumerate(
+        picture.find_stacked_decision_regions(scores.reshape(GRID, GRID, -1), EDGE)
+    ):
         inside = (
             path.contains_points(make_plane_grid().numpy(), radius=r)
             for r in (1e-4, -1e-4)

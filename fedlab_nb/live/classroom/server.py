@@ -603,7 +603,7 @@ class ClassServer:
 
     # -------------------------------------------------------------------------------------- results
     async def run_in_results_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run `work(*arguments)` in the thread for results; other requests are answered meanwhile."""
+        """Run `function(*arguments)` in the thread for results; other requests are answered meanwhile."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.thread, function, *arguments)
 

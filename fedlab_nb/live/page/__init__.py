@@ -42,6 +42,7 @@ from ...plots.vector import make_marker_path
 from ...plots.words import join_with_and
 from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
+from ...tensor_types import Images, Labels
 
 JsonObject = dict[str, Any]
 # Of a method: title, name, colours and SVG shapes, all as text.
@@ -214,19 +215,19 @@ def make_style_of_shown_method(method_name: str, method_title: str) -> MethodSty
     return row
 
 
-def choose_highest_pixel_level(images: Tensor) -> Literal[16, 255]:
+def choose_highest_pixel_level(images: Images) -> Literal[16, 255]:
     """Into how many steps pixels from 0 to 1 are divided: 16, as in the digits, or 255."""
     steps = 16 * images
     return 16 if bool((steps == steps.round()).all()) else 255
 
 
-def encode_pixel_levels_in_base64(images: Tensor, levels: int) -> str:
-    """Encode a byte a pixel, 0 to `levels`, as base64."""
-    steps = (levels * images.flatten()).round().to(torch.uint8)
+def encode_pixel_levels_in_base64(images: Images, highest_level: int) -> str:
+    """Encode a byte a pixel, 0 to `highest_level`, as base64."""
+    steps = (highest_level * images.flatten()).round().to(torch.uint8)
     return base64.b64encode(steps.numpy().tobytes()).decode("ascii")
 
 
-def encode_labels_as_digits(labels_below_10: Tensor) -> str:
+def encode_labels_as_digits(labels_below_10: Labels) -> str:
     """One figure a label; there are at most ten classes."""
     return "".join(map(str, labels_below_10.tolist()))
 
