@@ -14,6 +14,7 @@ from ...plots import (
     join_with_and,
     make_blank_picture,
 )
+from ...plots.array_types import CountPerClass
 from ...plots.words import format_client_for_title
 from ..nearest import SentImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
@@ -56,7 +57,7 @@ class SentMeansView(LabView):
 
 
 def describe_means(
-    samples_per_class: np.ndarray, client_text: str, class_names: Sequence[str]
+    samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
     held = np.flatnonzero(samples_per_class)
