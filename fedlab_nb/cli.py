@@ -62,7 +62,7 @@ def handle_run(options: Namespace) -> int:
     # A warning is a sentence, without a line of the source.
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"
     settings = collect_settings(options)
-    print_roles_of_columns(str(settings.get("dataset")))
+    print_column_roles_to_stderr(str(settings.get("dataset")))
     has_one_method = len(options.methods) == 1 and options.methods != ["all"]
     is_one_run = has_one_method and parse_if_number(options.seeds) == 1
     if options.save:
@@ -76,7 +76,7 @@ def handle_run(options: Namespace) -> int:
         if event.outcome is not None:
             if not is_partition_known:
                 is_partition_known = True
-                print_natural_clients(event.outcome.settings)
+                print_note_on_natural_clients_to_stderr(event.outcome.settings)
             print_outcome(event.outcome, as_json=options.json, with_confusion=is_one_run)
             if options.save:
                 event.outcome.save(options.save, force=options.force)
@@ -89,7 +89,7 @@ def handle_run(options: Namespace) -> int:
     return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def print_roles_of_columns(dataset: str) -> None:
+def print_column_roles_to_stderr(dataset: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
     from .data.files import is_table_path
@@ -99,7 +99,7 @@ def print_roles_of_columns(dataset: str) -> None:
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
 
-def print_natural_clients(settings: Settings) -> None:
+def print_note_on_natural_clients_to_stderr(settings: Settings) -> None:
     """Print on standard error that the clients which a data set names are used, without being asked for."""
     if settings.partition == "natural":
         print(
@@ -209,15 +209,17 @@ def handle_sweep(options: Namespace) -> int:
         settings["alpha"] = split_at_commas(options.alphas)
     if options.clients is not None:
         settings["clients"] = split_at_commas(options.clients)
-    return run_grid(options, split_at_commas(options.methods), COLUMNS, options.seeds, **settings)
+    return run_grid_and_print_table(
+        options, split_at_commas(options.methods), COLUMNS, options.seeds, **settings
+    )
 
 
 def handle_study(options: Namespace) -> int:
     """Run a grid that a TOML file describes."""
-    return run_grid(options, expand_path(options.file))
+    return run_grid_and_print_table(options, expand_path(options.file))
 
 
-def run_grid(
+def run_grid_and_print_table(
     options: Namespace,
     methods: list[str] | Path,
     table_columns: Sequence[str] = (),

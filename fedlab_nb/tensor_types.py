@@ -8,6 +8,9 @@ from torch import Tensor
 Samples = Tensor  # [N, ...]: images [N, C, H, W], recordings [N, C, T] or rows [N, D]
 Images = Tensor  # [N, C, H, W], or rows [N, D] where a method takes any samples for images
 SingleImage = Tensor  # [C, H, W]
+SampleTensor = Tensor  # [...]: one image [C, H, W], recording [C, T] or row [D]
+OneSample = Tensor  # [1, ...]: one sample as models take it
+PlanePoints = Tensor  # [N, 2]
 FeatureMaps = Tensor  # [N, channels, H, W], within a network
 Features = Tensor  # [N, D], the vectors that the last linear map reads
 Labels = Tensor  # int64 [N], the class of each sample
@@ -21,6 +24,7 @@ BooleanPerSample = Tensor  # bool [N]
 GroupIndexPerSample = Tensor  # int64 [N]
 
 Logits = Tensor  # [N, C]
+ScorePerClass = Tensor  # [C]
 ClassScores = Tensor  # [N, C]: logits, log-probabilities, votes or values of a regression
 Probabilities = Tensor  # [N, C], each row sums to 1
 ClientLogits = Tensor  # [M, N, C]

@@ -20,6 +20,7 @@ import numpy as np
 from ..methods import METHODS
 from ..panels import JobSteps, PanelState, PlannedRuns
 from ..plots import format_percent, join_with_and
+from ..plots.array_types import CountPerClass
 from ..plots.words import SettingCaption, format_client_for_sentence, make_setting_caption
 from ..studies import Outcome, job
 from ..studies.settings import RECIPE_FIELDS, Settings
@@ -51,7 +52,7 @@ def list_client_menu_options(state: PanelState) -> list[tuple[str, int]]:
     return [(f"client {format_client_for_sentence(k, setting)}", k) for k in range(clients)]
 
 
-def describe_commonest_classes(samples_per_class: np.ndarray, class_names: Sequence[str]) -> str:
+def describe_commonest_classes(samples_per_class: CountPerClass, class_names: Sequence[str]) -> str:
     """Describe a client's commonest classes: 'mostly 3 (60 %), 5 (30 %) and 1 (5 %)'.
 
     samples_per_class: the client's samples by class `[C]`

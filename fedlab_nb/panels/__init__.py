@@ -22,7 +22,12 @@ from .link import parse_settings_of_link
 from .panel import Panel
 from .race import RACE
 from .stage_panel import LabPanel, Playground
-from .theme import make_slider_player, make_widget, set_menu_options, show_widgets_if
+from .theme import (
+    make_slider_player,
+    make_widget,
+    set_menu_options_and_keep_choice,
+    show_widgets_if,
+)
 from .views import Ink
 
 

@@ -25,6 +25,7 @@ from ..methods.fens.aggregators import (
 )
 from ..methods.fens.model import FensModel
 from ..methods.fens.model import Student as FensStudent
+from ..tensor_types import ClientWeights, OneSample, ScorePerClass, ValuePerClientAndClass
 from ..training.clients import ClientModels
 
 LOGITS: Literal["logits"] = "logits"
@@ -103,30 +104,32 @@ def has_sum_explanation(model: GlobalModel) -> bool:
     return isinstance(model, (LargeModel, BoostedModel, WeightedEnsemble))
 
 
-def explain_answer_as_sum(model: GlobalModel, sample: Tensor) -> AnswerSum | None:
+def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | None:
     """Explain a model's answer to one prepared sample `x [1, …]` as a sum; None if it is not a sum."""
     if not has_sum_explanation(model):
         return None
     if isinstance(model, RuledEnsemble):
         return explain_ensemble(model, sample)
     if isinstance(model, FensStudent):
-        return add_network_answer(explain_fens(model.teacher, sample), model, sample)
+        return make_sum_with_network_answer(explain_fens(model.teacher, sample), model, sample)
     if isinstance(model, FensModel):
         return explain_fens(model, sample)
     if isinstance(model, LargeModel):
-        return add_network_answer(explain_consensus(model, sample), model, sample)
+        return make_sum_with_network_answer(explain_consensus(model, sample), model, sample)
     if isinstance(model, BoostedModel):
-        return add_network_answer(explain_weighted_vote(model.ensemble, sample), model, sample)
+        return make_sum_with_network_answer(
+            explain_weighted_vote(model.ensemble, sample), model, sample
+        )
     return explain_weighted_vote(model, sample)
 
 
-def explain_mean_of_client_logits(clients: ClientModels, sample: Tensor) -> AnswerSum:
+def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> AnswerSum:
     """Explain the mean of the clients' logits, which every run of the ensemble reports as well."""
     logits = clients.logits(sample)
     return make_answer_sum(logits[:, 0], 1 / len(logits), logits.mean(0)[0], LOGITS, MEAN_SUM)
 
 
-def explain_ensemble(model: RuledEnsemble, sample: Tensor) -> AnswerSum:
+def explain_ensemble(model: RuledEnsemble, sample: OneSample) -> AnswerSum:
     values = model.client_logits(sample)[:, 0]
     scores = model.logits(sample)[0]
     if model.rule == PROBABILITIES:
@@ -144,7 +147,7 @@ def unwrap_probability_rule(rule: Aggregator) -> Aggregator:
     return rule.rule if isinstance(rule, ProbabilityAggregator) else rule
 
 
-def explain_fens(model: FensModel, sample: Tensor) -> AnswerSum:
+def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
@@ -168,7 +171,7 @@ def explain_fens(model: FensModel, sample: Tensor) -> AnswerSum:
     )
 
 
-def explain_consensus(model: LargeModel, sample: Tensor) -> AnswerSum:
+def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
     """Explain Fed-ET's consensus, the target that the server's network learns for such samples."""
     logits = model.last.clients.logits(sample)
     votes = model.vote(logits)
@@ -186,7 +189,7 @@ def explain_consensus(model: LargeModel, sample: Tensor) -> AnswerSum:
     return make_answer_sum(values, weights, total, unit, CONSENSUS, member_clients=clients)
 
 
-def explain_weighted_vote(model: WeightedEnsemble, sample: Tensor) -> AnswerSum:
+def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerSum:
     weights = model.weights
     if model.normalise:
         weights = weights / weights.sum()
@@ -194,15 +197,17 @@ def explain_weighted_vote(model: WeightedEnsemble, sample: Tensor) -> AnswerSum:
     return make_answer_sum(values, weights[:, None], model.logits(sample)[0], LOGITS, BOOSTED)
 
 
-def add_network_answer(answer_sum: AnswerSum, model: GlobalModel, sample: Tensor) -> AnswerSum:
+def make_sum_with_network_answer(
+    answer_sum: AnswerSum, model: GlobalModel, sample: OneSample
+) -> AnswerSum:
     """The sum, and what the network says that has learnt from such sums."""
     return replace(answer_sum, own=int(model.logits(sample)[0].argmax()))
 
 
 def make_answer_sum(
-    client_values: Tensor,
-    weights: Tensor | float,
-    total: Tensor,
+    client_values: ValuePerClientAndClass,
+    weights: ClientWeights | float,
+    total: ScorePerClass,
     value_unit: ValueUnit,
     description: str,
     member_clients: list[int] | None = None,

@@ -31,7 +31,12 @@ from .facts import Debouncer, describe_cost
 from .file_card import FileCard
 from .lab_view import LabSpec, PanelState, PartitionOptions, StateChanges
 from .sliders import FineLogSlider
-from .theme import make_paragraph, make_widget, set_menu_options, show_widgets_if
+from .theme import (
+    make_paragraph_html,
+    make_widget,
+    set_menu_options_and_keep_choice,
+    show_widgets_if,
+)
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
@@ -374,7 +379,7 @@ class Controls:
         )
 
     def _show_cost_line(self, cost: Cost | None) -> None:
-        self.cost.value = make_paragraph(describe_cost(cost))
+        self.cost.value = make_paragraph_html(describe_cost(cost))
 
     def estimate_cost_of_chosen_methods(self) -> Cost | None:
         """Estimate what Run will cost; None if no method is chosen."""
@@ -383,7 +388,7 @@ class Controls:
             return None
         return estimate_cost((request.methods, request.settings))
 
-    def ask_to_confirm_long_run(self) -> bool:
+    def ask_for_confirmation_if_run_is_long(self) -> bool:
         """Whether Run takes so long that a person has to press it once more; a message then says so.
 
         Each long run has to be confirmed: the button says "Run" again as soon as a run has begun.
@@ -398,7 +403,7 @@ class Controls:
         self._is_confirmed = True
         self.run.description = "Run anyway"
         text = f"This takes {format_duration(cost.seconds)}. Press once more to start."
-        self.phase.value = make_paragraph(text, "status")
+        self.phase.value = make_paragraph_html(text, "status")
         return True
 
     @property
@@ -469,7 +474,7 @@ class Controls:
         if has_fonts:
             ways.append(("Each client its own fonts", "fonts"))
         had_natural = "natural" in [way for _, way in self.dealing._options_full]
-        set_menu_options(self.dealing, ways)
+        set_menu_options_and_keep_choice(self.dealing, ways)
         if self.named_clients and not had_natural:
             self.dealing.value = "natural"
         show_widgets_if(bool(self.named_clients) or has_fonts, self.dealing)
@@ -491,9 +496,9 @@ class Controls:
         has_fonts = self.dealing.value == "fonts"
         self.alpha.disabled = has_named_clients or has_fonts or "alpha" in self._fixed
         self.clients.disabled = has_named_clients or "clients" in self._fixed
-        self._show_client_count()
+        self._fit_client_slider_to_natural_clients()
 
-    def _show_client_count(self) -> None:
+    def _fit_client_slider_to_natural_clients(self) -> None:
         """Set the slider of the clients to the number of clients that the data set names, if these are used.
         Otherwise it goes back to its earlier value.
         """

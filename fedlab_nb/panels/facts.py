@@ -18,7 +18,7 @@ from ..plots.words import format_count_and_noun, format_data_size, format_durati
 from ..studies.cost import Cost
 from ..value_types import SettingsByName
 from .lab_view import PanelState
-from .memory import release_memory
+from .memory import return_freed_memory_to_system
 
 DELAY = 0.3  # seconds without a change after which a slow update is made
 
@@ -87,7 +87,7 @@ class Debouncer:
     def _compute_updates_until_none_is_due(self) -> None:
         """Make updates until none is scheduled; then free the memory that a long drag has used."""
         self._compute_due_updates()
-        release_memory()
+        return_freed_memory_to_system()
 
     def _compute_due_updates(self) -> None:
         while True:

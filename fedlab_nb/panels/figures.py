@@ -18,6 +18,7 @@ from ..errors import SAMPLES, FedlabError
 from ..front.vocabulary import choose_stage_words
 from ..methods import METHODS, choose_method_label
 from ..plots.accuracy import make_accuracy_table
+from ..plots.array_types import ByteImages, FeatureRows, MapPoints
 from ..plots.embed import POINTS, compute_tsne_in_subprocess
 from ..plots.method_map import draw_method_map
 from ..plots.partition import TitledBars
@@ -49,7 +50,7 @@ from .nearest_results import find_nearest_results
 from .plane import PlaneView
 from .record import Runs
 from .stage_data import make_thumbnail_sheet
-from .theme import make_widget, set_menu_options, show_widgets_if
+from .theme import make_widget, set_menu_options_and_keep_choice, show_widgets_if
 
 NOT_STORED = "nothing is stored for this setting"
 MAX_MAPS = 60  # in the cache
@@ -128,7 +129,7 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
             return state.placeholder.draw_into(self._stored)
-        rows = add_stored_bands(state.runs.list_series(has_other_rules=True), state)
+        rows = make_series_with_stored_bands(state.runs.list_series(has_other_rules=True), state)
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
         return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
@@ -139,7 +140,9 @@ class Accuracy(ResultView):
         return describe_shown_run(state)
 
 
-def add_stored_bands(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
+def make_series_with_stored_bands(
+    series: list[plots.Series], state: PanelState
+) -> list[plots.Series]:
     """Add the stored bands of the present run's setting to the series, or a text on why there is none."""
     rows = state.runs.current_rows
     if not rows or not state.shows_stored:
@@ -176,9 +179,9 @@ class Communication(ResultView):
 class MapContent(TypedDict, total=False):
     """The points of a map, and how well neighbours agree; `tsne` is there once it is made."""
 
-    features: np.ndarray  # [N, D], which the points stand for
-    pca: np.ndarray  # [n, 2]
-    tsne: np.ndarray  # [n, 2]
+    features: FeatureRows  # [N, D], which the points stand for
+    pca: MapPoints  # [n, 2]
+    tsne: MapPoints  # [n, 2]
     score: float
 
 
@@ -273,7 +276,7 @@ class Features(ResultView):
         for start in range(0, max(count, 1), plots.MAPS):
             end = min(start + plots.MAPS, count)
             options.append((f"{start + 1} to {end} of {count}", start))
-        set_menu_options(self.maps, options)
+        set_menu_options_and_keep_choice(self.maps, options)
         show_widgets_if(len(options) > 1, self.maps)
 
     def _get_or_compute_map(self, method_results: plots.Series) -> MapContent:
@@ -318,8 +321,11 @@ class Classes(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         series = state.runs.list_series(has_same_classes=True)
-        return plots.draw_class_accuracies(
-            series, state.class_names, client=state.client, class_index=state.class_index
+        return plots.draw_class_and_client_accuracies(
+            series,
+            state.class_names,
+            marked_client=state.client,
+            marked_class_index=state.class_index,
         )
 
 
@@ -446,7 +452,7 @@ def draw_run_summary(state: PanelState) -> plots.Picture:
 
 
 def draw_piles_and_results(
-    state: PanelState, training_images: np.ndarray | None, client_accuracies: Sequence[float]
+    state: PanelState, training_images: ByteImages | None, client_accuracies: Sequence[float]
 ) -> plots.Picture:
     """Draw the same as `draw_run_summary`, with the piles of the stage instead of dots.
 

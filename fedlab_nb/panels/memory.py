@@ -4,7 +4,7 @@ import ctypes
 from contextlib import suppress
 
 
-def release_memory() -> None:
+def return_freed_memory_to_system() -> None:
     """Give freed memory back to the system, where the C library is glibc."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -177,7 +177,7 @@ class Panel(saved.SavedPanel):
     def _handle_run_start(self) -> None:
         """Called before a run of all seeds."""
 
-    def _extend_job(self, run_events: RunEvents) -> RunEvents:
+    def _extend_run_events(self, run_events: RunEvents) -> RunEvents:
         """Return the generator that the worker iterates over, made from that of a run."""
         return run_events
 
@@ -347,7 +347,7 @@ class Panel(saved.SavedPanel):
     def _show_texts(self, texts: PanelTexts) -> None:
         """Show the texts beside the controls, the tooltip of the skew, and the Python lines."""
         facts, skew, code = texts
-        self.controls.facts.value = theme.make_paragraph(facts)
+        self.controls.facts.value = theme.make_paragraph_html(facts)
         for part in (self.controls.facts, self.controls.ends):
             part.tooltip = skew
         self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
@@ -469,7 +469,7 @@ class Panel(saved.SavedPanel):
         self.runs_panel.written.value = ""
         place = self.export(self.runs_panel.folder.value.strip() or None)
         names = ", ".join(sorted(p.name for p in place.iterdir()))
-        self.runs_panel.written.value = theme.make_paragraph(f"Written: {names} in {place}.")
+        self.runs_panel.written.value = theme.make_paragraph_html(f"Written: {names} in {place}.")
 
     @show_errors_in_status
     def _start_run(self, is_by_hand: bool = False) -> None:
@@ -481,7 +481,7 @@ class Panel(saved.SavedPanel):
         # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if is_by_hand and self.controls.ask_to_confirm_long_run():
+        if is_by_hand and self.controls.ask_for_confirmation_if_run_is_long():
             return
         steps = self._job(list(state.methods), **state.settings)
         self._handle_run_start()
@@ -493,7 +493,7 @@ class Panel(saved.SavedPanel):
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
         self._start_job(
-            lambda: self._extend_job(steps),
+            lambda: self._extend_run_events(steps),
             self._apply_run_event,
             lambda *end: self._handle_run_end(is_by_hand, *end),
             self.views.draw_visible_view_during_run,

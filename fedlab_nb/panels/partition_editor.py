@@ -14,11 +14,18 @@ import numpy as np
 from PIL import Image
 
 from ..data import Edit, Edits, Federation
+from ..plots.array_types import SampleArray
 from ..plots.kit import render_tile_pixels
 from ..plots.words import format_client_letters, format_count_and_noun
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import HandlerPause, make_paragraph, make_widget, set_menu_options, show_widgets_if
+from .theme import (
+    HandlerPause,
+    make_paragraph_html,
+    make_widget,
+    set_menu_options_and_keep_choice,
+    show_widgets_if,
+)
 from .views import NOBODY, Views
 
 MAX_SAMPLES = 24  # shown of a client and class
@@ -180,7 +187,7 @@ class PartitionEditor:
         for name, value in self._views.client.options:
             if value not in (NOBODY, state.client):
                 others.append((name, value))
-        set_menu_options(self.to, others)
+        set_menu_options_and_keep_choice(self.to, others)
         self.name.value = self.edits.names.get(client_id, "")
 
     def _show_selected_samples(self, state: PanelState) -> None:
@@ -217,14 +224,14 @@ def make_samples_html(federation: Federation, client: int, class_index: int) -> 
     about = f"{format_count_and_noun(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:
         numbers = format_count_and_noun(dataset.input_shape[0], "number")
-        return make_paragraph(f"{about}. A sample is a row of {numbers}, without a picture.")
+        return make_paragraph_html(f"{about}. A sample is a row of {numbers}, without a picture.")
     if len(rows) > MAX_SAMPLES:
         about += f", the first {MAX_SAMPLES} of them"
     tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy())
-    return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph(about)}'
+    return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph_html(about)}'
 
 
-def make_tile_html(sample: np.ndarray) -> str:
+def make_tile_html(sample: SampleArray) -> str:
     """One sample as an HTML image: ink is dark on a light page, and light on a dark one, if it has no colours."""
     pixels = render_tile_pixels(sample)
     is_grey = pixels.shape[2] == 1

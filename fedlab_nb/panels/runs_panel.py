@@ -12,7 +12,7 @@ from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
 from .record import Row, RowKey, Runs, make_series_of_row
 from .theme import (
-    make_paragraph,
+    make_paragraph_html,
     make_tab_buttons,
     make_table_html,
     make_widget,
@@ -129,7 +129,7 @@ class RunsPanel:
         boxes = tuple(row_widgets.box for row_widgets in self._rows.values())
         if not rows:
             text = "No runs yet. Every run adds a row for each of its methods."
-            self.runs.children = [widgets.HTML(make_paragraph(text))]
+            self.runs.children = [widgets.HTML(make_paragraph_html(text))]
         elif self.runs.children[1:] != boxes:
             self.runs.children = [self._head, *boxes]
         for key in before.keys() - self._rows.keys():

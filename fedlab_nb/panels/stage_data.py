@@ -14,7 +14,6 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
 
 from ..data import (
     DATASETS,
@@ -37,11 +36,13 @@ from ..front.vocabulary import (
 )
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
+from ..plots.array_types import ByteImages, FeatureRows, SampleLabels
 from ..plots.identity import get_method_look, shorten_title
 from ..plots.style import list_class_colours
 from ..plots.vector import ThumbnailSheet
 from ..studies.outcome import Outcome
 from ..studies.statistics import compute_band
+from ..tensor_types import ClassScores, Images, OneSample, Samples
 from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
 from ..value_types import SettingsByName
@@ -83,8 +84,8 @@ class SampleGroup:
     images: bytes `[N, side, side, channels]`; None if samples are no images
     """
 
-    labels: np.ndarray
-    images: np.ndarray | None
+    labels: SampleLabels
+    images: ByteImages | None
 
     @property
     def image_shape(self) -> ImageShape:
@@ -110,7 +111,7 @@ def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGro
     return train, test
 
 
-def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.ndarray | None:
+def render_samples_as_images(samples: Samples, side_pixels: int | None) -> ByteImages | None:
     """Render square images as bytes `[N, side, side, 1 or 3]`; None if the samples are no square images.
 
     side_pixels: the largest side; None: as it is
@@ -123,7 +124,7 @@ def render_samples_as_images(samples: Tensor, side_pixels: int | None) -> np.nda
     return pixels.permute(0, 2, 3, 1).contiguous().numpy()
 
 
-def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | None:
+def make_thumbnail_sheet(images: Images, columns: int = 20) -> ThumbnailSheet | None:
     """Make a PNG with all images `images [N, C, H, W]`, `columns` of them in a row, for
     `plots.vector.attach_thumbnail_sheet`. Large images are made smaller. None if the samples are no images."""
     pixels = render_samples_as_images(images, THUMBNAIL)
@@ -142,7 +143,7 @@ def make_thumbnail_sheet(images: Tensor, columns: int = 20) -> ThumbnailSheet | 
     return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
 
 
-def find_client_of_each_sample(federation: Federation) -> np.ndarray:
+def find_client_index_or_nobody_per_training_sample(federation: Federation) -> np.ndarray:
     """Find each training sample's client, `[N]`; NOBODY if no client holds it."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
@@ -182,12 +183,12 @@ def make_partitions_for_alphas(
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        owners_by_alpha[alpha] = find_client_of_each_sample(federation)
+        owners_by_alpha[alpha] = find_client_index_or_nobody_per_training_sample(federation)
     owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
     return Partitions(tuple(owners_by_alpha), owners)
 
 
-def format_cells_by_column(schema: InputSchema, features: np.ndarray) -> dict[str, str]:
+def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[str, str]:
     """Format a row of a table, given as features, by columns: {"age": "63", "sex": "m"}; {} if it is no row of a table.
 
     A missing number is left out: its feature is 0, which would look like the mean.
@@ -208,7 +209,7 @@ def format_cells_by_column(schema: InputSchema, features: np.ndarray) -> dict[st
 
 
 def rank_columns_by_class_information(
-    schema: InputSchema, features: np.ndarray, labels: np.ndarray
+    schema: InputSchema, features: FeatureRows, labels: SampleLabels
 ) -> list[str]:
     """List the names of a table's columns, the most informative about the class first; [] if it is no table.
 
@@ -294,7 +295,7 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data(
+def describe_data_for_stage(
     federation: Federation, methods: Sequence[str], *, tells_story: bool = False
 ) -> DataDescription:
     """Describe what does not change while sliders move: names, words and methods.
@@ -312,7 +313,7 @@ def describe_data(
         "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
         "people": choose_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
-        "methods": list_method_descriptions(methods),
+        "methods": list_method_descriptions_for_stage(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
     }
 
@@ -325,18 +326,18 @@ def convert_to_hex_colour(colour: str | Sequence[float]) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def list_method_descriptions(methods: Sequence[str]) -> list[MethodDescription]:
+def list_method_descriptions_for_stage(methods: Sequence[str]) -> list[MethodDescription]:
     """List the methods of the stage. Before the ensemble stands the mean of logits, which every run of it has, too."""
     descriptions = []
     for name in methods:
         if name == "ensemble":
             title = choose_method_label("ensemble", {"rule": "logits"})
-            descriptions.append(describe_method("logits", title))
-        descriptions.append(describe_method(name, choose_method_label(name)))
+            descriptions.append(describe_method_for_stage("logits", title))
+        descriptions.append(describe_method_for_stage(name, choose_method_label(name)))
     return descriptions
 
 
-def describe_method(name: str, title: str) -> MethodDescription:
+def describe_method_for_stage(name: str, title: str) -> MethodDescription:
     """Describe a method by its names and its colour."""
     short = SHORT_NAMES.get(name, shorten_title(title))
     phrase = PHRASES.get(name, title)
@@ -370,7 +371,7 @@ def list_dataset_menu_entries(
     return [*entries, {"name": own_file_choice, "title": title}]
 
 
-def make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
+def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
     """Make the stored bands for the stage, by method, then stored M, then stored α; None if no stored results fit."""
     if nearest is None or not nearest.methods:
         return None
@@ -499,7 +500,7 @@ class ModelAnswers:
         """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
-    def compute_client_accuracies(self, labels: np.ndarray) -> list[float]:
+    def compute_client_accuracies(self, labels: SampleLabels) -> list[float]:
         """Compute the accuracy of each client's own model on samples with these labels `[N]`: `[M]`."""
         right = self.predicted_labels[:, : len(labels)] == labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
@@ -527,7 +528,7 @@ class QuickModels:
 
     @use_default_switches()
     @torch.no_grad()
-    def predict(self, samples: Tensor) -> ModelAnswers:
+    def predict(self, samples: Samples) -> ModelAnswers:
         """Predict the prepared `samples [N, …]` by all models."""
         names: list[str | int] = []
         shares = []
@@ -559,7 +560,7 @@ class QuickModels:
 
     @use_default_switches()
     @torch.no_grad()
-    def explain_answer(self, answer_name: str, sample: Tensor) -> AnswerSum | None:
+    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerSum | None:
         """Explain an answer on one prepared `sample [1, …]` as a sum over clients; None if it is no sum."""
         if answer_name not in self.list_names_of_explainable_answers():
             return None
@@ -575,7 +576,7 @@ def can_answer_quickly(outcome: Outcome) -> bool:
     )
 
 
-def compute_class_scores(model: GlobalModel, samples: Tensor) -> Tensor:
+def compute_class_scores(model: GlobalModel, samples: Samples) -> ClassScores:
     """Compute a model's scores `[N, C]` between 0 and 1: probabilities if it has some, otherwise its clipped scores."""
     scores = model.logits(samples)
     if SCORES[model.score_kind]:

@@ -21,8 +21,10 @@ import torch
 
 from ..data import DATASETS, Edit, Edits
 from ..plots import Picture
+from ..plots.array_types import Recording
 from ..plots.words import format_count_and_noun
 from ..studies.cost import estimate_cost
+from ..tensor_types import OneSample, SampleTensor
 from . import theme
 from .controls import OWN_FILE
 from .facts import describe_cost
@@ -40,13 +42,13 @@ from .stage_data import (
     SampleGroup,
     StoredTableMessage,
     collect_flights,
-    describe_data,
+    describe_data_for_stage,
     describe_results,
     find_newest_row,
     format_cells_by_column,
     list_dataset_menu_entries,
     make_partitions_for_alphas,
-    make_stored_table,
+    make_stored_table_message,
     make_train_and_test_groups,
     rank_columns_by_class_information,
 )
@@ -386,7 +388,9 @@ class StagePanel(Panel):
         state = self._state
         table = None
         if self.views.display_options["shows_stored"]:
-            table = get_or_make_stored_table(find_nearest_results(state.methods, state.settings))
+            table = get_or_make_stored_table_message(
+                find_nearest_results(state.methods, state.settings)
+            )
         return StageMessage({"kind": "stored", "table": table}, [])
 
     def _make_data_key(self) -> DataKey:
@@ -429,7 +433,7 @@ class StagePanel(Panel):
             hidden.append("alpha")  # it has no effect
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
-            **describe_data(
+            **describe_data_for_stage(
                 self._state.federation, self._state.methods, tells_story=self._tells_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
@@ -632,12 +636,12 @@ class StagePanel(Panel):
             cost = estimate_cost((method, settings))
             seconds = None if cost is None else cost.seconds
             if seconds is None:
-                seconds = self._find_seconds_of_newest_run(method)
+                seconds = self._find_seconds_of_newest_run_or_infinity(method)
             if seconds < LIVE_SECONDS:
                 quick.append(method)
         return quick
 
-    def _find_seconds_of_newest_run(self, method_name: str) -> float:
+    def _find_seconds_of_newest_run_or_infinity(self, method_name: str) -> float:
         """Find how many seconds the newest run of a method on this data set took; infinite if there is none, so that
         the method waits for Run."""
         row = find_newest_row(self._state.runs, method_name)
@@ -670,7 +674,7 @@ class StagePanel(Panel):
         runs = self._state.runs.start_run(state_of_quick_run, follows_hand=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
-            lambda: self._extend_job(steps),
+            lambda: self._extend_run_events(steps),
             self._apply_run_event,
             lambda *end: self._handle_run_end(False, *end),
         )
@@ -685,7 +689,7 @@ class StagePanel(Panel):
     ) -> None:
         def end_and_follow_hand(job_end: JobEnd, error: Exception | None, result: Any) -> None:
             on_end(job_end, error, result)
-            self._run_what_is_due(job_end)
+            self._run_quick_methods_if_requested_during_job(job_end)
 
         super()._start_job(job, on_event, end_and_follow_hand, between_events)
         self._send_job_status()  # at once, since the job can be stopped from now on
@@ -695,7 +699,7 @@ class StagePanel(Panel):
         super()._start_button_job(view_name)
 
     @show_errors_in_status
-    def _run_what_is_due(self, job_end: JobEnd) -> None:
+    def _run_quick_methods_if_requested_during_job(self, job_end: JobEnd) -> None:
         """After a job, start the quick run that a gesture needs meanwhile, unless a person has pressed Stop."""
         if job_end == "stopped":
             self._is_quick_run_due = False
@@ -718,7 +722,7 @@ class StagePanel(Panel):
                 settings_by_run[number] = setting
         self._settings_of_runs = settings_by_run
 
-    def _extend_job(self, run_events: RunEvents) -> RunEvents:
+    def _extend_run_events(self, run_events: RunEvents) -> RunEvents:
         """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
@@ -777,7 +781,7 @@ class StagePanel(Panel):
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
-    def _find_sample(self, image_name: str) -> torch.Tensor | None:
+    def _find_sample(self, image_name: str) -> SampleTensor | None:
         """Find the sample with a name such as "12" or "t12"; None for a drawing, and for a number beyond the last."""
         dataset = self._state.federation.dataset
         number = re.fullmatch(r"(t?)(\d+)", image_name)
@@ -787,7 +791,7 @@ class StagePanel(Panel):
         at = int(number[2])
         return part[at] if at < len(part) else None
 
-    def _find_recording(self, image_name: str) -> np.ndarray | None:
+    def _find_recording(self, image_name: str) -> Recording | None:
         """Find the recording with a name, standardised, `[channels, steps]`; None if samples are no recordings."""
         sample = self._find_sample(image_name)
         if sample is None or sample.ndim != 2:
@@ -816,7 +820,7 @@ class StagePanel(Panel):
         x = self._make_model_input(image_name, pixels)
         return None if x is None else self._voices.predict(x)
 
-    def _make_model_input(self, image_name: str, pixels: PixelsMessage) -> torch.Tensor | None:
+    def _make_model_input(self, image_name: str, pixels: PixelsMessage) -> OneSample | None:
         """Make the input of models from an image, `[1, …]`; None if there is no such image."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
@@ -1051,11 +1055,11 @@ def read_drawn_pixels(pixels: PixelsMessage) -> list[float]:
 _tables: dict[tuple[str, tuple[str, ...]], StoredTableMessage | None] = {}
 
 
-def get_or_make_stored_table(nearest: NearestResults | None) -> StoredTableMessage | None:
+def get_or_make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
     """Return the stored bands of the methods. They are made once for a data set and its methods."""
     if nearest is None:
         return None
     key = (nearest.table.dataset, nearest.methods)
     if key not in _tables:
-        _tables[key] = make_stored_table(nearest)
+        _tables[key] = make_stored_table_message(nearest)
     return _tables[key]

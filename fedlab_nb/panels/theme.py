@@ -31,7 +31,7 @@ SAVED_STYLE = (
 )
 
 
-def make_paragraph(
+def make_paragraph_html(
     text: str, role: Literal["", "alert", "status"] = "", hover_text: str = ""
 ) -> str:
     """Make a paragraph of HTML from a text; "" for an empty text.
@@ -49,7 +49,7 @@ def make_paragraph(
 
 def make_table_html(table_rows: TableRows) -> str:
     """Format rows as an HTML table; without rows a sentence says so."""
-    return format_table_html(table_rows) if table_rows else make_paragraph("No numbers yet.")
+    return format_table_html(table_rows) if table_rows else make_paragraph_html("No numbers yet.")
 
 
 def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
@@ -64,7 +64,7 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
         show_widgets_if(part_name == name, part)
 
 
-def set_menu_options(
+def set_menu_options_and_keep_choice(
     menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
 ) -> None:
     """Set the options of a menu.
@@ -104,10 +104,10 @@ def make_widget(
     if help:
         traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
     if width:
-        traits["layout"] = {"width": format_css_length(width), **traits.get("layout", {})}
+        traits["layout"] = {"width": format_pixels_or_css_length(width), **traits.get("layout", {})}
     has_label_before_it = widget_type is not widgets.Button  # a button's label is all of it
     if has_label_before_it and (label or label_width):
-        style = {"description_width": format_css_length(label_width or "initial")}
+        style = {"description_width": format_pixels_or_css_length(label_width or "initial")}
         traits["style"] = {**style, **traits.get("style", {})}
     widget = widget_type(**traits)
     for name in css_classes:
@@ -115,9 +115,13 @@ def make_widget(
     return widget
 
 
-def format_css_length(length: int | str) -> str:
+def format_pixels_or_css_length(pixels_or_css_length: int | str) -> str:
     """Format a number of pixels for CSS; a text such as "auto" is returned as it is."""
-    return f"{length}px" if isinstance(length, int) else length
+    return (
+        f"{pixels_or_css_length}px"
+        if isinstance(pixels_or_css_length, int)
+        else pixels_or_css_length
+    )
 
 
 class HandlerPause:

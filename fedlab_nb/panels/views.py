@@ -30,11 +30,11 @@ from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cos
 from .theme import (
     PICTURE_HEIGHT,
     HandlerPause,
-    make_paragraph,
+    make_paragraph_html,
     make_tab_buttons,
     make_table_html,
     make_widget,
-    set_menu_options,
+    set_menu_options_and_keep_choice,
     show_only_named_widget,
     show_widgets_if,
     toggle_class,
@@ -206,7 +206,7 @@ class View:
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
-        self.sentence.value = make_paragraph(picture.sentence, "status", picture.detail)
+        self.sentence.value = make_paragraph_html(picture.sentence, "status", picture.detail)
         with (
             self.frame.hold_sync()
         ):  # last, so that the texts are there before the picture is visible
@@ -233,7 +233,7 @@ class View:
         self._show_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
-        self.frame.value = f'<div class="fl-empty {style}">{make_paragraph(text)}</div>'
+        self.frame.value = f'<div class="fl-empty {style}">{make_paragraph_html(text)}</div>'
         self.sentence.value = ""
         self.set_caption(caption)
 
@@ -242,7 +242,7 @@ class View:
         toggle_class(self.box, "fl-older", is_dimmed)
 
     def set_caption(self, caption: str) -> None:
-        self.caption.value = make_paragraph(caption)
+        self.caption.value = make_paragraph_html(caption)
 
 
 # The `client`, `class_index` and `method` of the mark, as far as it has them; or `none`.
@@ -412,7 +412,7 @@ class Views:
         """Set the clients and classes in the menus; a selection stays if it is still among them."""
         for menu, names in ((self.client, client_names), (self.class_index, class_names)):
             options = [(str(name), number) for number, name in enumerate(names)]
-            set_menu_options(menu, (NONE, *options))
+            set_menu_options_and_keep_choice(menu, (NONE, *options))
 
     @property
     def display_options(self) -> DisplayOptions:
@@ -524,7 +524,7 @@ class Views:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))
 
-    def _pause_drawing(self, start_seconds: float) -> None:
+    def _pause_drawing_in_proportion_to_last_one(self, start_seconds: float) -> None:
         """After a drawing that began at `start_seconds`, delay the next one for as long as a job runs."""
         now = time.monotonic()
         self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
@@ -538,7 +538,7 @@ class Views:
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
         self.show_table()
-        self._pause_drawing(start)
+        self._pause_drawing_in_proportion_to_last_one(start)
 
     def draw_hidden_view(self, view_name: str) -> None:
         """Draw a view, whether it is visible or not."""
@@ -586,7 +586,7 @@ class Views:
         if self.has_news and start > self._resting_until:
             self.has_news = False
             self._draw_one_view_in_background({self.visible_view_name}, allows_preview=True)
-            self._pause_drawing(start)
+            self._pause_drawing_in_proportion_to_last_one(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
         """Draw one hidden view that is out of date, so that it is there when it is selected; False if there is none."""

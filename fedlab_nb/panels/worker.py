@@ -27,9 +27,9 @@ import ipywidgets as widgets
 from ..plots.words import format_count_and_noun, format_duration
 from ..studies.experiment import Event
 from .controls import Controls
-from .memory import release_memory
+from .memory import return_freed_memory_to_system
 from .record import Runs, describe_error
-from .theme import make_paragraph
+from .theme import make_paragraph_html
 
 SWITCH = 0.001  # seconds; how long a control waits at most until a computing thread lets it run
 QUICK = 0.1  # the least seconds between two messages on progress
@@ -182,7 +182,7 @@ class Worker:
                 if self._stopped is stopped:
                     self._stopped = None
                     on_end(job_end, error, result)
-            release_memory()
+            return_freed_memory_to_system()
 
     def _report_warnings(self, warning_texts: list[str]) -> None:
         """Report the warnings that a job has collected, and forget them."""
@@ -296,7 +296,7 @@ class Status:
         return self.status == "running"
 
     def show_phase(self, text: str) -> None:
-        self._controls.phase.value = make_paragraph(text, "status")
+        self._controls.phase.value = make_paragraph_html(text, "status")
 
     def show_progress(self, finished_share: float) -> None:
         self._controls.progress.value = min(1.0, finished_share)
@@ -326,11 +326,11 @@ class Status:
         """
         self.traceback = "".join(traceback.format_exception(error))
         self._show_error_line(
-            make_paragraph(text_before + describe_error(error), "alert"), is_appended
+            make_paragraph_html(text_before + describe_error(error), "alert"), is_appended
         )
 
     def show_warning(self, text: str) -> None:
-        self._show_error_line(make_paragraph(f"Note: {text}", "status"), is_appended=True)
+        self._show_error_line(make_paragraph_html(f"Note: {text}", "status"), is_appended=True)
 
     def empty_error_and_note_lines(self) -> None:
         self._controls.error.value = ""

@@ -176,7 +176,9 @@ def make_claims(
     if not counted:
         better, worse = name_leader_by_mean_published_gap(own_row, other_row, compared)
         return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
-    return [judge_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)]
+    return [
+        make_judged_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)
+    ]
 
 
 def group_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
@@ -209,7 +211,7 @@ def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> 
     return [pair for pair in orderings if len(leaders[pair.runs]) == 1]
 
 
-def judge_claim(
+def make_judged_claim(
     table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
 ) -> Claim:
     """Make the claim about two rows from the columns of `orderings`, in all of which the same row is ahead."""

@@ -79,13 +79,13 @@ def measure_processor_seconds_of_run(point: Point) -> float:
     return time.process_time() - start
 
 
-def format_durations_as_toml(durations: Mapping[str, Mapping[str, float]]) -> str:
+def format_durations_as_toml(seconds_by_run_by_table: Mapping[str, Mapping[str, float]]) -> str:
     """Format the text of the file, tables in order."""
     lines = [HEAD]
     for table in TABLES:
-        if table in durations:
+        if table in seconds_by_run_by_table:
             lines.append(f'["{table}"]')
-            for name, seconds in durations[table].items():
+            for name, seconds in seconds_by_run_by_table[table].items():
                 lines.append(f"{name} = {round(seconds)}")
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"

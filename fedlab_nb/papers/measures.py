@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..tensor_types import ClientLogitsBySample, Images
+
 if TYPE_CHECKING:
     from ..methods import NetworkModel
     from ..methods.fens.model import FensModel
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 NumbersByName = dict[str, float]
 
 
-def measure_linear_probes(outcome: Outcome) -> NumbersByName:
+def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
     """FuseFL: accuracy of linear probes that are trained on all training samples.
 
     each: on the top features of one client, mean over the clients
@@ -38,9 +40,11 @@ def measure_linear_probes(outcome: Outcome) -> NumbersByName:
         probe_features_of_layers,
     )
 
-    data = outcome.settings.data()
-    network = cast("NetworkModel", outcome.model).module
-    outputs = compute_block_outputs if outcome.options["blocks"] > 1 else compute_layer_outputs
+    data = fusefl_outcome.settings.data()
+    network = cast("NetworkModel", fusefl_outcome.model).module
+    outputs = (
+        compute_block_outputs if fusefl_outcome.options["blocks"] > 1 else compute_layer_outputs
+    )
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)
     features = outputs(network, data.x_train)
@@ -55,14 +59,14 @@ def measure_linear_probes(outcome: Outcome) -> NumbersByName:
     }
 
 
-def measure_random_cue_accuracy(outcome: Outcome) -> NumbersByName:
+def measure_random_cue_accuracy(fusefl_outcome: Outcome) -> NumbersByName:
     """FuseFL: accuracy on test images with a cue that is drawn at random."""
     from ..labs.fusefl.cue import make_test_sets_by_cue
 
-    settings = outcome.settings
+    settings = fusefl_outcome.settings
     data = settings.data()
     tests = make_test_sets_by_cue(data, settings.tint, settings.seed, settings.cue)
-    predictions = outcome.predict(tests["untied"])
+    predictions = fusefl_outcome.predict(tests["untied"])
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
@@ -86,7 +90,7 @@ def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersBy
     }
 
 
-def measure_fens_weights(outcome: Outcome) -> NumbersByName:
+def measure_trust_of_fens_weights(fens_outcome: Outcome) -> NumbersByName:
     """FENS: whom the weights trust.
 
     below: share of weights below zero
@@ -97,8 +101,8 @@ def measure_fens_weights(outcome: Outcome) -> NumbersByName:
     """
     from ..labs.fens.trust import compare_weights_with_counts
 
-    counts = np.asarray(outcome.label_counts)
-    report: Any = outcome.report
+    counts = np.asarray(fens_outcome.label_counts)
+    report: Any = fens_outcome.report
     weights = report.weights
     comparison = compare_weights_with_counts(counts, weights)
     has_one_digit = (counts > 0).sum(1) == 1
@@ -114,13 +118,13 @@ def measure_fens_weights(outcome: Outcome) -> NumbersByName:
     }
 
 
-def compute_client_logits(outcome: Outcome, images: Tensor) -> Tensor:
+def compute_client_logits(fens_outcome: Outcome, images: Images) -> ClientLogitsBySample:
     """FENS: the logits of each client's network, [N, M, C], in double precision."""
-    model = cast("FensModel", outcome.model)
-    return model.experts(images.to(outcome.settings.device)).double().cpu()
+    model = cast("FensModel", fens_outcome.model)
+    return model.experts(images.to(fens_outcome.settings.device)).double().cpu()
 
 
-def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
+def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
     """FENS on the story's day: what client B, which has no threes, contributes to class 3, beside
     C, which has most.
 
@@ -134,10 +138,10 @@ def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
     c = 2
     zero = 0
     three = 3
-    data = outcome.federation().dataset
+    data = fens_outcome.federation().dataset
     labels = data.y_test
-    logits = compute_client_logits(outcome, data.x_test)
-    report: Any = outcome.report
+    logits = compute_client_logits(fens_outcome, data.x_test)
+    report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
     without = weights.clone()
     without[b, three] = 0
@@ -157,7 +161,7 @@ def measure_client_b_on_threes(outcome: Outcome) -> NumbersByName:
     }
 
 
-def measure_client_h_on_eights(outcome: Outcome) -> NumbersByName:
+def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
     """FENS on the story's day: what client H, which has no eights and the largest weight for them,
     contributes to class 8.
 
@@ -170,10 +174,10 @@ def measure_client_h_on_eights(outcome: Outcome) -> NumbersByName:
     h = 7
     six = 6
     eight = 8
-    data = outcome.federation().dataset
+    data = fens_outcome.federation().dataset
     labels = data.y_test
-    logits = compute_client_logits(outcome, data.x_test)
-    report: Any = outcome.report
+    logits = compute_client_logits(fens_outcome, data.x_test)
+    report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
     without = weights.clone()
     without[h, eight] = 0
@@ -208,18 +212,18 @@ def count_test_samples(dataset: str, label: int | None = None) -> int:
     return int((labels == label).sum())
 
 
-def compute_standard_deviation_of_share(share_right: float, sample_count: int) -> float:
+def compute_standard_deviation_of_share_in_points(share_right: float, sample_count: int) -> float:
     """Compute the standard deviation, in points, of the share that is right among `sample_count` samples."""
     return 100 * (share_right * (1 - share_right) / sample_count) ** 0.5
 
 
-def measure_best_member_accuracy(outcome: Outcome) -> NumbersByName:
+def measure_best_member_accuracy(fens_outcome: Outcome) -> NumbersByName:
     """FENS: test accuracy of the best `member` alone."""
-    report: Any = outcome.report
+    report: Any = fens_outcome.report
     return {"member": max(report.member_accuracy)}
 
 
-def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
+def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     """Fed-ET: test accuracies of the parts of the ensemble.
 
     alone: of one client, mean over the clients of the last round
@@ -228,14 +232,14 @@ def measure_member_accuracies(outcome: Outcome) -> NumbersByName:
     """
     from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
 
-    report: Any = outcome.report
-    samples = measure_dissent_on_test_samples(outcome)
+    report: Any = fedet_outcome.report
+    samples = measure_dissent_on_test_samples(fedet_outcome)
     least, _, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
 
-def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
+def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     """Fed-ET: test accuracies of the consensus.
 
     paper, own, equal: with the paper's weights, those of the run, and equal ones
@@ -250,20 +254,20 @@ def measure_vote_accuracies(outcome: Outcome) -> NumbersByName:
 
     rules = {
         "paper": ("softmax", 1.0),
-        "own": get_weighting_and_temperature(outcome.options),
+        "own": get_weighting_and_temperature(fedet_outcome.options),
         "equal": ("uniform", 1.0),
     }
     shares = {}
     for name, rule in rules.items():
         shares[name] = compute_consensus_accuracy(
-            *compute_consensus_on_test_samples(outcome, *rule)
+            *compute_consensus_on_test_samples(fedet_outcome, *rule)
         )
-    samples = measure_dissent_on_test_samples(outcome)
+    samples = measure_dissent_on_test_samples(fedet_outcome)
     least, middle, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
     return {**shares, "least": least, "middle": middle, "most": most}
 
 
-def measure_shares_of_copied_images(outcome: Outcome) -> NumbersByName:
+def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersByName:
     """Distilled data: how much the images that clients send resemble their training images.
 
     own: share of the images that are one of the client's own, pixel by pixel
@@ -272,7 +276,7 @@ def measure_shares_of_copied_images(outcome: Outcome) -> NumbersByName:
     """
     from ..labs.distilled.sent_images import find_nearest_images_of_all_clients
 
-    attacks = find_nearest_images_of_all_clients(outcome)
+    attacks = find_nearest_images_of_all_clients(outcome_of_sent_images)
     sent = sum(len(neighbours.labels) for neighbours in attacks)
     copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
     close_image_count = sum(neighbours.close_image_count for neighbours in attacks)
@@ -336,19 +340,19 @@ def count_paper_claims_with_outcome(claim_outcome: str) -> int:
 
 # By their names in the files of figures, which are also the columns of the stored rows.
 MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
-    "probes": measure_linear_probes,
+    "probes": measure_linear_probe_accuracies,
     "confused": measure_random_cue_accuracy,
     "shouting": measure_client_dominance_in_ensemble,
-    "trusted": measure_fens_weights,
+    "trusted": measure_trust_of_fens_weights,
     "threes": measure_client_b_on_threes,
     "eights": measure_client_h_on_eights,
     "best": measure_best_member_accuracy,
     "members": measure_member_accuracies,
-    "voted": measure_vote_accuracies,
+    "voted": measure_consensus_accuracies,
     "shown": measure_shares_of_copied_images,
     "by_heart": measure_memorised_share,
     "count_held": count_client_samples,
-    "spread_of_share": compute_standard_deviation_of_share,
+    "spread_of_share": compute_standard_deviation_of_share_in_points,
     "tables_where_large_gaps_agree_more": count_tables_with_ten_tried_orderings,
     "claims_of_the_papers": count_paper_claims_with_outcome,
     "count_test_samples": count_test_samples,

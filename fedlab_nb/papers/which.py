@@ -190,7 +190,7 @@ class CandidateRuns(NamedTuple):
 
 
 # ----------------------------------------------------------------------- frontier, ties and regret
-def find_frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
+def find_unbeaten_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Find who is not beaten, the cheapest first: nobody is as accurate (mean) for as few bytes and
     better in one of the two."""
     frontier: list[Candidate] = []
@@ -214,7 +214,7 @@ def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candi
     return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
-def compute_regrets(federation: Federation, answers: Answers) -> dict[str, float]:
+def compute_regret_by_candidate(federation: Federation, answers: Answers) -> dict[str, float]:
     """{candidate: how far its mean lies below the best one allowed, 0-1}, of all that are allowed."""
     means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
     best = max(means.values(), default=0.0)
@@ -231,7 +231,7 @@ def choose_by_rule(
     """
     by_name: dict[str, dict[str, list[float]]] = {}
     for federation in federations:
-        for name, regret in compute_regrets(federation, answers).items():
+        for name, regret in compute_regret_by_candidate(federation, answers).items():
             if allowed_names is None or name in allowed_names:
                 regrets_by_data = by_name.setdefault(name, {})
                 regrets_by_data.setdefault(federation.data, []).append(regret)
@@ -258,7 +258,7 @@ def choose_by_rule_of_other_datasets(
         names = [c.name for c in federation.candidates]
         choice = choose_by_rule(others, answers, names)
         if choice is not None:
-            regret = compute_regrets(federation, answers)[choice.name]
+            regret = compute_regret_by_candidate(federation, answers)[choice.name]
             choices[federation.name] = RuleChoice(choice.name, regret)
     return choices
 
@@ -270,7 +270,7 @@ def make_regret_tables(
     """The regrets of what may stand on a shortlist, a table for each federation."""
     tables = []
     for federation in federations:
-        regrets = compute_regrets(federation, answers)
+        regrets = compute_regret_by_candidate(federation, answers)
         if not regrets:
             continue
         means = [c.mean for c in federation.candidates if answers.is_allowed(c.method)]
@@ -290,7 +290,9 @@ def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
     return sorted(name for name, found in datasets_by_name.items() if len(found) >= needed)
 
 
-def score_shortlist(tables: Sequence[RegretTable], names: Sequence[str]) -> float:
+def compute_regret_of_shortlist_with_spare(
+    tables: Sequence[RegretTable], names: Sequence[str]
+) -> float:
     """How far the best of a list lies below the best of all, 0-1: over data sets, each with the
     mean of its federations. Half of it is the same with the list's best member struck out, so that
     a list has a spare for what may fail on other data. If nothing of a list ran somewhere, its
@@ -330,7 +332,10 @@ def choose_shortlist(
     shortlist: list[str] = []
     score = math.inf
     while waiting:
-        scores = {name: score_shortlist(tables, [*shortlist, name]) for name in waiting}
+        scores = {
+            name: compute_regret_of_shortlist_with_spare(tables, [*shortlist, name])
+            for name in waiting
+        }
         chosen = min(waiting, key=lambda name: (scores[name], name))
         if score - scores[chosen] < LEAST_GAIN:
             break
@@ -364,7 +369,7 @@ def compute_shortlist_regrets(
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
         shortlist = make_shortlist(others, answers, has_image_options=has_image_options(federation))
-        regrets_by_name = compute_regrets(federation, answers)
+        regrets_by_name = compute_regret_by_candidate(federation, answers)
         found = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
         if found:
             regrets[federation.name] = min(found)
@@ -387,7 +392,7 @@ def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
     return best
 
 
-def make_fold(dataset: Dataset, seed: int) -> Dataset:
+def hold_out_fifth_as_test_samples(dataset: Dataset, seed: int) -> Dataset:
     """The data of a rehearsal's seed: of the training samples a fifth, drawn class by class, takes
     the place of the test samples; the test samples themselves are left out. Seeds 0-4 hold out
     each training sample once, seeds 5-9 again in another order, and so on.
@@ -423,9 +428,9 @@ def make_fold(dataset: Dataset, seed: int) -> Dataset:
     )
 
 
-def choose_seed_count(training_samples: int) -> int:
+def choose_rehearsal_seed_count(training_sample_count: int) -> int:
     """How many seeds a rehearsal has, so that `WANTED_HELD_OUT` samples are held out in all."""
-    needed = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_samples))
+    needed = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_sample_count))
     return min(MOST_SEEDS, max(FOLDS, needed))
 
 
@@ -493,7 +498,7 @@ def sort_federations(
     data_sets = list(dict.fromkeys(key.data for key in candidates_by_federation))
     keys = sorted(
         candidates_by_federation,
-        key=lambda key: (data_sets.index(key.data), parse_alpha(key.setting)),
+        key=lambda key: (data_sets.index(key.data), parse_alpha_or_infinity(key.setting)),
     )
     federations = []
     for key in keys:
@@ -502,12 +507,12 @@ def sort_federations(
     return federations
 
 
-def parse_alpha(setting: str) -> float:
-    """Read the α of a setting such as "α = 0.1"; infinity for another setting, so that clients that
+def parse_alpha_or_infinity(setting_text: str) -> float:
+    """Read the α of a setting_text such as "α = 0.1"; infinity for another setting_text, so that clients that
     the data name come last in a list."""
-    if not setting.startswith("α = "):
+    if not setting_text.startswith("α = "):
         return math.inf
-    return float(setting.removeprefix("α = "))
+    return float(setting_text.removeprefix("α = "))
 
 
 # ---------------------------------------------------------------------------------- in sentences
@@ -530,7 +535,9 @@ def describe_federation(federation: Federation, answers: Answers) -> list[str]:
         return [f"{federation.name}: nothing that was run here fits these answers."]
     ties = find_candidates_tied_for_best(allowed)
     lines = [f"{federation.name} ({len(allowed)} candidates)", "  not beaten:"]
-    lines += [f"    {describe_candidate(candidate)}" for candidate in find_frontier(allowed)]
+    lines += [
+        f"    {describe_candidate(candidate)}" for candidate in find_unbeaten_candidates(allowed)
+    ]
     lines.append(f"  level with the best: {', '.join(c.name for c in ties)}")
     lines.append(f"  answer: {ties[0].name}, the cheapest of these")
     return lines
@@ -701,7 +708,7 @@ def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
                 method=candidate.method,
             )
         )
-    unbeaten = [candidate.title for candidate in find_frontier(allowed)]
+    unbeaten = [candidate.title for candidate in find_unbeaten_candidates(allowed)]
     ties = [candidate.title for candidate in find_candidates_tied_for_best(allowed)]
     answers_of_rehearsal = [c.title for c in allowed if c.name == federation.rehearsal_answer]
     return Frontier(federation.name, rows, unbeaten, ties, "".join(answers_of_rehearsal))
@@ -808,7 +815,7 @@ def run_candidates(
     names: Sequence[str] | None = None,
 ) -> CandidateRuns:
     """Rehearse what fits the answers, the cheapest forecast first: on each seed's own fold
-    (`make_fold`), where the accuracy is measured. No run is begun that is forecast to end after
+    (`hold_out_fifth_as_test_samples`), where the accuracy is measured. No run is begun that is forecast to end after
     `time_limit_seconds`. UsageError if nothing fits.
 
     names: of the candidates that come into question; None: all
@@ -833,7 +840,10 @@ def run_candidates(
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
-    folds = [get_or_register_dataset_name(make_fold(dataset, seed)) for seed in range(seed_count)]
+    folds = [
+        get_or_register_dataset_name(hold_out_fifth_as_test_samples(dataset, seed))
+        for seed in range(seed_count)
+    ]
     try:
         rehearsed = run_waiting_candidates(waiting, folds, time_limit_seconds, settings)
     finally:
@@ -947,7 +957,7 @@ def which(
         raise UsageError(f"seeds is {seeds}; a band that says anything needs 3 or more, such as 5.")
     data = load(dataset)
     if seeds is None:
-        seeds = choose_seed_count(len(data.y_train))
+        seeds = choose_rehearsal_seed_count(len(data.y_train))
     given = {"device": "cpu", **given}
     names = None if all_methods else list_names_to_rehearse(data, answers)
     done, left = run_candidates(data, answers, seconds, seeds, given, names)

@@ -4,7 +4,7 @@ widgets, no pyplot.
 draw_partition          who holds what (`PartitionPicture` redraws in place)
 draw_accuracy           bars over seeds, and the curve
 draw_communication      bytes by phase, accuracy against bytes
-draw_class_accuracies   accuracy by class and by client
+draw_class_and_client_accuracies   accuracy by class and by client
 draw_calibration        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
 draw_times              wall time of methods
@@ -15,7 +15,7 @@ Every drawing begins with `drawing` and `dress`, and ends with `describe_picture
 
 from .accuracy import describe_best_method, draw_accuracy
 from .calibration import draw_calibration
-from .classes import draw_class_accuracies
+from .classes import draw_class_and_client_accuracies
 from .communication import draw_communication
 from .embed import compute_neighbour_accuracy, project_by_pca, project_by_tsne
 from .features import MAPS, FeatureMap, draw_feature_maps
@@ -35,7 +35,7 @@ from .times import MethodTime, draw_times
 from .words import (
     TableRows,
     build_table,
-    capitalize,
+    capitalize_first_letter,
     describe_seeds,
     format_count_and_noun,
     format_data_size,

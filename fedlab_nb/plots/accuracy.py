@@ -29,7 +29,7 @@ from .style import (
 from .words import (
     TableRows,
     build_table,
-    capitalize,
+    capitalize_first_letter,
     choose_words_by_significance,
     describe_half_width,
     describe_seeds,
@@ -83,14 +83,14 @@ def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
     return describe_picture(figure, "Bars of test accuracy", join_settings(series), sentence, table)
 
 
-def draw_guess_line(figure: Figure | None, guessed_accuracy: float) -> None:
+def draw_guess_line(figure: Figure | None, guessed_accuracy_share: float) -> None:
     """Draw a dashed line at a guessed accuracy, 0–1, across all accuracy bars of a figure."""
     if figure is None:
         return
     for ax in figure.axes:
         if ax.get_xlabel().startswith(DOTS):
             draw_level_line(
-                ax, guessed_accuracy, axis="x", colour=SECOND, line_width=1.8, line_style="--"
+                ax, guessed_accuracy_share, axis="x", colour=SECOND, line_width=1.8, line_style="--"
             )
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
@@ -177,7 +177,7 @@ def describe_best_and_rivals(best: Series, other_methods: Sequence[Series]) -> s
 
     other_methods: the other methods, by falling accuracy
     """
-    name = capitalize(best.name)
+    name = capitalize_first_letter(best.name)
     if not other_methods:
         return f"{name} reaches {format_percent(best.mean)}"
     # With a single client every method ends with the same model.

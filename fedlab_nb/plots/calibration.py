@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
+from .array_types import CountPerBin, ValuePerBin
 from .kit import describe_picture
 from .marks import attach_hover_text
 from .series import Series, join_settings, select_finished
@@ -21,7 +22,7 @@ from .style import (
     is_frame_narrow,
     set_percent_axis,
 )
-from .words import TableRows, build_table, capitalize, format_percent, join_with_and
+from .words import TableRows, build_table, capitalize_first_letter, format_percent, join_with_and
 
 MAX_LINES = 8  # more lines could not be told apart; the table has every method
 MIN_ANSWERS = 5  # the fewest answers in a bin that is drawn; fewer would be noise
@@ -31,9 +32,9 @@ class Bins(NamedTuple):
     """For each bin of confidence `[B]`: mean confidence and share correct (nan if it is empty),
     and number of answers."""
 
-    confidence: np.ndarray
-    accuracy: np.ndarray
-    counts: np.ndarray
+    confidence: ValuePerBin
+    accuracy: ValuePerBin
+    counts: CountPerBin
 
 
 class CalibrationMeasures(NamedTuple):
@@ -143,7 +144,9 @@ def describe_best_and_worst_calibration(
         ranked = sorted(rivals, key=lambda s: average_calibration_over_seeds(s).ece)
         best = ranked[0]
         worst = ranked[-1]
-        text = f"{capitalize(best.name)} is calibrated best: {describe_calibration(best)}"
+        text = (
+            f"{capitalize_first_letter(best.name)} is calibrated best: {describe_calibration(best)}"
+        )
         if len(ranked) > 1:
             is_too_sure = average_calibration_over_seeds(worst).confidence > worst.mean
             fault = "too sure" if is_too_sure else "not sure enough"

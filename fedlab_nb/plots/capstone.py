@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.patheffects import withStroke
 
+from .array_types import NoisyClientClassCounts
 from .kit import describe_picture, draw_client_class_heat_map, draw_cost_points
 from .marks import attach_hover_text
 from .series import Series, select_finished
@@ -20,7 +21,7 @@ from .words import (
 
 
 def draw_noisy_class_counts(
-    samples_per_client: Sequence[int], noisy_counts: np.ndarray, *, federation_code: str
+    samples_per_client: Sequence[int], noisy_counts: NoisyClientClassCounts, *, federation_code: str
 ) -> Picture:
     """Draw the samples of each client above, and its class counts below.
 

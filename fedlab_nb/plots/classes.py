@@ -8,6 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
+from .array_types import (
+    AccuracyPerMethod,
+    AnyAccuracies,
+    MethodAccuracies,
+    MethodClassAccuracies,
+    MethodClientAccuracies,
+)
 from .kit import attach_cell_texts, describe_picture, draw_heat_map
 from .series import Series, join_settings, select_finished
 from .style import (
@@ -27,7 +34,7 @@ from .style import (
 from .words import (
     SettingCaption,
     TableRows,
-    capitalize,
+    capitalize_first_letter,
     find_common_setting,
     format_client_for_sentence,
     format_client_for_title,
@@ -51,16 +58,16 @@ class Column:
     mark_keys: dict[str, int]
 
 
-def draw_class_accuracies(
+def draw_class_and_client_accuracies(
     series: Sequence[Series],
     class_names: Sequence[str],
     *,
-    client: int | None = None,
-    class_index: int | None = None,
+    marked_client: int | None = None,
+    marked_class_index: int | None = None,
 ) -> Picture:
     """Draw two heat maps of means over seeds: methods × classes, and methods × clients.
 
-    client, class_index: to be marked
+    marked_client, marked_class_index: their columns are marked
     """
     done = select_finished(series)
     per_class = average_field_over_seeds(done, "per_class")
@@ -74,7 +81,7 @@ def draw_class_accuracies(
             Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
         ]
         title = "By class" if has_short_titles else "Accuracy for each class"
-        draw_method_heat_map(first, per_class, done, title, columns, class_index)
+        draw_method_heat_map(first, per_class, done, title, columns, marked_class_index)
         set_class_ticks(first, class_names, max_letters=10, max_ticks=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
         columns = []
@@ -83,11 +90,11 @@ def draw_class_accuracies(
                 Column(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
             )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
-        image = draw_method_heat_map(second, per_client, done, title, columns, client)
+        image = draw_method_heat_map(second, per_client, done, title, columns, marked_client)
         set_client_axis(second, image.get_array().shape[1], setting, max_single_ticks=20)
         draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
     text = describe_selected_or_best_accuracies(
-        done, per_class, per_client, class_names, client, class_index, setting
+        done, per_class, per_client, class_names, marked_client, marked_class_index, setting
     )
     rows = make_class_table(done, per_class, per_client, class_names, setting)
     title = "Heat-maps of accuracy for each class and each client"
@@ -104,8 +111,8 @@ def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | 
 
 def make_class_table(
     series: Sequence[Series],
-    class_accuracies: np.ndarray,
-    client_accuracies: np.ndarray,
+    class_accuracies: MethodClassAccuracies,
+    client_accuracies: MethodClientAccuracies,
     class_names: Sequence[str],
     setting: SettingCaption | str,
 ) -> TableRows:
@@ -151,7 +158,7 @@ def format_measures_by_name(method_results: Series) -> dict[str, str]:
 
 def average_field_over_seeds(
     series: Sequence[Series], field: Literal["per_class", "per_client"]
-) -> np.ndarray:
+) -> MethodAccuracies:
     """Average a field of each series over its seeds: `[series, classes or clients]`.
 
     nan stands for what is not known, and fills the rows of federations with fewer clients.
@@ -164,7 +171,7 @@ def average_field_over_seeds(
 
 def draw_method_heat_map(
     ax: Axes,
-    accuracies: np.ndarray,
+    accuracies: MethodAccuracies,
     series: Sequence[Series],
     title: str,
     columns: Sequence[Column],
@@ -185,7 +192,7 @@ def draw_method_heat_map(
     ax.set_yticks(
         range(len(series)),
         [s.two_line_label for s in series],
-        fontsize=choose_method_name_size(rows),
+        fontsize=choose_method_name_size_points(rows),
     )
     highlight_row_or_column(ax, selected_column, count, has_frame=True, colour=SECOND)
     cells = {}
@@ -201,7 +208,7 @@ def format_whole_percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def choose_method_name_size(method_count: int) -> float:
+def choose_method_name_size_points(method_count: int) -> float:
     """Choose the font size for the names of this many rows."""
     if method_count <= 8:
         return 9.5
@@ -212,8 +219,8 @@ def choose_method_name_size(method_count: int) -> float:
 
 def describe_selected_or_best_accuracies(
     series: Sequence[Series],
-    class_accuracies: np.ndarray,
-    client_accuracies: np.ndarray,
+    class_accuracies: MethodClassAccuracies,
+    client_accuracies: MethodClientAccuracies,
     class_names: Sequence[str],
     client: int | None,
     class_index: int | None,
@@ -236,13 +243,13 @@ def describe_selected_or_best_accuracies(
     rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
     best = max(rivals, key=lambda i: series[i].mean)
     return (
-        f"{capitalize(series[best].name)}, the best on average, has "
+        f"{capitalize_first_letter(series[best].name)}, the best on average, has "
         f"{format_percent_range(class_accuracies[best])} on the classes; its clients see "
         f"{format_percent_range(client_accuracies[best])} on their own mix."
     )
 
 
-def join_known_accuracies(series: Sequence[Series], accuracies: np.ndarray) -> str:
+def join_known_accuracies(series: Sequence[Series], accuracies: AccuracyPerMethod) -> str:
     """Join the accuracies that are known: 'FedAvg 31 %, FENS 84 %'."""
     parts = []
     for s, accuracy in zip(series, accuracies, strict=True):
@@ -251,7 +258,7 @@ def join_known_accuracies(series: Sequence[Series], accuracies: np.ndarray) -> s
     return ", ".join(parts)
 
 
-def format_percent_range(accuracies: np.ndarray) -> str:
+def format_percent_range(accuracies: AnyAccuracies) -> str:
     """Format the range of the values that are known: '12 % to 80 %'."""
     known = accuracies[np.isfinite(accuracies)]
     if not len(known):

@@ -13,7 +13,7 @@ from .style import (
     SECOND,
     Picture,
     add_legend,
-    choose_row_font_size,
+    choose_row_font_size_points,
     drawing,
     dress,
     is_frame_narrow,
@@ -23,7 +23,7 @@ from .style import (
 from .words import (
     TableRows,
     build_table,
-    capitalize,
+    capitalize_first_letter,
     choose_words_by_significance,
     format_data_size,
     format_percent_band,
@@ -55,7 +55,7 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
     """Draw two lollipops per phase, up and down, on a logarithmic axis, under the methods' names."""
     has_phases = sum(len(s.phases) + 1 for s in series) <= MAX_ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    size = choose_row_font_size(sum(len(s.phases) if has_phases else 1 for s in series))
+    size = choose_row_font_size_points(sum(len(s.phases) if has_phases else 1 for s in series))
     rows: list[tuple[str, tuple[float, float]]] = []  # name, (bytes up, bytes down)
     for s in series:
         if not has_phases:
@@ -118,11 +118,11 @@ def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
     down = format_data_size(cheap.down) if cheap.down else "nothing"
     sent = f"{format_data_size(cheap.up)} up and {down} down for all clients"
     others = [s.name for s in rivals if s.total_bytes == cheap.total_bytes and s is not cheap]
-    subject = f"{capitalize(cheap.name)} costs"
+    subject = f"{capitalize_first_letter(cheap.name)} costs"
     if 0 < len(others) <= MAX_NAMED_METHODS:
-        subject = f"{capitalize(join_with_and([cheap.name, *others]))} cost"
+        subject = f"{capitalize_first_letter(join_with_and([cheap.name, *others]))} cost"
     elif others:
-        subject = f"{capitalize(cheap.name)} and {len(others)} others cost"
+        subject = f"{capitalize_first_letter(cheap.name)} and {len(others)} others cost"
     if cheap.total_bytes == dear.total_bytes:
         same = "the same, " if others else ""
         return f"{subject} {same}{sent}."

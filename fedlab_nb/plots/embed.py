@@ -10,11 +10,13 @@ from collections.abc import Generator
 
 import numpy as np
 
+from .array_types import FeatureRows, MapPoints, PrincipalComponents, SampleLabels
+
 POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their number
 PRINCIPAL = 30  # dimensions that t-SNE gets
 
 
-def project_by_pca(features: np.ndarray, dimension_count: int = 2) -> np.ndarray:
+def project_by_pca(features: FeatureRows, dimension_count: int = 2) -> PrincipalComponents:
     """Project features on the leading principal components `[N, dimensions]`, each with a fixed sign.
 
     Zeros stand for components that there are not.
@@ -28,7 +30,7 @@ def project_by_pca(features: np.ndarray, dimension_count: int = 2) -> np.ndarray
     return np.pad(scores, ((0, 0), (0, dimension_count - scores.shape[1])))
 
 
-def project_by_tsne(features: np.ndarray) -> np.ndarray:
+def project_by_tsne(features: FeatureRows) -> MapPoints:
     """Project features by t-SNE `[N, 2]` from a PCA start: the same points give the same map."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
@@ -42,7 +44,7 @@ def project_by_tsne(features: np.ndarray) -> np.ndarray:
         return TSNE(2, perplexity=min(30, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
-def compute_tsne_in_subprocess(features: np.ndarray) -> Generator[None, None, np.ndarray]:
+def compute_tsne_in_subprocess(features: FeatureRows) -> Generator[None, None, MapPoints]:
     """Compute `project_by_tsne` in a process of its own, which stays: meanwhile this one draws
     at full speed. Yields as long as it works. Where no process can be had, the map is made here.
     """
@@ -65,7 +67,7 @@ def compute_tsne_in_subprocess(features: np.ndarray) -> Generator[None, None, np
 
 
 def compute_neighbour_accuracy(
-    features: np.ndarray, labels: np.ndarray, neighbour_count: int = 10
+    features: FeatureRows, labels: SampleLabels, neighbour_count: int = 10
 ) -> float:
     """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
 

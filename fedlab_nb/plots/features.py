@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from .array_types import MapPoints, SampleIndices, SampleLabels
 from .identity import shorten_title
 from .kit import describe_picture
 from .marks import attach_hover_text
@@ -30,7 +31,7 @@ from .words import (
     SettingCaption,
     TableRows,
     build_table,
-    capitalize,
+    capitalize_first_letter,
     format_count_and_noun,
     format_percent,
     shorten_labels,
@@ -59,12 +60,12 @@ class FeatureMap:
     """
 
     label: str
-    points: np.ndarray
-    labels: np.ndarray
+    points: MapPoints
+    labels: SampleLabels
     score: float
     kind: Literal["PCA", "t-SNE"] = "t-SNE"
-    answers: np.ndarray | None = None
-    thumbnails: np.ndarray | None = None
+    answers: SampleLabels | None = None
+    thumbnails: SampleIndices | None = None
 
     @property
     def name(self) -> str:
@@ -220,12 +221,14 @@ def describe_best_and_worst_map(
     high = format_percent(best.score)
     low = format_percent(worst.score)
     if len(maps) == 1:
-        text = f"{capitalize(best.name)}: {high} of the points lie among their own class."
+        text = (
+            f"{capitalize_first_letter(best.name)}: {high} of the points lie among their own class."
+        )
     elif high == low:
         text = f"In all maps {high} of the points lie among their own class."
     else:
         text = (
-            f"{capitalize(best.name)} keeps the classes apart best: {high} of its points lie among "
+            f"{capitalize_first_letter(best.name)} keeps the classes apart best: {high} of its points lie among "
             f"their own class; least does {worst.name}, with {low}."
         )
     if bright_class_words:

@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .kit import Box, describe_picture, place_label_beside_point
+from .kit import Box, describe_picture, place_label_beside_point_and_add_its_box
 from .series import Series
 from .style import (
     ACCENT,
@@ -259,7 +259,9 @@ def draw_frontier_names(
     for row in frontier.labelled_rows:
         x, y = places[row.name]
         wide = letter * (1 + len(row.name))
-        side, middle = place_label_beside_point(taken, x, y, wide, line, 1.6 * letter)
+        side, middle = place_label_beside_point_and_add_its_box(
+            taken, x, y, wide, line, 1.6 * letter
+        )
         is_answer = row.name == frontier.recommended
         ax.text(
             x + 1.7 * side * letter,

@@ -29,6 +29,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, compute_band
+from .array_types import (
+    ClientClassValues,
+    ColourPixels,
+    HeatMapValues,
+    PixelArray,
+    Recording,
+    SampleArray,
+)
 from .identity import Look, choose_distinct_looks, shorten_title
 from .marks import attach_hover_text
 from .series import Series
@@ -42,7 +50,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    choose_row_font_size,
+    choose_row_font_size_points,
     compute_layout_now,
     draw_colour_bar,
     draw_level_line,
@@ -61,7 +69,7 @@ from .style import (
 )
 from .words import (
     SettingCaption,
-    capitalize,
+    capitalize_first_letter,
     describe_named_clients,
     format_client_for_title,
     format_percent,
@@ -88,7 +96,7 @@ EMPTY_TILE_COLOUR = (
 FEW_TILES = (
     3  # a row has room for at least this many tiles, so that a few tiles do not become too large
 )
-LabelAndImages = tuple[str, Sequence[np.ndarray | None]]  # a row of images; None: an empty place
+LabelAndImages = tuple[str, Sequence[SampleArray | None]]  # a row of images; None: an empty place
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
 
@@ -164,7 +172,7 @@ class AccuracyBars:
         self.ax = ax
         self.seed = seed
         dress(ax, x=self._describe_marks(rows), grid="x", size=9)
-        size = choose_row_font_size(len(rows))
+        size = choose_row_font_size_points(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
             if s.stored is not None:
@@ -340,7 +348,9 @@ def draw_names_beside_points(
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
         lines = text.split("\n")
         wide = letter * (1 + max(len(words) for words in lines))
-        side, middle = place_label_beside_point(taken, x, y, wide, line * len(lines), 1.4 * letter)
+        side, middle = place_label_beside_point_and_add_its_box(
+            taken, x, y, wide, line * len(lines), 1.4 * letter
+        )
         ax.text(
             x + 1.6 * side * letter,
             middle,
@@ -376,7 +386,7 @@ class LabelPlace(NamedTuple):
     middle: float
 
 
-def place_label_beside_point(
+def place_label_beside_point_and_add_its_box(
     taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
 ) -> LabelPlace:
     """Place a name beside the mark at (x, y), so that it overlaps none of `taken_boxes`. All numbers are
@@ -425,12 +435,12 @@ def shorten_or_wrap_label(name: str, max_letters: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- tables
 def draw_heat_map(
     ax: Axes,
-    values: np.ndarray,
+    values: HeatMapValues,
     *,
     largest_value: float = 1.0,
     is_signed: bool = False,
     format_cell: Callable[[float], str] | None = None,
-    written_values: np.ndarray | None = None,
+    written_values: HeatMapValues | None = None,
     font_size: float = 8.5,
 ) -> AxesImage:
     """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a colour bar.
@@ -493,7 +503,7 @@ def make_number_format_without_zero(number_format: str) -> Callable[[float], str
 
 def draw_client_class_heat_map(
     ax: Axes,
-    values: np.ndarray,
+    values: ClientClassValues,
     class_names: Sequence[str],
     title: str,
     largest_value: float,
@@ -550,7 +560,7 @@ def draw_client_class_heat_map(
 
 def attach_client_class_texts(
     ax: Axes,
-    values: np.ndarray,
+    values: ClientClassValues,
     class_names: Sequence[str],
     number_format: str,
     setting: SettingCaption | str,
@@ -558,7 +568,7 @@ def attach_client_class_texts(
     """Give the cells of a table `[M, C]`, drawn with one column per client, hover texts."""
     cells = {}
     for k, row in enumerate(values):
-        who = capitalize(format_client_for_title(k, setting))
+        who = capitalize_first_letter(format_client_for_title(k, setting))
         for c, value in enumerate(row):
             says = f"{who}, class {class_names[c]}\n{number_format.format(value)}"
             if np.isnan(value):
@@ -567,7 +577,7 @@ def attach_client_class_texts(
     attach_cell_texts(ax, cells)
 
 
-def draw_rings_round_class_maxima(ax: Axes, values: np.ndarray) -> None:
+def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
     """Draw a ring round the largest value of each class in a table `[M, C]`, unless all are equal."""
     for c, column in enumerate(values.T):
         known = column[np.isfinite(column)]
@@ -633,7 +643,7 @@ def draw_image_rows(
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
 
 
-def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[np.ndarray]:
+def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[SampleArray]:
     """List the images of all rows, without the empty places."""
     found = []
     for _, images in rows:
@@ -710,7 +720,7 @@ class TileGrid:
 
 
 def draw_tile_band(
-    ax: Axes, images: Sequence[np.ndarray | None], grid: TileGrid, row: int, first_column: int
+    ax: Axes, images: Sequence[SampleArray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
     """Draw the tiles of a row in one band, from column `first_column` on, as one image that is transparent between
     tiles."""
@@ -733,7 +743,7 @@ def exempt_from_dark_theme(ax: Axes) -> None:
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
 
-def render_tile_pixels(image: np.ndarray) -> np.ndarray:
+def render_tile_pixels(image: SampleArray) -> PixelArray:
     """Render an image of `draw_image_rows` as drawn pixels `[h, w, 1 or 3]`; a pixel of the image may be several wide.
 
     Features become a strip in which large values are light. A recording becomes a line for each channel.
@@ -750,7 +760,9 @@ def render_tile_pixels(image: np.ndarray) -> np.ndarray:
     return dots.repeat(times, 0).repeat(times, 1)
 
 
-def render_recording_pixels(recording: np.ndarray, height: int = 4 * MIN_TILE_PIXELS) -> np.ndarray:
+def render_recording_pixels(
+    recording: Recording, height: int = 4 * MIN_TILE_PIXELS
+) -> ColourPixels:
     """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all on one scale."""
     dots = np.ones((height, recording.shape[1], 3))
     low = float(recording.min())

@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from ..data import Dataset, Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_stage_words
+from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
 from .series import Series, select_finished
@@ -40,7 +41,7 @@ from .words import (
     SettingCaption,
     TableRows,
     build_table,
-    capitalize,
+    capitalize_first_letter,
     format_client_for_sentence,
     format_client_for_title,
     format_count_and_noun,
@@ -223,7 +224,7 @@ class PartitionArtists:
 
     def update(
         self,
-        counts: np.ndarray,
+        counts: ClientClassCounts,
         client: int | None = None,
         class_index: int | None = None,
         *,
@@ -231,7 +232,9 @@ class PartitionArtists:
     ) -> None:
         """Update the picture to these numbers of samples `[M, C]`."""
         clients, classes = self.shape
-        client_names = [capitalize(format_client_for_title(k, setting)) for k in range(clients)]
+        client_names = [
+            capitalize_first_letter(format_client_for_title(k, setting)) for k in range(clients)
+        ]
         if client_names != self._client_names:
             set_client_axis(self.lower, clients, setting)
             self._client_names = client_names
@@ -245,7 +248,7 @@ class PartitionArtists:
             move_or_hide_selection_mark(span, "x", client, clients)
         move_or_hide_selection_mark(self._row, "y", class_index, classes)
 
-    def _update_dots(self, counts: np.ndarray) -> None:
+    def _update_dots(self, counts: ClientClassCounts) -> None:
         labels, owners = np.nonzero(counts.T)
         areas = counts[owners, labels] / max(int(counts.max()), 1) * self._largest_dot
         self.dots.set_offsets(np.stack([owners, labels], 1))
@@ -265,7 +268,7 @@ class PartitionArtists:
             marked_clients.append(NOBODY if self.remarks[k] else k)
         attach_hover_text(self.dots, texts, client=marked_clients, class_index=labels.tolist())
 
-    def _update_sizes(self, counts: np.ndarray) -> None:
+    def _update_sizes(self, counts: ClientClassCounts) -> None:
         sizes = counts.sum(1)
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
@@ -329,7 +332,7 @@ def describe_partition(
 
 
 def describe_class_holders(
-    samples_per_client: np.ndarray, class_name: str, setting: SettingCaption | str
+    samples_per_client: CountPerClient, class_name: str, setting: SettingCaption | str
 ) -> str:
     """Say who has most samples of a class, and who has none. samples_per_client: `[M]`"""
     most = int(samples_per_client.argmax())
@@ -342,7 +345,7 @@ def describe_class_holders(
 
 
 def describe_client_classes(
-    samples_per_class: np.ndarray, class_names: Sequence[str], client_text: str
+    samples_per_class: CountPerClass, class_names: Sequence[str], client_text: str
 ) -> str:
     """Describe a client's most frequent classes. samples_per_class: `[C]`"""
     order = []
@@ -363,7 +366,7 @@ def describe_client_classes(
 
 
 def describe_client_differences(
-    federation: Federation, counts: np.ndarray, class_count: int
+    federation: Federation, counts: ClientClassCounts, class_count: int
 ) -> str:
     """Say how different the clients are. counts: samples `[M, C]`"""
     smallest = int(counts.sum(1).min())
@@ -398,7 +401,7 @@ def list_quoted_class_names(dataset: Dataset) -> tuple[str, ...]:
 class CountsAndRemarks(NamedTuple):
     """Samples `[M, C]` of all clients, and a remark on each of the last ones, which take no part."""
 
-    counts: np.ndarray
+    counts: ClientClassCounts
     remarks: list[str]
 
 

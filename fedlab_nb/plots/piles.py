@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_stage_words
+from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
 from .partition import describe_partition, make_partition_table
 from .series import Series
@@ -43,7 +44,7 @@ PILES_PLACE_BESIDE_BARS = (0.345, 0.16, 0.645, 0.7)
 
 def draw_piles(
     federation: Federation,
-    images: np.ndarray | None,
+    images: ByteImages | None,
     *,
     setting: SettingCaption | str,
     bar_rows: Sequence[Series] = (),
@@ -95,30 +96,32 @@ def draw_piles(
     return describe_picture(figure, "A pile of samples for each client", setting, sentence, table)
 
 
-def choose_shown_samples(pile: np.ndarray, labels: np.ndarray, samples_per_tile: int) -> np.ndarray:
+def choose_shown_samples(
+    pile: SampleIndices, labels: SampleLabels, samples_per_tile: int
+) -> SampleIndices:
     """The samples shown of a pile sorted by class: one of `samples_per_tile` of each class, and at least one."""
     shown = [pile[labels[pile] == label][::samples_per_tile] for label in np.unique(labels[pile])]
     return np.concatenate(shown)
 
 
-def choose_tiles_across(piles: Sequence[np.ndarray], width_by_height: float) -> int:
+def choose_tiles_across(piles: Sequence[SampleIndices], width_by_height: float) -> int:
     """How many tiles a row of a pile has, so that all piles together have this width by height."""
     largest = max(len(pile) for pile in piles)
     return max(1, round(math.sqrt(width_by_height * largest / len(piles)) * (1 - GAP)))
 
 
-def count_tile_rows(piles: Sequence[np.ndarray], tiles_across: int) -> list[int]:
+def count_tile_rows(piles: Sequence[SampleIndices], tiles_across: int) -> list[int]:
     """How many rows of tiles each pile has."""
     return [math.ceil(len(pile) / tiles_across) for pile in piles]
 
 
 def compose_piles(
-    piles: Sequence[np.ndarray],
-    labels: np.ndarray,
-    images: np.ndarray | None,
+    piles: Sequence[SampleIndices],
+    labels: SampleLabels,
+    images: ByteImages | None,
     class_colours: Sequence[str],
     tiles_across: int,
-) -> np.ndarray:
+) -> ColourPixels:
     """All piles on white as one image `[h, w, 3]`, 0–1; each is built from the bottom up."""
     side = SQUARE_PIXELS if images is None else min(images.shape[1], LARGEST_TILE)
     rows = max(count_tile_rows(piles, tiles_across))
@@ -137,8 +140,8 @@ def compose_piles(
 
 
 def make_tile(
-    image: np.ndarray | None, colour: tuple[float, float, float], side_pixels: int
-) -> np.ndarray:
+    image: ByteImage | None, colour: tuple[float, float, float], side_pixels: int
+) -> ColourPixels:
     """One sample `[side_pixels, side_pixels, 3]`: a photo as it is, ink in the colour of its class, or a square."""
     if image is None:
         tile = np.ones((side_pixels, side_pixels, 3))

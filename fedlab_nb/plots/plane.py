@@ -19,10 +19,11 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
+from .array_types import GridScores, PlanePoint, PlanePoints, SampleLabels
 from .kit import describe_picture
 from .marks import attach_hover_text
 from .style import INK, MARKERS, QUIET, RULE, Picture, drawing, list_class_colours
-from .vector import convert_from_oklch, convert_to_oklch
+from .vector import convert_hex_to_oklch, convert_oklch_to_hex
 from .words import SettingCaption
 
 MARGIN = 0.06  # inches round all squares
@@ -54,9 +55,9 @@ class Square:
     title: str
     foot: str
     says: str
-    scores: np.ndarray
-    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
-    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    scores: GridScores
+    points: PlanePoints = field(default_factory=lambda: np.zeros((0, 2)))
+    labels: SampleLabels = field(default_factory=lambda: np.zeros(0, int))
 
 
 class IslandCircle(NamedTuple):
@@ -85,11 +86,11 @@ class Plane:
 @lru_cache(64)
 def lighten_class_colour(colour: str) -> str:
     """Lighten a class's colour for its region."""
-    _, chroma, hue = convert_to_oklch(to_hex(colour))
-    return convert_from_oklch(PALE, min(CHROMA, chroma), hue)
+    _, chroma, hue = convert_hex_to_oklch(to_hex(colour))
+    return convert_oklch_to_hex(PALE, min(CHROMA, chroma), hue)
 
 
-def find_decision_regions(scores: np.ndarray, half_width: float) -> list[Path]:
+def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list[Path]:
     """Find an area for each class, to be painted one over the other in their order.
 
     Area c is where class c or a later one has the largest score. So area 0 is the whole square, and no
@@ -197,7 +198,7 @@ def draw_decision_regions(
 def add_scaled_shapes(
     ax: Axes,
     paths: Sequence[Path],
-    positions: Sequence[np.ndarray | tuple[float, float]],
+    positions: Sequence[PlanePoint | tuple[float, float]],
     scale: float,
     **style: Any,
 ) -> PathCollection:
@@ -230,7 +231,7 @@ def draw_square_contents(
     circle_colours = []
     for square, middle in zip(squares, middles, strict=True):
         for region, colour in zip(
-            find_decision_regions(square.scores, plane.edge), colours, strict=True
+            find_stacked_decision_regions(square.scores, plane.edge), colours, strict=True
         ):
             areas.append(region)
             area_places.append(middle)
@@ -250,7 +251,7 @@ def draw_square_dots(
     ax: Axes,
     squares: Sequence[Square],
     plane: Plane,
-    square_centres: Sequence[np.ndarray],
+    square_centres: Sequence[PlanePoint],
     side_inches: float,
 ) -> None:
     """Draw the dots of all squares, with one marker and colour per class."""

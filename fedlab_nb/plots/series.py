@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any, TypedDict
 
-import numpy as np
-
 from ..studies.statistics import Band, compute_band
+from .array_types import FeatureRows, SampleLabels
 from .style import Look, get_method_look
 from .words import SettingCaption, describe_seeds, format_data_size, format_percent_band
 
@@ -63,10 +62,10 @@ class Series:
     per_class: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
     per_client: Mapping[int, Sequence[float]] = field(default_factory=dict)
     calibration: Mapping[int, Any] = field(default_factory=dict)
-    features: np.ndarray | None = None
-    labels: np.ndarray | None = None
+    features: FeatureRows | None = None
+    labels: SampleLabels | None = None
     features_of: str = ""
-    answers: np.ndarray | None = None
+    answers: SampleLabels | None = None
     stored: Band | None = None
     stored_about: str = ""
     method: str = ""

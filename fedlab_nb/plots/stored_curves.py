@@ -28,7 +28,13 @@ from .style import (
     set_log_axis,
     set_percent_axis,
 )
-from .words import TableRows, build_table, capitalize, format_count_and_noun, format_percent_band
+from .words import (
+    TableRows,
+    build_table,
+    capitalize_first_letter,
+    format_count_and_noun,
+    format_percent_band,
+)
 
 MAX_LINES = 8  # more lines cannot be told apart; the bars and the table show every method
 # {method's title: {stored α: {seed: accuracy 0–1}}}
@@ -87,7 +93,7 @@ class StoredPlot:
         results_text = describe_best_method(select_finished(rows))
         text = f"Stored results at {stored_setting}{remark}: {results_text} {note}".strip()
         title = "Bars of test accuracy, and lines of it against α"
-        detail = f"{capitalize(source)}."
+        detail = f"{capitalize_first_letter(source)}."
         return describe_picture(self.figure, title, setting, text, self._table, detail=detail)
 
     def _place_rings(self, stored_alpha: float) -> None:

@@ -58,7 +58,7 @@ from .marks import attach_tick_hover_texts
 from .words import (
     SYMBOL,
     SettingCaption,
-    capitalize,
+    capitalize_first_letter,
     find_story_names_of_clients,
     format_client_for_title,
     format_client_letter,
@@ -660,14 +660,16 @@ def set_row_axis(
     font_size: font size of the names, by default chosen by the number of rows
     """
     ax.set_yticks(
-        range(len(row_names)), row_names, fontsize=font_size or choose_row_font_size(len(row_names))
+        range(len(row_names)),
+        row_names,
+        fontsize=font_size or choose_row_font_size_points(len(row_names)),
     )
     ax.set_ylim(max(len(row_names), min_rows) - 0.5, -0.5)
     hide_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
 
-def choose_row_font_size(row_count: int) -> float:
+def choose_row_font_size_points(row_count: int) -> float:
     """Choose the font size for the names of this many rows."""
     if row_count <= 9:
         return 10
@@ -954,7 +956,10 @@ def set_client_axis(
     if client_count <= max_single_ticks:
         attach_tick_hover_texts(
             ax.xaxis,
-            [capitalize(format_client_for_title(k, setting)) for k in range(client_count)],
+            [
+                capitalize_first_letter(format_client_for_title(k, setting))
+                for k in range(client_count)
+            ],
             "client",
         )
     ax.set_xlabel(label, fontsize=10 if label == "client" else 9, color=QUIET)

@@ -103,14 +103,14 @@ def make_light_dark_colour(hex_colour: str) -> str:
 
 def adapt_colour_to_dark_page(hex_colour: str) -> str:
     """Convert a colour `#rrggbb` of a light page to one for a dark page."""
-    lightness, chroma, hue = convert_to_oklch(hex_colour)
+    lightness, chroma, hue = convert_hex_to_oklch(hex_colour)
     # Letters and rules; the greys between them stand for data.
     is_letter_or_rule = chroma < GREY and not 0.4 < lightness < 0.8
     if is_letter_or_rule:
-        return convert_from_oklch(1.08 - 0.86 * lightness, chroma, hue)
+        return convert_oklch_to_hex(1.08 - 0.86 * lightness, chroma, hue)
     if lightness > PALE:
-        return convert_from_oklch(0.34, chroma, hue)
-    return convert_from_oklch(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
+        return convert_oklch_to_hex(0.34, chroma, hue)
+    return convert_oklch_to_hex(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
 
 
 # OKLab (Ottosson 2020): linear sRGB -> cone responses -> lightness and two opponent colours.
@@ -128,7 +128,7 @@ class Oklch(NamedTuple):
     hue: float
 
 
-def convert_to_oklch(hex_colour: str) -> Oklch:
+def convert_hex_to_oklch(hex_colour: str) -> Oklch:
     """Convert `#rrggbb` to OKLCH."""
     values = np.array([int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(values > 0.04045, ((values + 0.055) / 1.055) ** 2.4, values / 12.92)
@@ -136,7 +136,7 @@ def convert_to_oklch(hex_colour: str) -> Oklch:
     return Oklch(float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a)))
 
 
-def convert_from_oklch(lightness: float, chroma: float, hue: float) -> str:
+def convert_oklch_to_hex(lightness: float, chroma: float, hue: float) -> str:
     """Convert a colour in OKLCH to `#rrggbb`, with less chroma if no screen can show it."""
     for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0):
         lab = np.array([lightness, share * chroma * np.cos(hue), share * chroma * np.sin(hue)])

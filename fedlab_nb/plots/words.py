@@ -46,7 +46,7 @@ def format_mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
     return format_percent(mean(values))
 
 
-def capitalize(text: str) -> str:
+def capitalize_first_letter(text: str) -> str:
     """Return the text with a capital first letter; the other letters stay as they are."""
     return text[:1].upper() + text[1:]
 

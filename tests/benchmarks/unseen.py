@@ -45,9 +45,9 @@ from fedlab_nb.papers.which import (
     Candidate,
     Federation,
     choose_by_rehearsal,
-    choose_seed_count,
+    choose_rehearsal_seed_count,
     choose_shortlist,
-    compute_regrets,
+    compute_regret_by_candidate,
     find_candidates_tied_for_best,
     has_image_options,
     list_answer_cases,
@@ -420,7 +420,7 @@ def rehearse(dataset, setting, lists):
     names = {
         name for names in lists.values() for name in names if name.split(" ")[0] not in LEFT_OUT
     }
-    seeds = choose_seed_count(len(dataset.y_train))
+    seeds = choose_rehearsal_seed_count(len(dataset.y_train))
     settings = {"device": "cpu", **setting}
     return run_candidates(dataset, Answers(), math.inf, seeds, settings, sorted(names)).candidates
 
@@ -494,7 +494,7 @@ def judge(federation, answers, choice):
     """How good a choice is among what the answers allow."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     ties = [c.name for c in find_candidates_tied_for_best(allowed)]
-    return Judgement(100 * compute_regrets(federation, answers)[choice], choice in ties)
+    return Judgement(100 * compute_regret_by_candidate(federation, answers)[choice], choice in ties)
 
 
 def print_judgements(federation, choices, choices_alone):

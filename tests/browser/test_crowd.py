@@ -36,7 +36,7 @@ from fedlab_nb.live.classroom.messages import (
     encode_array_in_base64,
     encode_message,
 )
-from fedlab_nb.live.classroom.rehearse import take_weight_gradient_step, unpack_network
+from fedlab_nb.live.classroom.rehearse import take_weight_gradient_step_of_size_1, unpack_network
 from fedlab_nb.live.classroom.worth import AFL
 from fedlab_nb.methods import afl
 from fedlab_nb.training import ClientModels
@@ -200,7 +200,7 @@ class Client:
             table = (
                 np.frombuffer(base64.b64decode(now["weights"]), "<f4").reshape(-1, CLASSES).copy()
             )
-            step = take_weight_gradient_step(torch.from_numpy(table), logits, self.y)
+            step = take_weight_gradient_step_of_size_1(torch.from_numpy(table), logits, self.y)
             request = {"round": now["round"], "weights": encode_array_in_base64(step)}
 
 

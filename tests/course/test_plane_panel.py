@@ -71,7 +71,9 @@ def test_painted_regions_are_the_largest_scores():
     points = grid.numpy()
     scores = toy.predict_with_mean_logits(grid).numpy()
     painted = np.zeros(len(scores), int)
-    for c, path in enumerate(picture.find_decision_regions(scores.reshape(GRID, GRID, -1), EDGE)):
+    for c, path in enumerate(
+        picture.find_stacked_decision_regions(scores.reshape(GRID, GRID, -1), EDGE)
+    ):
         if len(path) > 2:
             # the sign of the radius that counts points on the border depends on the path's direction
             is_inside = path.contains_points(points, radius=1e-4)

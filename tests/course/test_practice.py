@@ -13,7 +13,7 @@ from fedlab_nb.course.capstone.practice import (
     load_practice_report,
     load_practice_tries,
     load_stored_practice,
-    raise_unless_tries_support_argument,
+    raise_unless_tries_support_adas_argument,
     replace_practice_reports_in_page,
     write_practice_argument,
 )
@@ -59,7 +59,7 @@ def test_ada_s_reasons_hold_and_are_written_with_the_tries_numbers():
     by_number = {result.number: result for result in tries}
     by_number[11], by_number[1] = by_number[1], by_number[11]
     with pytest.raises(ValueError, match="try 11 is ahead of try 4 on every seed"):
-        raise_unless_tries_support_argument(by_number, budget)
+        raise_unless_tries_support_adas_argument(by_number, budget)
 
 
 def test_the_tables_of_points_say_what_the_reports_say():

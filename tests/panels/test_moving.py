@@ -86,7 +86,7 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
         return lighten(figure)
 
     monkeypatch.setattr(style, "exclude_data_from_layout", layout)
-    monkeypatch.setattr(views.Views, "_pause_drawing", lambda *_: None)
+    monkeypatch.setattr(views.Views, "_pause_drawing_in_proportion_to_last_one", lambda *_: None)
     panel.views._resting_until = 0.0
     panel.run()
     assert begun.wait(20) and panel.status == "running"

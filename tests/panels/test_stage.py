@@ -18,7 +18,7 @@ from fedlab_nb.panels.figures import draw_piles_and_results
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.panels.stage_data import (
     collect_flights,
-    describe_data,
+    describe_data_for_stage,
     format_cells_by_column,
     make_partitions_for_alphas,
     rank_columns_by_class_information,
@@ -566,8 +566,8 @@ def test_a_file_that_says_whose_it_is_says_so_on_the_stage(tmp_path):
         tmp_path / "class.npz", client_train=np.arange(20) // 10, about="These are you.", **arrays
     )
     federation = federate(tmp_path / "class.npz")
-    assert describe_data(federation, METHODS)["about"] == "These are you."
-    assert describe_data(federate("digits", clients=2), METHODS)["about"] == ""
+    assert describe_data_for_stage(federation, METHODS)["about"] == "These are you."
+    assert describe_data_for_stage(federate("digits", clients=2), METHODS)["about"] == ""
 
 
 def test_flights_are_those_of_the_settings_own_seed(job):

@@ -19,23 +19,23 @@ from fedlab_nb.papers.which import (
     choose_by_rehearsal,
     choose_by_rule,
     choose_by_rule_of_other_datasets,
-    choose_seed_count,
+    choose_rehearsal_seed_count,
     choose_shortlist,
+    compute_regret_of_shortlist_with_spare,
     compute_shortlist_regrets,
     describe_federation,
     describe_risk_of_answer,
     describe_rule,
     describe_stored_study,
     find_candidates_tied_for_best,
-    find_frontier,
+    find_unbeaten_candidates,
+    hold_out_fifth_as_test_samples,
     list_answer_cases,
     load_stored_federations,
     make_candidate,
-    make_fold,
     make_frontier,
     make_regret_tables,
     make_shortlist,
-    score_shortlist,
     which,
 )
 from fedlab_nb.plots.frontier import draw_frontiers
@@ -65,7 +65,11 @@ def test_the_frontier_leaves_out_who_is_beaten_in_accuracy_or_bytes():
     fens = candidate("fens", [0.85], 30)  # dearer and worse than gauss
     fedavg = candidate("fedavg", [0.8], 12)  # as good as afl, and dearer
     moon = candidate("moon", [0.95], 40)
-    assert names(find_frontier([moon, fens, gauss, fedavg, afl])) == ["afl", "gauss", "moon"]
+    assert names(find_unbeaten_candidates([moon, fens, gauss, fedavg, afl])) == [
+        "afl",
+        "gauss",
+        "moon",
+    ]
 
 
 def test_a_cheap_answer_says_how_far_it_may_be_behind():
@@ -101,7 +105,7 @@ def test_one_seed_that_had_to_wait_makes_no_method_slow():
 
 def test_of_two_with_the_same_bytes_the_better_one_stays():
     pair = [candidate("afl", [0.7], 10), candidate("gauss", [0.8], 10)]
-    assert names(find_frontier(pair)) == ["gauss"]
+    assert names(find_unbeaten_candidates(pair)) == ["gauss"]
 
 
 def test_ties_are_within_the_band_of_paired_differences_the_cheapest_first():
@@ -165,8 +169,12 @@ def test_a_shortlist_is_scored_by_its_best_member_and_by_its_spare():
     # Best .9 in each data set. Regrets of afl: 0, .1, .2; of gauss: .1, 0, 0.
     tables = make_regret_tables(three_data_sets(), Answers(), has_image_options=True)
     # Both: best 0, 0, 0; spare .1, .1, .2. Afl alone has no spare: accuracy 0, so a regret of .9.
-    assert score_shortlist(tables, ["afl", "gauss"]) == pytest.approx(0.4 / 3 / 2)
-    assert score_shortlist(tables, ["afl"]) == pytest.approx((0.3 + 3 * 0.9) / 3 / 2)
+    assert compute_regret_of_shortlist_with_spare(tables, ["afl", "gauss"]) == pytest.approx(
+        0.4 / 3 / 2
+    )
+    assert compute_regret_of_shortlist_with_spare(tables, ["afl"]) == pytest.approx(
+        (0.3 + 3 * 0.9) / 3 / 2
+    )
 
 
 def test_a_shortlist_begins_with_the_generalist_and_ends_where_nothing_is_gained():
@@ -223,19 +231,19 @@ def test_five_folds_hold_each_training_sample_out_once_and_leave_the_test_sample
     images = {image.numpy().tobytes() for image in digits.x_test}
     held_out = []
     for seed in range(5):
-        fold = make_fold(digits, seed)
+        fold = hold_out_fifth_as_test_samples(digits, seed)
         assert len(fold.y_train) + len(fold.y_test) == len(digits.y_train)
         held_out += [image.numpy().tobytes() for image in fold.x_test]
         assert not images & {image.numpy().tobytes() for image in fold.x_train}
     assert sorted(held_out) == sorted(image.numpy().tobytes() for image in digits.x_train)
-    first = make_fold(digits, 0)
-    again = make_fold(digits, 5)  # another order
+    first = hold_out_fifth_as_test_samples(digits, 0)
+    again = hold_out_fifth_as_test_samples(digits, 5)  # another order
     assert not (len(first.y_test) == len(again.y_test) and first.x_test.equal(again.x_test))
 
 
 def test_a_fold_keeps_whose_each_sample_is():
     heart = load("heart")
-    fold = make_fold(heart, 3)
+    fold = hold_out_fifth_as_test_samples(heart, 3)
     assert fold.client_train is not None
     assert fold.client_train.bincount().shape == heart.client_train.bincount().shape
     owners = {
@@ -278,7 +286,7 @@ def test_the_picture_of_a_rehearsal_has_the_answer_of_its_text_in_bold():
 
 @pytest.mark.parametrize(("samples", "seeds"), [(10_000, 5), (1000, 5), (500, 10), (142, 20)])
 def test_small_data_are_rehearsed_with_more_seeds(samples, seeds):
-    assert choose_seed_count(samples) == seeds
+    assert choose_rehearsal_seed_count(samples) == seeds
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def every_picture():
     return {
         "partition": who(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
         "beside": who(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
-        "classes": plots.draw_class_accuracies(rows, DIGITS, client=1, class_index=3),
+        "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client=1, marked_class_index=3),
         "one": draw_seed_bars(rows[:2], 0),
         "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
@@ -230,7 +230,7 @@ def test_dots_stay_within_their_cells():
     [
         plots.draw_accuracy,
         plots.draw_communication,
-        lambda s: plots.draw_class_accuracies(s, DIGITS),
+        lambda s: plots.draw_class_and_client_accuracies(s, DIGITS),
     ],
 )
 @pytest.mark.parametrize("rows", [0, 30])
@@ -266,7 +266,7 @@ def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says
 
 def test_classes_that_no_test_sample_has_are_empty_not_nought():
     row = series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
-    picture = plots.draw_class_accuracies([row], DIGITS)
+    picture = plots.draw_class_and_client_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
     assert plots.render_picture_png(picture).startswith(PNG)

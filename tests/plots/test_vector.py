@@ -25,8 +25,8 @@ from fedlab_nb.plots.style import (
 )
 from fedlab_nb.plots.vector import (
     adapt_colour_to_dark_page,
-    convert_from_oklch,
-    convert_to_oklch,
+    convert_hex_to_oklch,
+    convert_oklch_to_hex,
     draw_svg,
     make_light_dark_colour,
 )
@@ -51,7 +51,7 @@ def contrast(one, other):
     "colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"]
 )
 def test_colours_there_and_back(colour):
-    assert convert_from_oklch(*convert_to_oklch(colour)) == colour
+    assert convert_oklch_to_hex(*convert_hex_to_oklch(colour)) == colour
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
@@ -70,8 +70,8 @@ def test_letters_methods_and_classes_can_be_read_on_every_page():
 
 def test_grey_letters_turn_round_and_white_is_the_page():
     assert (
-        convert_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
-        and convert_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
+        convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
+        and convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
     )
     assert make_light_dark_colour("#ffffff").startswith(
         "light-dark(#ffffff, var(--jp-layout-color0,"

@@ -338,7 +338,7 @@ class Case:
         """
         tries = self.record.tries
         chosen = self.get_submittable_try(choice)
-        text = self.get_long_enough_argument(argument)
+        text = self.check_argument_and_join_its_lines(argument)
         tested = self._run_on_seeds(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
         earlier = self.record.submissions
         report = Report(
@@ -370,7 +370,7 @@ class Case:
         return len(self._hidden.trial.y_test)
 
     @staticmethod
-    def get_long_enough_argument(argument: str) -> str:
+    def check_argument_and_join_its_lines(argument: str) -> str:
         """Return the argument on one line; UsageError if it is too short."""
         text = " ".join(str(argument).split())
         if len(text) < LEAST_CHARACTERS:

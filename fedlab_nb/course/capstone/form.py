@@ -172,7 +172,7 @@ class CaseForm(Form):
         except UsageError as error:
             raise FieldError("choice", str(error)) from None
         try:
-            self.case.get_long_enough_argument(self.argument.value)
+            self.case.check_argument_and_join_its_lines(self.argument.value)
         except UsageError as error:
             raise FieldError("argument", str(error)) from None
         return chosen

@@ -110,7 +110,7 @@ def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int
     if author != "Ada":
         return ARGUMENTS[author]
     by_number = {result.number: result for result in tries}
-    raise_unless_tries_support_argument(by_number, budget_bytes)
+    raise_unless_tries_support_adas_argument(by_number, budget_bytes)
     numbers: dict[str, dict] = {"share": {}, "band": {}, "size": {}, "budget": {}}
     for number, result in by_number.items():
         numbers["share"][number] = f"{100 * result.validation_band.mean:.0f}"
@@ -130,41 +130,46 @@ def format_accuracy_gap_in_points(minuend_try: Try, subtrahend_try: Try) -> str:
     return f"{100 * (minuend_try.validation_band.mean - subtrahend_try.validation_band.mean):.0f}"
 
 
-def raise_unless_tries_support_argument(
-    tries_by_number: Mapping[int, Try], budget_bytes: int
+def raise_unless_tries_support_adas_argument(
+    adas_tries_by_number: Mapping[int, Try], budget_bytes: int
 ) -> None:
     """Raise ValueError where Ada's reasons are not what the tries say."""
 
     def is_ahead_on_every_seed(better: int, other: int) -> bool:
-        ours = tries_by_number[better].validation
-        theirs = tries_by_number[other].validation
+        ours = adas_tries_by_number[better].validation
+        theirs = adas_tries_by_number[other].validation
         return all(ours[seed] > theirs[seed] for seed in ours)
 
     def is_within_noise(one: int, other: int) -> bool:
         return (
-            difference(tries_by_number[one].validation, tries_by_number[other].validation).verdict
+            difference(
+                adas_tries_by_number[one].validation, adas_tries_by_number[other].validation
+            ).verdict
             != "clear"
         )
 
-    best = max(tries_by_number.values(), key=lambda result: result.validation_band.mean)
+    best = max(adas_tries_by_number.values(), key=lambda result: result.validation_band.mean)
     reasons = {
         "4 bits change nothing": abs(
-            tries_by_number[6].validation_band.mean - tries_by_number[2].validation_band.mean
+            adas_tries_by_number[6].validation_band.mean
+            - adas_tries_by_number[2].validation_band.mean
         )
         < 0.02,
-        "more images help": tries_by_number[7].validation_band.mean
-        > tries_by_number[3].validation_band.mean,
-        "images stay behind sums": tries_by_number[7].validation_band.mean
-        < tries_by_number[5].validation_band.mean,
+        "more images help": adas_tries_by_number[7].validation_band.mean
+        > adas_tries_by_number[3].validation_band.mean,
+        "images stay behind sums": adas_tries_by_number[7].validation_band.mean
+        < adas_tries_by_number[5].validation_band.mean,
         "try 4 is clearly ahead of try 5": not is_within_noise(4, 5),
         "try 4 is clearly ahead of try 8": not is_within_noise(4, 8),
         "random features are within the noise of AFL": is_within_noise(9, 5),
         "try 11 is ahead of try 4 on every seed": is_ahead_on_every_seed(11, 4),
         "try 11 is clearly ahead of try 4": not is_within_noise(11, 4),
-        "try 11 costs as much as try 4": tries_by_number[11].bytes == tries_by_number[4].bytes,
+        "try 11 costs as much as try 4": adas_tries_by_number[11].bytes
+        == adas_tries_by_number[4].bytes,
         "try 11 has the highest number": best.number == 11,
-        "try 8 costs less than a tenth of the budget": tries_by_number[8].bytes < budget_bytes / 10,
-        "try 10 is over the budget": tries_by_number[10].bytes > budget_bytes,
+        "try 8 costs less than a tenth of the budget": adas_tries_by_number[8].bytes
+        < budget_bytes / 10,
+        "try 10 is over the budget": adas_tries_by_number[10].bytes > budget_bytes,
     }
     wrong = [reason for reason, holds in reasons.items() if not holds]
     if wrong:

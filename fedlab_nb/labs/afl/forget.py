@@ -11,7 +11,7 @@ import torch
 
 from ...errors import UsageError
 from ...methods.afl import RidgeSums, solve_classifier_weights_without_client
-from ...panels import LabView, PanelState, make_widget, set_menu_options
+from ...panels import LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots import (
     Picture,
     add_legend,
@@ -58,7 +58,7 @@ class ForgetClientView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        set_menu_options(self.who, list_client_menu_options(state))
+        set_menu_options_and_keep_choice(self.who, list_client_menu_options(state))
 
     def draw(self, state: PanelState) -> Picture:
         setting = describe_setting(state)

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...plots.array_types import SampleIndices, SampleLabels
 from ...studies import Outcome
 
 
 class TuneAndJudgeRows(NamedTuple):
     """Indices of images: those to tune weights on, and those to judge the weights by."""
 
-    tune: np.ndarray
-    judge: np.ndarray
+    tune: SampleIndices
+    judge: SampleIndices
 
 
 def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
@@ -49,7 +50,7 @@ def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> 
 
 
 def compute_accuracy_by_class(
-    is_answer_right: np.ndarray, labels: np.ndarray, class_count: int
+    is_answer_right: np.ndarray, labels: SampleLabels, class_count: int
 ) -> np.ndarray:
     """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
     without images.

@@ -32,7 +32,7 @@ from ...plots.style import (
 )
 from ...plots.words import (
     SettingCaption,
-    capitalize,
+    capitalize_first_letter,
     format_client_for_row,
     format_client_for_sentence,
     format_client_for_title,
@@ -135,7 +135,7 @@ def draw_weight_share_lines(
         line = ax.plot(
             range(1, epochs_done + 1), weight_shares[:, k], ms=4, marker=marker, **style
         )[0]
-        who = capitalize(format_client_for_title(k, setting))
+        who = capitalize_first_letter(format_client_for_title(k, setting))
         attach_hover_text(
             line, f"{who}\n{format_percent(weight_shares[-1, k])} of the weight", client=k
         )

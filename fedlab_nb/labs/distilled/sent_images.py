@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, capitalize, format_count_and_noun, join_with_and
+from ...plots import Picture, capitalize_first_letter, format_count_and_noun, join_with_and
 from ...plots.words import SettingCaption, format_client_for_sentence, format_client_for_title
 from ...studies.outcome import Outcome
 from ..nearest import (
@@ -44,7 +44,7 @@ class SentImagesView(LabView):
         return draw_sent_and_nearest_images(
             neighbours,
             state.class_names,
-            f"{capitalize(format_client_for_title(client, setting))} sends {kind}",
+            f"{capitalize_first_letter(format_client_for_title(client, setting))} sends {kind}",
             describe_own_images_among_sent(neighbours, state.class_names, setting),
             setting=setting,
             class_index=state.class_index,

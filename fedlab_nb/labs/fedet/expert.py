@@ -13,7 +13,13 @@ from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
-from ...plots import Picture, capitalize, describe_seeds, format_count_and_noun, format_percent
+from ...plots import (
+    Picture,
+    capitalize_first_letter,
+    describe_seeds,
+    format_count_and_noun,
+    format_percent,
+)
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
@@ -231,7 +237,8 @@ def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
     """Say what the consensus and the server say."""
     consensus = sample_outputs.answers["consensus"]
     text = (
-        f"{capitalize(sample_outputs.name)}: the consensus is {sample_outputs.format_top_class(consensus)} "
+        f"{capitalize_first_letter(sample_outputs.name)}: the consensus is "
+        f"{sample_outputs.format_top_class(consensus)} "
         f"({format_percent(consensus.max())})"
     )
     if sample_outputs.truth is not None and sample_outputs.truth == consensus.argmax():

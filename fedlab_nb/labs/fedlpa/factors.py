@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from ...comm import unpack_upper_triangle
 from ...data import load
 from ...methods.fedlpa.client import LocalPosterior
-from ...panels import LabView, PanelState, make_widget, set_menu_options
+from ...panels import LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
 from ...plots.style import (
@@ -61,7 +61,7 @@ class FactorsView(LabView):
         last = len(state.report.layers) - 1
         options = [(f"layer {i + 1}", i) for i in range(last)]
         options.append((f"layer {last + 1} (last)", last))
-        set_menu_options(self.layer, options, last)
+        set_menu_options_and_keep_choice(self.layer, options, last)
 
     def prepare(self, state: PanelState) -> list[LocalPosterior]:
         return get_posteriors(state.outcome)

@@ -15,7 +15,7 @@ from ...panels import JobSteps, LabView, PanelState, make_widget
 from ...plots import (
     Picture,
     add_legend,
-    capitalize,
+    capitalize_first_letter,
     describe_picture,
     drawing,
     dress,
@@ -195,7 +195,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
         rows = make_solver_rows(solutions, name)
         table += rows
         descriptions.append(describe_last_row(solutions, name, rows[-1]))
-    sentence = f"{capitalize('; '.join(descriptions))}."
+    sentence = f"{capitalize_first_letter('; '.join(descriptions))}."
     setting = solutions.setting
     if is_running:
         sentence = f"Solving. {sentence}"

@@ -8,7 +8,14 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget, set_menu_options
+from ...panels import (
+    JobSteps,
+    LabView,
+    PanelState,
+    PlannedRuns,
+    make_widget,
+    set_menu_options_and_keep_choice,
+)
 from ...plots import Picture, build_table, describe_picture, format_percent, make_blank_picture
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
@@ -62,7 +69,9 @@ class ForgetClientView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        set_menu_options(self.who, [("each in turn", self.EACH), *list_client_menu_options(state)])
+        set_menu_options_and_keep_choice(
+            self.who, [("each in turn", self.EACH), *list_client_menu_options(state)]
+        )
 
     def planned_runs(self, state: PanelState) -> PlannedRuns | None:
         clients = len(state.outcome.label_counts)

@@ -15,7 +15,13 @@ from scipy.special import softmax
 from ...data import load
 from ...methods.base import GlobalModel
 from ...panels import Ink, LabView, PanelState, SilentSteps, make_widget, show_widgets_if
-from ...plots import Picture, capitalize, format_count_and_noun, format_percent, join_with_and
+from ...plots import (
+    Picture,
+    capitalize_first_letter,
+    format_count_and_noun,
+    format_percent,
+    join_with_and,
+)
 from ...plots.identity import shorten_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
@@ -321,9 +327,7 @@ def describe_sample(sample: SampleOutputs) -> str:
         answers.append(
             f"{name} says {sample.format_top_class(shares)} ({format_percent(shares.max())} sure)"
         )
-    return (
-        f"{capitalize(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
-    )
+    return f"{capitalize_first_letter(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
 
 
 def describe_clients(sample: SampleOutputs) -> str:

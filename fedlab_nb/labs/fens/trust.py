@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from ...panels import LabView, PanelState, make_slider_player, make_widget
 from ...plots import Picture, build_table, describe_picture, drawing, format_percent
+from ...plots.array_types import ClientClassCounts, ClientClassValues
 from ...plots.kit import draw_client_class_heat_map
 from ...plots.style import draw_colour_bar
 from ...plots.words import SettingCaption, format_client_for_sentence
@@ -58,7 +59,9 @@ class WeightCountLikeness(NamedTuple):
     negative: float
 
 
-def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> WeightCountLikeness:
+def compare_weights_with_counts(
+    counts: ClientClassCounts, weights: ClientClassValues
+) -> WeightCountLikeness:
     """Compare `weights [M, C]` (a row of nan: forgotten) with label `counts [M, C]`."""
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
@@ -79,7 +82,7 @@ def compare_weights_with_counts(counts: np.ndarray, weights: np.ndarray) -> Weig
     )
 
 
-def compute_class_shares(counts: np.ndarray) -> np.ndarray:
+def compute_class_shares(counts: ClientClassCounts) -> ClientClassValues:
     """Compute each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
@@ -201,8 +204,8 @@ class AggregatorWeightsView(LabView):
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_counts_and_weights(
-    counts: np.ndarray,
-    weights: np.ndarray,
+    counts: ClientClassCounts,
+    weights: ClientClassValues,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
@@ -253,8 +256,8 @@ def draw_counts_and_weights(
 
 
 def draw_counts_and_values(
-    counts: np.ndarray,
-    values: np.ndarray,
+    counts: ClientClassCounts,
+    values: ClientClassValues,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
@@ -303,8 +306,8 @@ def draw_counts_and_values(
 
 
 def describe_weights(
-    counts: np.ndarray,
-    weights: np.ndarray,
+    counts: ClientClassCounts,
+    weights: ClientClassValues,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     client: int | None,
@@ -332,7 +335,7 @@ def describe_weights(
     )
 
 
-def describe_weight_count_likeness(counts: np.ndarray, weights: np.ndarray) -> str:
+def describe_weight_count_likeness(counts: ClientClassCounts, weights: ClientClassValues) -> str:
     """Say how far the weights resemble the partition, in numbers."""
     like = compare_weights_with_counts(counts, weights)
     if not like.classes:

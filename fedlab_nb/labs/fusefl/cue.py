@@ -15,7 +15,7 @@ from torch import Tensor
 from ...data import Dataset
 from ...data.cues import CUES
 from ...methods import METHODS
-from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options
+from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots import (
     Picture,
     TableRows,
@@ -79,7 +79,7 @@ class SpuriousCueView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        set_menu_options(
+        set_menu_options_and_keep_choice(
             self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean"
         )
 

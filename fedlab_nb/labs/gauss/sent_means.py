@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, capitalize, format_count_and_noun, join_with_and, make_blank_picture
+from ...plots import (
+    Picture,
+    capitalize_first_letter,
+    format_count_and_noun,
+    join_with_and,
+    make_blank_picture,
+)
+from ...plots.array_types import CountPerClass
 from ...plots.words import format_client_for_title
 from ..nearest import SentImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
@@ -50,20 +57,20 @@ class SentMeansView(LabView):
 
 
 def describe_means(
-    samples_per_class: np.ndarray, client_text: str, class_names: Sequence[str]
+    samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
     held = np.flatnonzero(samples_per_class)
     single = [class_names[c] for c in held if samples_per_class[c] == 1]
     if single:
         return (
-            f"{capitalize(client_text)} holds a single image of {join_with_and(single)}: the mean that it sends "
-            "is that image, exactly."
+            f"{capitalize_first_letter(client_text)} holds a single image of {join_with_and(single)}: the mean "
+            "that it sends is that image, exactly."
         )
     rarest = held[samples_per_class[held].argmin()]
     images = format_count_and_noun(int(samples_per_class[rarest]), "image")
     return (
-        f"{capitalize(client_text)} holds {images} of {class_names[rarest]}, its "
+        f"{capitalize_first_letter(client_text)} holds {images} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
 

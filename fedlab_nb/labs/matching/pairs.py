@@ -29,7 +29,7 @@ from ...methods.matching.wiring import (
 )
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
-from ...panels import LabView, PanelState, make_widget, set_menu_options
+from ...panels import LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
@@ -262,8 +262,8 @@ class TwoClientsView(LabView):
     def adapt(self, state: PanelState) -> None:
         """Offer the run's clients; two different ones at the start."""
         clients = list_client_menu_options(state)
-        set_menu_options(self.a, clients, 0)
-        set_menu_options(self.b, clients, min(1, len(clients) - 1))
+        set_menu_options_and_keep_choice(self.a, clients, 0)
+        set_menu_options_and_keep_choice(self.b, clients, min(1, len(clients) - 1))
 
     def prepare(self, state: PanelState) -> ClientModels:
         return get_client_models(state.outcome)

@@ -5,7 +5,7 @@ one are put in order.
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import PanelState, make_widget, set_menu_options
+from ...panels import PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots import Picture, build_table, describe_picture, drawing, dress
 from ...plots.kit import draw_heat_map
 from ...plots.style import QUIET, draw_colour_bar
@@ -33,7 +33,9 @@ class UnitPartnersView(TwoClientsView):
     def adapt(self, state: PanelState) -> None:
         super().adapt(state)
         layers = len(state.report.layers or [0])
-        set_menu_options(self.layer, [(f"hidden layer {i + 1}", i) for i in range(layers)], 0)
+        set_menu_options_and_keep_choice(
+            self.layer, [(f"hidden layer {i + 1}", i) for i in range(layers)], 0
+        )
 
     def draw(self, state: PanelState) -> Picture:
         pair = self.match_selected_clients(state)

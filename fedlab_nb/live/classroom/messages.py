@@ -39,10 +39,12 @@ from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector_into_tensors
 from ...models import Network, build, load_state, model_state
 from ...rng import generator
+from ...tensor_types import Labels
 
 JsonObject = dict[str, Any]  # a JSON object that has not been checked
 Seconds = float  # read from a clock that never goes back
 Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
+FlatDigits = Tensor  # [N, 64], pixels 0–1
 
 CLASSES = 10
 SIDE = 8  # pixels
@@ -73,8 +75,8 @@ class ClassMean(NamedTuple):
 class LabelledDrawings(NamedTuple):
     """Drawings as `images [N, 64]`, 0–1, and their `labels [N]`."""
 
-    images: Tensor
-    labels: Tensor
+    images: FlatDigits
+    labels: Labels
 
 
 class MessageDescription(TypedDict):
@@ -119,8 +121,8 @@ class Message:
     counts: tuple[int, ...]
     sums: gauss.ClassSums | None
     network: Network | None
-    x: Tensor
-    y: Tensor
+    x: FlatDigits
+    y: Labels
     keep: bool
     text: str
     size: int
@@ -296,8 +298,8 @@ def decode_base64_array(
 def encode_message(
     seat: int,
     nickname: str,
-    images: Tensor,
-    labels: Tensor,
+    images: FlatDigits,
+    labels: Labels,
     test_indices: Sequence[int] = (),
     network: Network | None = None,
 ) -> str:

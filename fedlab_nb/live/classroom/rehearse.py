@@ -29,8 +29,16 @@ from ...data import load
 from ...errors import FedlabError
 from ...models import Network, load_state, model_state
 from ...rng import make_numpy_generator
+from ...tensor_types import ClientLogits, ClientWeights, Images, Labels
 from ...training import ClientModels, Recipe, train_clients_to_end
-from .messages import CLASSES, SIDE, Seconds, build_network, encode_array_in_base64, encode_message
+from .messages import (
+    CLASSES,
+    SIDE,
+    Seconds,
+    build_network,
+    encode_array_in_base64,
+    encode_message,
+)
 from .room import GIVE, Room
 from .rounds import PackedNetwork
 
@@ -108,12 +116,16 @@ class Student:
             return
         self.round = reply["round"]
         received = np.frombuffer(base64.b64decode(reply["weights"]), "<f4").reshape(-1, CLASSES)
-        weights = take_weight_gradient_step(torch.from_numpy(received.copy()), self.logits, self.y)
+        weights = take_weight_gradient_step_of_size_1(
+            torch.from_numpy(received.copy()), self.logits, self.y
+        )
         text = json.dumps({"round": self.round, "weights": encode_array_in_base64(weights)})
         room.handle_round_request(self.seat, text, now)
 
 
-def take_weight_gradient_step(weights: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+def take_weight_gradient_step_of_size_1(
+    weights: ClientWeights, logits: ClientLogits, labels: Labels
+) -> ClientWeights:
     """Compute the weights λ `[M, C]` after one gradient step of size 1.
 
     The loss is the mean cross-entropy of the scores Σ_k λ_kc z_kc.
@@ -196,7 +208,7 @@ def make_simulated_students(room: Room, student_count: int) -> Iterator[Student]
         yield student
 
 
-def train_network(images: Tensor, labels: Tensor, seat: int, seed: int) -> Network:
+def train_network(images: Images, labels: Labels, seat: int, seed: int) -> Network:
     """Train the class's network as a phone does, on drawings `images [n, 1, 8, 8]` with labels `labels [n]`."""
     trained = train_clients_to_end(
         [build_network(seed)], [(images, labels)], Recipe(), seed=seed, ids=[seat]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple, TypedDict
 
 import torch
-from torch import Tensor
 
 from ...data import load
+from ...tensor_types import Labels
 from ...training.evaluate import cache_forward_passes
 from .conductor import AccuracyByTitle, MessageLoss, StepName, find_right_option_index
-from .messages import FULL, Message, Pixels
+from .messages import FULL, FlatDigits, Message, Pixels
 from .rounds import Rounds, explain_fens_result
 from .worth import (
     MAX_SHOWN_IMAGES,
@@ -94,8 +94,8 @@ class TestSet(NamedTuple):
     images `[N, 64]`, labels `[N]`; drawings: number of images that are the class's
     """
 
-    images: Tensor
-    labels: Tensor
+    images: FlatDigits
+    labels: Labels
     drawings: int
 
 
@@ -194,7 +194,7 @@ class Results:
 
         return self._compute_once("predictions", predict)
 
-    def _predict_by_fens(self, cache_key: Hashable, images: Tensor) -> Prediction:
+    def _predict_by_fens(self, cache_key: Hashable, images: FlatDigits) -> Prediction:
         """Predict `images [N, 64]` by FENS after the last round that has ended.
 
         cache_key: of the images, under which the prediction is cached

@@ -20,10 +20,12 @@ from ...methods.parts.averages import (
     make_zero_optimizer_moments,
     take_server_optimizer_step,
 )
+from ...tensor_types import Predictions
 from ...training import ClientModels
 from .messages import (
     CLASSES,
     SIDE,
+    FlatDigits,
     Message,
     Seconds,
     decode_base64_array,
@@ -163,7 +165,7 @@ class Rounds:
     def is_over(self) -> bool:
         return self.round >= FENS.rounds
 
-    def predict_classes(self, samples: Tensor) -> Tensor:
+    def predict_classes(self, samples: FlatDigits) -> Predictions:
         """Predict the class of each image `samples [N, 64]`."""
         logits = self.clients.logits(samples.view(-1, 1, SIDE, SIDE))
         return (logits * self.table[:, None]).sum(0).argmax(1)

@@ -15,10 +15,12 @@ from ...methods import METHODS, afl, gauss
 from ...methods.ensemble import RuledEnsemble
 from ...methods.parts.averages import average_states
 from ...models import load_state
+from ...tensor_types import Labels, Predictions
 from ...training import ClientModels
 from .messages import (
     PIXELS,
     SIDE,
+    FlatDigits,
     LabelledDrawings,
     Message,
     build_network,
@@ -60,7 +62,7 @@ class Prediction(NamedTuple):
     """
 
     students: int
-    classes: Tensor
+    classes: Predictions
 
 
 # {title of a method: the predicted class of each image}
@@ -116,7 +118,9 @@ def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
     return LabelledDrawings(torch.cat(images), torch.cat(labels))
 
 
-def predict_by_all_combinations(messages: Sequence[Message], images: Tensor) -> PredictionByTitle:
+def predict_by_all_combinations(
+    messages: Sequence[Message], images: FlatDigits
+) -> PredictionByTitle:
     """Predict the class of each image `images [N, 64]` in every way that the messages allow, by title."""
     predictions: PredictionByTitle = {}
     senders = [m for m in messages if m.network is not None]
@@ -133,7 +137,7 @@ def predict_by_all_combinations(messages: Sequence[Message], images: Tensor) -> 
     return predictions
 
 
-def predict_by_networks(senders: Sequence[Message], images: Tensor) -> ClassesByTitle:
+def predict_by_networks(senders: Sequence[Message], images: FlatDigits) -> ClassesByTitle:
     """Predict the class of each image `images [N, 64]` by the networks: each alone, averaged, and by vote.
 
     The predictions `[N]` are by title; those of "Local only" are `[M, N]`, one row a network.
@@ -153,8 +157,8 @@ def predict_by_networks(senders: Sequence[Message], images: Tensor) -> ClassesBy
 
 
 def predict_classes_by_afl(
-    total_sums: gauss.ClassSums, client_count: int, images: Tensor
-) -> Tensor:
+    total_sums: gauss.ClassSums, client_count: int, images: FlatDigits
+) -> Predictions:
     """Predict the class of each image `images [N, 64]` by AFL, from the added sums of `client_count` clients."""
     weights = afl.solve_classifier_weights(
         convert_class_sums_to_ridge_sums(total_sums), client_count, 0.0, AFL.rho
@@ -162,7 +166,7 @@ def predict_classes_by_afl(
     return afl.compute_linear_scores(images.double(), weights).argmax(1)
 
 
-def measure_relative_logit_sizes(senders: Sequence[Message], images: Tensor) -> LogitSizeBySeat:
+def measure_relative_logit_sizes(senders: Sequence[Message], images: FlatDigits) -> LogitSizeBySeat:
     """Measure how large each network's logits are on images `images [N, 64]`: {seat: relative size}.
 
     The relative size is the size of a network's logits divided by that of the median network.
@@ -176,7 +180,7 @@ def measure_relative_logit_sizes(senders: Sequence[Message], images: Tensor) -> 
 
 
 def count_right_answers_with_and_without_message(
-    messages: Sequence[Message], seat: int, images: Tensor, labels: Tensor
+    messages: Sequence[Message], seat: int, images: FlatDigits, labels: Labels
 ) -> MessageContribution:
     """Count the right answers with and without the message of `seat`, on images `images [N, 64]` of
     classes `labels [N]`.
@@ -225,8 +229,8 @@ def count_right_answers_with_and_without_message(
 
 
 def predict_classes_by_ensemble_if_any_network(
-    messages: Sequence[Message], images: Tensor
-) -> Tensor | None:
+    messages: Sequence[Message], images: FlatDigits
+) -> Predictions | None:
     """Predict the class of each image `images [N, 64]` by the ensemble; None if no message has a network."""
     senders = [m for m in messages if m.network is not None]
     if not senders:

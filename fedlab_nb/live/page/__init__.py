@@ -43,6 +43,7 @@ from ...plots.vector import make_marker_path
 from ...plots.words import join_with_and
 from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
+from ...tensor_types import Images, Labels
 
 JsonObject = dict[str, Any]
 # How a method is shown: its title, short name, colour and SVG shapes, all as text.
@@ -231,20 +232,20 @@ def make_style_of_shown_method(method_name: str, method_title: str) -> MethodSty
     return row
 
 
-def choose_highest_pixel_level(images: Tensor) -> Literal[16, 255]:
+def choose_highest_pixel_level(images: Images) -> Literal[16, 255]:
     """Choose the highest level of a pixel: 16 if all pixels (0–1) are whole sixteenths, as in the digits, else 255."""
     sixteenths = 16 * images
     are_whole = bool((sixteenths == sixteenths.round()).all())
     return 16 if are_whole else 255
 
 
-def encode_pixel_levels_in_base64(images: Tensor, levels: int) -> str:
-    """Encode images (0–1) as base64: one byte a pixel, from 0 to `levels`."""
-    pixel_levels = (levels * images.flatten()).round().to(torch.uint8)
+def encode_pixel_levels_in_base64(images: Images, highest_level: int) -> str:
+    """Encode images (0–1) as base64: one byte a pixel, from 0 to `highest_level`."""
+    pixel_levels = (highest_level * images.flatten()).round().to(torch.uint8)
     return base64.b64encode(pixel_levels.numpy().tobytes()).decode("ascii")
 
 
-def encode_labels_as_digits(labels_below_10: Tensor) -> str:
+def encode_labels_as_digits(labels_below_10: Labels) -> str:
     """Write labels `[N]` as N digits in one string; there are at most ten classes."""
     return "".join(map(str, labels_below_10.tolist()))
 

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from ...data import Dataset, Federation, federate
 from ...data.dataset import hash_to_content_id
@@ -22,6 +21,7 @@ from ...methods.base import weighted_mean
 from ...methods.run_outputs import average_client_logits
 from ...models import Network, build, load_state
 from ...rng import generator
+from ...tensor_types import Logits, PlanePoints
 from ...training import (
     ClientModels,
     Recipe,
@@ -41,7 +41,7 @@ HELD_OUT = 0.2  # of each client's points: no network is trained on them
 STARTS = ("common", "own")
 RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
 
-Predictor = Callable[[Tensor], Tensor]
+Predictor = Callable[[PlanePoints], Logits]
 ToyStart = Literal["common", "own"]
 
 
@@ -79,7 +79,7 @@ def list_island_labels() -> list[int]:
     return labels
 
 
-def compute_island_centres() -> Tensor:
+def compute_island_centres() -> PlanePoints:
     """The centres of the islands `[I, 2]`, class by class."""
     places = torch.tensor(CENTRES).flatten()
     angles = places / len(places) * 2 * math.pi
@@ -143,11 +143,11 @@ class ToyFederation:
         """The predictor that is the client's own network."""
         return lambda points: self.clients.logits(points)[client]
 
-    def predict_with_mean_logits(self, points: Tensor) -> Tensor:
+    def predict_with_mean_logits(self, points: PlanePoints) -> Logits:
         """The mean of the clients' logits."""
         return average_client_logits(self.clients.logits(points), "logits")
 
-    def predict_with_averaged_weights(self, points: Tensor) -> Tensor:
+    def predict_with_averaged_weights(self, points: PlanePoints) -> Logits:
         """The logits of the network with the mean of the clients' weights."""
         return run_in_chunks_with_cache(self.averaged_network, points)
 

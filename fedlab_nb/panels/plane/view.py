@@ -9,7 +9,6 @@ from functools import lru_cache
 
 import ipywidgets as widgets
 import torch
-from torch import Tensor
 
 from ...plots import Picture
 from ...plots.plane import IslandCircle, Plane, Square, draw_decision_regions
@@ -19,6 +18,7 @@ from ...plots.words import (
     format_percent,
     join_with_and,
 )
+from ...tensor_types import PlanePoints
 from ..lab_view import LabView, PanelState
 from ..theme import make_widget
 from .toy import (
@@ -40,7 +40,7 @@ WORDS = {"common": "common start", "own": "each its own start"}
 
 
 @lru_cache(1)
-def make_plane_grid() -> Tensor:
+def make_plane_grid() -> PlanePoints:
     """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
     coordinates = torch.linspace(-EDGE, EDGE, GRID)
     y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")

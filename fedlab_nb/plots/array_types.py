@@ -1,0 +1,39 @@
+"""Names of the arrays that are drawn by what they hold and by their shape.
+
+N: samples, M: clients, C: classes. They are all `np.ndarray`; a signature with them says what goes in
+and what comes out. Shares and accuracies go from 0 to 1.
+"""
+
+import numpy as np
+
+FeatureRows = np.ndarray  # [N, D]
+SampleLabels = np.ndarray  # int [N], the class of each sample
+SampleIndices = np.ndarray  # int [n], places of samples among N
+MapPoints = np.ndarray  # [N, 2]
+PrincipalComponents = np.ndarray  # [N, dimensions]
+
+MethodAccuracies = np.ndarray  # [methods, columns], nan where it is not known
+MethodClassAccuracies = np.ndarray  # [methods, C], nan where it is not known
+MethodClientAccuracies = np.ndarray  # [methods, M], nan where it is not known
+AccuracyPerMethod = np.ndarray  # [methods], nan where it is not known
+AnyAccuracies = np.ndarray  # of any shape, nan where it is not known
+ValuePerBin = np.ndarray  # [bins], nan for an empty bin
+CountPerBin = np.ndarray  # int [bins]
+
+ClientClassCounts = np.ndarray  # int [M, C], the samples of each class that each client has
+NoisyClientClassCounts = np.ndarray  # float [M, C]
+CountPerClient = np.ndarray  # int [M]
+CountPerClass = np.ndarray  # int [C]
+ClientClassValues = np.ndarray  # [M, C], nan where there is none
+HeatMapValues = np.ndarray  # [rows, columns], nan where there is none
+
+SampleArray = np.ndarray  # an image [channels, H, W], a recording [channels, T] or features [D]
+Recording = np.ndarray  # [channels, T]
+ByteImages = np.ndarray  # uint8 [N, side, side, 1 or 3]
+ByteImage = np.ndarray  # uint8 [side, side, 1 or 3]
+PixelArray = np.ndarray  # [height, width, 1 or 3], 0–1
+ColourPixels = np.ndarray  # [height, width, 3], 0–1
+
+GridScores = np.ndarray  # [G, G, C], on a grid of the plane, the first axis upward
+PlanePoints = np.ndarray  # [n, 2]
+PlanePoint = np.ndarray  # [2]
