@@ -365,8 +365,8 @@ def test_local_is_the_client_whose_network_the_server_has():
     architectures = [("mlp", (1, 8, 8), 10, width) for width in (16, 24, 32)]
     report = SimpleNamespace(each_client=[0.1, 0.2, 0.3])
     outcome = SimpleNamespace(plan=SimpleNamespace(architectures=architectures), report=report)
-    assert read_accuracy_of_client_like_server(outcome, 0, "mlp:24") == 0.2
-    assert read_accuracy_of_client_like_server(outcome, 0, "auto") == 0.1
+    assert read_accuracy_of_client_like_server(outcome, "mlp:24") == 0.2
+    assert read_accuracy_of_client_like_server(outcome, "auto") == 0.1
 
 
 def test_one_model_is_not_called_an_ensemble():

@@ -190,9 +190,7 @@ def order_pair_like_images(recovered_pair: ImagePair, images: ImagePair) -> Imag
 
 
 # ---------------------------------------------------------------------------------- to build
-def fit(
-    moments: ClientMoments, class_sums: ClientClassSums, gamma: float, rho: float
-) -> ClassifierWeights:
+def fit(moments: np.ndarray, class_sums: np.ndarray, gamma: float, rho: float) -> np.ndarray:
     """Compute the weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and
     class sums [M, d, C]."""
     clients, d, _ = moments.shape
@@ -288,8 +286,8 @@ def draw_random_fit_arguments(
 
 # ---------------------------------------------------------------------------------- the bells
 def classify(
-    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
-) -> Predictions:
+    images: np.ndarray, counts: np.ndarray, sums: np.ndarray, products: np.ndarray
+) -> np.ndarray:
     scores = []
     for n, total, squares in zip(counts, sums, products, strict=True):
         mean = total / n

@@ -88,7 +88,7 @@ class MeanAndHalfWidth(NamedTuple):
     half_width: float
 
 
-def paired_band(a: ValuePerSeed, b: ValuePerSeed) -> tuple[float, float]:
+def paired_band(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     """Compute the mean of the differences a - b, seed by seed, and half the width of its 95 % band."""
     from scipy import stats
 

@@ -11,7 +11,7 @@ from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
 from ...training.distill import compute_distillation_losses
 from ..kit import Build, Card, exercises, make_worked_card
-from ..kit.array_types import ClientLogits, Probabilities
+from ..kit.array_types import ClientLogits
 from ..kit.claims import make_figure_functions
 from ..kit.missing_name import make_getattr_for_missing_names
 
@@ -57,7 +57,7 @@ def show_soft_labels_of_one_image(
 SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))
 
 
-def soft_labels(logits: ClientLogits, temperature: float) -> Probabilities:
+def soft_labels(logits: np.ndarray, temperature: float) -> np.ndarray:
     teacher = logits.mean(axis=0) / temperature
     powers = np.exp(teacher)
     return powers / powers.sum(axis=1, keepdims=True)

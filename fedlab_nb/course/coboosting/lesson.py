@@ -155,8 +155,8 @@ def run_solution() -> Outcomes:
 
 # ---------------------------------------------------------------------------- the function to build
 def step_and_clip_weights(
-    logits: ClientLogits, labels: ClassLabels, w: ClientWeights, eta: float
-) -> ClientWeights:
+    logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float
+) -> np.ndarray:
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
     p = p / p.sum(axis=1, keepdims=True)

@@ -105,8 +105,8 @@ def kernel(a: FlatImages, b: FlatImages) -> ImageKernel:
 
 
 def scores(
-    sent: FlatImages, labels: ClassLabels, images: FlatImages, classes: int, ridge: float
-) -> ClassScores:
+    sent: np.ndarray, labels: np.ndarray, images: np.ndarray, classes: int, ridge: float
+) -> np.ndarray:
     targets = np.eye(classes)[labels] - 1 / classes
     sent_kernel = kernel(sent, sent)
     damping = ridge * np.diag(sent_kernel).mean()

@@ -178,7 +178,7 @@ def run_solution() -> Outcomes:
 # ---------------------------------------------------------------------------- the function to build
 
 
-def consensus(s: ClientProbabilities) -> ClassScores:
+def consensus(s: np.ndarray) -> np.ndarray:
     variances = s.var(axis=2)  # [M, N]: of each output, over its C probabilities
     weights = variances / variances.sum(axis=0)  # [M, N]: shares of the clients, image by image
     return (weights[:, :, None] * s).sum(axis=0)  # [N, C]

@@ -104,7 +104,7 @@ SIZES = (
 )
 
 
-def product_mean(means: ClientMeans, precisions: ClientPrecisions) -> Vector:
+def product_mean(means: np.ndarray, precisions: np.ndarray) -> np.ndarray:
     """Compute the mean [d] of the product of M Gaussians with means [M, d] and precisions [M, d, d]."""
     weighted = sum(p @ m for p, m in zip(precisions, means, strict=True))
     return np.linalg.solve(precisions.sum(0), weighted)

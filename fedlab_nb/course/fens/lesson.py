@@ -17,7 +17,7 @@ from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
-from ..kit.array_types import ClassScores, ClientClassWeights, ClientLogits
+from ..kit.array_types import ClientClassWeights, ClientLogits
 from ..kit.claims import (
     BELOW,
     NOISE,
@@ -210,7 +210,7 @@ def run_solution() -> Outcomes:
 SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))
 
 
-def weighted_sum(logits: ClientLogits, weights: ClientClassWeights) -> ClassScores:
+def weighted_sum(logits: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return (weights[:, None, :] * logits).sum(axis=0)
 
 

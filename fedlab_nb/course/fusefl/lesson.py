@@ -91,12 +91,12 @@ def run_solution() -> Outcomes:
 
 # ---------------------------------------------------------------------------- the function to build
 def fused_block(
-    h: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
-) -> ClientOutputs:
+    h: np.ndarray,
+    adaptors: np.ndarray,
+    shifts: np.ndarray,
+    blocks: np.ndarray,
+    biases: np.ndarray,
+) -> np.ndarray:
     joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
     outputs = []
     for k in range(len(h)):

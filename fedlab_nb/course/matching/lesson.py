@@ -149,7 +149,7 @@ SIZES = (
 )  # units, and the numbers that each of them receives
 
 
-def match_units(a: UnitWeights, b: UnitWeights) -> list[int]:
+def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
     from scipy.optimize import linear_sum_assignment
 
     distances = [[np.linalg.norm(one - other) for other in b] for one in a]

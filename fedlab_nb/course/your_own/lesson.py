@@ -178,8 +178,8 @@ class MeanAndSpread(NamedTuple):
 
 
 def mean_and_spread(
-    counts: CountPerClient, sums: ClientColumnSums, squares: ClientColumnSums
-) -> tuple[Vector, Vector]:
+    counts: np.ndarray, sums: np.ndarray, squares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Compute the mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums
     and sums of squares [M, D]."""
     rows = counts.sum()
