@@ -329,6 +329,13 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return isTrue ? ` ${story.text}` : "";
   }
 
+  /** When everybody says what they see; "" if the run is done and the answers are on their way. */
+  function describeWhenAnswersCome() {
+    if (job.isRunning) return " Everybody says what they see when the run ends.";
+    if (results !== null && results.isFinal && !isStale(results)) return "";
+    return " Press Run, and everybody says what they see.";
+  }
+
   function nextImage() {
     const own = state.client === null ? null : federation.piles[state.client];
     if (own) return `t${own[(own.indexOf(Number(state.image.slice(1))) + 1) % own.length]}`;
@@ -504,7 +511,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
     const hasRows = isAnswered && answers.rows.size > 0;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? `${text}${describeChoiceOfImage()}` : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: `${text}${describeChoiceOfImage()}${hasRows ? "" : describeWhenAnswersCome()}` };
     const table = hasRows ? answers.rows : null;
     oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about,
       sums: answers?.sums, sum: sum?.image === state.image ? sum : null, unfolded, shownMethod: getShownMethod() });
