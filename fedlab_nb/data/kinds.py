@@ -213,7 +213,9 @@ def infer_column(
     if forced_kind == LEFT_OUT:
         return Column(column_name, LEFT_OUT, "You left it out.")
     if forced_kind == CATEGORY:
-        return make_category_column(column_name, cells, is_training_row, reading, "You said so.")
+        return describe_category_column(
+            column_name, cells, is_training_row, reading, "You said so."
+        )
     if forced_kind == WORDS:
         return Column(column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers)
     if not forced_kind and column_name.casefold() in reading.left_out_reasons:
@@ -528,7 +530,7 @@ def make_text_column(
     if share_of_bands < 0.5 and number_traits.share >= 0.5:
         most_categories = FEW_CATEGORIES
     if texts[is_training_row].nunique() <= most_categories:
-        return make_category_column(column_name, cells, is_training_row, reading, "")
+        return describe_category_column(column_name, cells, is_training_row, reading, "")
     is_nearly_number = present.map(looks_like_number_with_short_suffix)
     if len(present) and is_nearly_number.mean() >= 0.5:
         example = present[is_nearly_number].iloc[0]
@@ -543,7 +545,7 @@ def make_text_column(
     return Column(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
-def make_category_column(
+def describe_category_column(
     column_name: str,
     cells: Series,
     is_training_row: BooleanPerSample,

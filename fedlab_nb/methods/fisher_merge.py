@@ -160,7 +160,7 @@ def compute_diagonal_fisher(
         total[name] = torch.zeros_like(append_bias_column(layer.weight, layer.bias).detach())
     passes: Iterable[tuple[Tensor, Tensor | None]] = [(true_labels, None)]
     if label_source == "model":
-        passes = _draw_labels_from_prediction(module, samples, stream, batch_size)
+        passes = _iterate_labels_of_all_samples_by_class(module, samples, stream, batch_size)
     for target, probability in passes:
         # Squared gradients are to be weighted by p, so the gradients are multiplied by √p.
         roots = None
@@ -187,7 +187,7 @@ class LabelsAndProbabilities(NamedTuple):
 
 
 @torch.no_grad()
-def _draw_labels_from_prediction(
+def _iterate_labels_of_all_samples_by_class(
     module: nn.Module, samples: Samples, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[LabelsAndProbabilities]:
     """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n, ...]`.

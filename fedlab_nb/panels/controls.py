@@ -436,7 +436,7 @@ class Controls:
         federation = old_state.federation
         partition = old_state.partition
         if is_new_dataset or federation is not None:
-            partition = make_partition_options(settings)
+            partition = make_federation_arguments(settings)
             if is_new_dataset or partition != old_state.partition:
                 federation = make_federation_from_options(**partition)
         return {
@@ -610,7 +610,7 @@ def set_widget_value(
     widget.value = value
 
 
-def make_partition_options(settings: SettingsByName) -> dict[str, SettingValue]:
+def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValue]:
     """Make the arguments of `make_federation_from_options` for the first seed."""
     # With "cpu" nothing is said of a missing device here; the run says it.
     chosen = Settings.make(**{**settings, "device": "cpu"})

@@ -375,7 +375,7 @@ class Needs(LabView):
             row["extra data"] = info.extra
             leaks = info.leaks
             if plan is not None:
-                row["local work"] = format_local_passes(plan)
+                row["local work"] = format_mean_passes_per_client(plan)
                 leaks = plan.method.leaks
             row["what leaks"] = leaks or "nothing beyond its answers"
             rows.append(row)
@@ -400,7 +400,7 @@ def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
     return {plan.method_name: plan for plan in plans}
 
 
-def format_local_passes(plan: Plan) -> str:
+def format_mean_passes_per_client(plan: Plan) -> str:
     """Format how often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
     return f"{plan.compute_mean_local_passes(samples):.0f} passes"

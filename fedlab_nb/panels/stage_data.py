@@ -427,11 +427,11 @@ def describe_results(
         shares = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
         is_old = not has_same_settings_for_method(row.settings, settings, method)
         is_old = is_old or settings.get("seed") not in shares
-        add_result_description(described, method, shares, is_old)
+        add_mean_and_band_of_method(described, method, shares, is_old)
         if method == "ensemble":
             others = get_logit_mean_accuracies_by_seed(row)
             if others:
-                add_result_description(described, "logits", others, is_old)
+                add_mean_and_band_of_method(described, "logits", others, is_old)
     return described
 
 
@@ -467,7 +467,7 @@ def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
     return shares
 
 
-def add_result_description(
+def add_mean_and_band_of_method(
     results_description: ResultsDescription,
     method: str,
     accuracies_by_seed: Mapping[int, float],

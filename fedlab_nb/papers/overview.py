@@ -100,7 +100,7 @@ def plan(
         chosen.dataset, chosen.alpha, data_info.input_shape
     )
     shared = {
-        **make_federation_lines(chosen, applied, given, data_info),
+        **list_federation_values_and_sources(chosen, applied, given, data_info),
         **make_model_lines(plans, applied, given),
         **make_recipe_lines(plans, applied, given, data_info),
     }
@@ -119,7 +119,7 @@ def plan(
 LineBySetting = dict[str, Line]  # {name of a setting: its value and where this comes from}
 
 
-def make_federation_lines(
+def list_federation_values_and_sources(
     settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
 ) -> LineBySetting:
     """Make the lines of data and partition: the main settings (ALWAYS), those that a person or the

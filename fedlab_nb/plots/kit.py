@@ -70,9 +70,9 @@ from .style import (
 from .words import (
     SettingCaption,
     capitalize_first_letter,
-    describe_named_clients,
     format_client_for_title,
     format_percent,
+    make_sentence_of_client_names,
 )
 
 DOTS = "dots: seeds"
@@ -122,7 +122,7 @@ def describe_picture(
     """
     rows = [dict(row) for row in table]
     about = f"{title} ({setting})." if setting else f"{title}."
-    about += describe_named_clients(setting)
+    about += make_sentence_of_client_names(setting)
     parts = [about, sentence, detail, format_table_as_sentence(rows)]
     alt = " ".join(part for part in parts if part)
     return Picture(figure, alt, sentence, rows, detail=detail)

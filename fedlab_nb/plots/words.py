@@ -7,7 +7,7 @@ format_client_for_title(3, setting) 'client D ✦ sixes'; of a file's own client
 format_client_for_list(3, setting)  'D ✦ sixes', 'D (north)', or 'D'
 format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
 format_client_for_sentence(3, setting) 'D (north)', or 'D'
-describe_named_clients(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
+make_sentence_of_client_names(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
 Clients are numbers in the code and letters on the screen: a picture with clients and classes both numbered from 0 to 9
 would be misread.
@@ -454,7 +454,7 @@ def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
     return format_client_for_title(client, setting)
 
 
-def describe_named_clients(setting: SettingCaption | str) -> str:
+def make_sentence_of_client_names(setting: SettingCaption | str) -> str:
     """Describe which clients have a name, as a sentence of an alt text; '' if none has one."""
     known = find_story_names_of_clients(setting)
     if known:

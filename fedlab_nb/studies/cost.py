@@ -151,7 +151,8 @@ def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
     about = settings.describe_dataset()
     clients = len(settings.members)
     networks = [
-        compute_network_sizes(architecture) for architecture in plan.architectures[:clients]
+        count_bytes_and_triangle_entries_of_network(architecture)
+        for architecture in plan.architectures[:clients]
     ]
     up = sum(network.state_bytes for network in networks)
     return FederationSizes(
@@ -168,7 +169,7 @@ def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
 
 
 @functools.lru_cache(maxsize=256)
-def compute_network_sizes(architecture: Architecture) -> NetworkSizes:
+def count_bytes_and_triangle_entries_of_network(architecture: Architecture) -> NetworkSizes:
     """The sizes of one network, which is built for the purpose."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width)

@@ -131,7 +131,7 @@ def parse_typed_answer(
         return AnswerReading(values=values, bare=values)
     if len(answer) > MAX_TEXT_LENGTH:
         return AnswerReading()
-    text = normalise_answer_text(answer)
+    text = rewrite_answer_in_plain_arithmetic(answer)
     if re.search(NEGATION, text):
         return AnswerReading()
     gaussian = GAUSSIAN.fullmatch(text) or MEAN_AND_SPREAD.fullmatch(text)
@@ -236,7 +236,7 @@ RANGE_PATTERNS = (
 PLUS_MINUS = re.compile(r"(.+?) *(?:±|\+/-|\+-) *([\d.,]+)(\D*)")
 
 
-def normalise_answer_text(text: str) -> str:
+def rewrite_answer_in_plain_arithmetic(text: str) -> str:
     """Write a text with plain digits and operators, so that the parser can read it.
 
     LaTeX, superscripts, vulgar fractions, number words, and other signs for minus and times are
@@ -332,7 +332,7 @@ def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerRe
     if in_brackets is not None and in_brackets[2] in accepted_units:
         text = f"{in_brackets[1]} {in_brackets[2]}"
     remark = REMARK.fullmatch(text)
-    if remark is not None and is_explanatory_remark(remark[1], remark[2]):
+    if remark is not None and is_bracket_explanation_not_factor(remark[1], remark[2]):
         text = remark[1]
     sides = re.split(r" *(?:(?<![<>!])=+|≈|≃|\bequals\b|(?<=[^\W\d])(?= *[>≥])) *", text)
     sides = [side for side in sides if side]
@@ -358,7 +358,7 @@ def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerRe
     )
 
 
-def is_explanatory_remark(number_text: str, remark: str) -> bool:
+def is_bracket_explanation_not_factor(number_text: str, remark: str) -> bool:
     """Whether a remark in brackets explains the number before it, and is not a factor of it.
 
     A remark that is a number explains it if both are equal: "54 (9 · 6)". Other remarks have to have
@@ -475,7 +475,7 @@ def replace_number_words_by_digits(text: str) -> str:
     lowered = re.sub(rf"\b({CARDINAL})(-?)fold\b", r"\1 fold", lowered)
     lowered = NUMBER_WORDS.sub(spell_number_words_as_digits, lowered)
     lowered = re.sub(r"(?<=\d) and (?=a |\d+ ?(?:half|third|quarter|fifth|tenth))", " ", lowered)
-    lowered = PART.sub(spell_fraction_words_as_digits, lowered)
+    lowered = PART.sub(make_fraction_in_digits, lowered)
     lowered = re.sub(r"^minus (?=[\d(])", "-", lowered)
     lowered = re.sub(r"(?<=\d) thousand\b", " · 1000", lowered)
     lowered = re.sub(r"(?<=\d) *factorial\b", "!", lowered)
@@ -526,7 +526,7 @@ def add_up_number_words(number_words: list[str]) -> int | None:
     return thousands + group
 
 
-def spell_fraction_words_as_digits(match: re.Match) -> str:
+def make_fraction_in_digits(match: re.Match) -> str:
     """Write '3 quarters' as '(3/4)', or without brackets after a whole number: '2 1/2'."""
     count, part = match.groups()
     numerator = "1" if count in (None, "a", "an") else count

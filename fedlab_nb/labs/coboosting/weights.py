@@ -60,7 +60,7 @@ class WeightTrajectoriesView(LabView):
         clients = weights.shape[1]
         if len(counts) != clients:  # the sliders moved on while the method runs
             counts = np.zeros((clients, len(state.class_names)), dtype=int)
-        return draw_trajectories(
+        return draw_weight_share_lines_and_class_bars(
             weights,
             counts,
             state.class_names,
@@ -71,7 +71,7 @@ class WeightTrajectoriesView(LabView):
         )
 
 
-def draw_trajectories(
+def draw_weight_share_lines_and_class_bars(
     weights_by_epoch: np.ndarray,
     label_counts: np.ndarray,
     class_names: Sequence[str],

@@ -211,7 +211,7 @@ def draw_public_sources(
         figure,
         "Some samples of each choice of public data, and bars of the student's accuracy",
         setting,
-        describe_best_and_worst_student(series),
+        describe_public_data_of_best_and_worst_student(series),
         build_table("public data | samples | accuracy | dissent | seeds", rows),
     )
 
@@ -228,7 +228,7 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
     exempt_from_dark_theme(ax)
 
 
-def describe_best_and_worst_student(series: list[Series]) -> str:
+def describe_public_data_of_best_and_worst_student(series: list[Series]) -> str:
     """The best student and the worst one, and whether they differ by more than noise."""
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]

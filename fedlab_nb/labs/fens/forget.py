@@ -151,7 +151,7 @@ def draw_removals(
     columns = ["without", "accuracy", *(f"class {name}" for name in class_names)]
     table = build_table(columns, rows)
     return describe_picture(
-        figure, title, setting, sentence, table, detail=describe_number_of_losses(removals)
+        figure, title, setting, sentence, table, detail=describe_large_accuracy_drops(removals)
     )
 
 
@@ -168,7 +168,7 @@ def describe_largest_loss(
     )
 
 
-def describe_number_of_losses(removals: Removals) -> str:
+def describe_large_accuracy_drops(removals: Removals) -> str:
     """Say how many cells lose much, and in how many of them the client owned the class."""
     change = removals.change
     is_known = ~np.isnan(change)

@@ -284,7 +284,7 @@ class Results:
         ways = {title: int(classes[0]) for title, (_, classes) in predictions.items()}
         return {"seats": dict(zip(senders, classes_of_networks, strict=True)), "ways": ways}
 
-    def has_votes_on_image(self, image: Pixels) -> bool:
+    def are_network_votes_computed(self, image: Pixels) -> bool:
         """Whether `collect_votes_on_image` of this digit has been computed."""
         return ("digit", image) in self._computed
 

@@ -607,7 +607,7 @@ class Room:
         if self.drawing is None:
             return None
         image = tuple(self.drawing["image"])
-        if not results.has_votes_on_image(image):
+        if not results.are_network_votes_computed(image):
             return None
         return {**results.collect_votes_on_image(image), **self.drawing}
 

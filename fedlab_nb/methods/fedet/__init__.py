@@ -303,7 +303,7 @@ class FedET(Method):
                     votes,
                     logits,
                     x,
-                    views_per_sample=self._count_models_sent_per_client_and_round(ctx, kinds),
+                    models_sent_per_client=self._count_models_sent_per_client_and_round(ctx, kinds),
                 )
                 losses.append((yield from self._distil_server(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.

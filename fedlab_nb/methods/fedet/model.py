@@ -82,12 +82,12 @@ class FedETReport(Report):
         votes: Consensus,
         client_logits: ClientLogits,
         public_samples: Samples,
-        views_per_sample: int = 2,
+        models_sent_per_client: int = 2,
     ) -> FedETReport:
         """The report after one more round: the `chosen_clients` `clients` gave the public samples
         `public_samples` these `client_logits [m, P, C]`.
 
-        `votes`: their consensus. `views_per_sample`: how often their models travelled, 2 for down
+        `votes`: their consensus. `models_sent_per_client`: how often their models travelled, 2 for down
         and up; 1 where clients draw their own first weights.
         """
         dissent = votes.dissent_fraction
@@ -95,7 +95,8 @@ class FedETReport(Report):
         return replace(
             self,
             public_samples=len(public_samples),
-            numbers_sent=(self.numbers_sent or 0) + views_per_sample * sum(clients.parameters),
+            numbers_sent=(self.numbers_sent or 0)
+            + models_sent_per_client * sum(clients.parameters),
             dissent=dissent,
             effective_clients=float(votes.effective_clients.mean()),
             chosen=_append_value_of_round(self.chosen, chosen_clients),

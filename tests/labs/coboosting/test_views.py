@@ -31,7 +31,10 @@ from fedlab_nb.labs.coboosting.votes import (
     shuffle_into_tune_and_judge_rows,
     sum_weighted_logits,
 )
-from fedlab_nb.labs.coboosting.weights import WeightTrajectoriesView, draw_trajectories
+from fedlab_nb.labs.coboosting.weights import (
+    WeightTrajectoriesView,
+    draw_weight_share_lines_and_class_bars,
+)
 from fedlab_nb.methods.coboosting import CoBoostingReport
 from fedlab_nb.plots import render_picture_png
 from fedlab_nb.studies import run
@@ -311,7 +314,9 @@ HELD = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
 
 
 def test_trajectories_rank_the_clients_and_tell_what_they_hold():
-    picture = sound(draw_trajectories(PATH, HELD, ["a", "b", "c"], SETTING), SETTING)
+    picture = sound(
+        draw_weight_share_lines_and_class_bars(PATH, HELD, ["a", "b", "c"], SETTING), SETTING
+    )
     assert (
         "client A (rank 1) has 50 % of the weight; equal shares would be 25 %." in picture.sentence
     )
@@ -325,14 +330,18 @@ def test_trajectories_rank_the_clients_and_tell_what_they_hold():
 
 def test_trajectories_tell_of_the_selected_client():
     selected = {"client": 1, "class_index": 2}
-    picture = draw_trajectories(PATH, HELD, ["a", "b", "c"], SETTING, **selected)
+    picture = draw_weight_share_lines_and_class_bars(
+        PATH, HELD, ["a", "b", "c"], SETTING, **selected
+    )
     assert "client B (rank 2) has 30 % of the weight" in picture.sentence
     assert "mostly b (50 %) and c (50 %)" in picture.detail
 
 
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     counts = random_counts(4, 3)
-    figure = draw_trajectories(PATH, counts, class_names(3), SETTING, total_epochs=20).figure
+    figure = draw_weight_share_lines_and_class_bars(
+        PATH, counts, class_names(3), SETTING, total_epochs=20
+    ).figure
     left = figure.axes[0]
     lines = [line.get_ydata() for line in left.lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
@@ -343,7 +352,10 @@ def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
     counts = np.append(random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
     selected = {"client": 49, "class_index": 1}
-    sound(draw_trajectories(path, counts, class_names(40), SETTING, **selected), SETTING)
+    sound(
+        draw_weight_share_lines_and_class_bars(path, counts, class_names(40), SETTING, **selected),
+        SETTING,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ switches
