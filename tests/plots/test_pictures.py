@@ -24,7 +24,7 @@ from fedlab_nb.plots import FeatureMap, PartitionPicture, Series
 from fedlab_nb.plots.accuracy import draw_seed_bars
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
-from fedlab_nb.plots.vector import GREY, convert_to_oklch, draw_svg
+from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_svg
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -277,7 +277,7 @@ def list_coloured_letters(picture):
     found = {}
     for text in picture.figure.findobj(Text):
         colour = to_hex(text.get_color())
-        if text.get_text().strip() and convert_to_oklch(colour)[1] > GREY:
+        if text.get_text().strip() and convert_hex_to_oklch(colour)[1] > GREY:
             found[text.get_text()] = colour
     return found
 
