@@ -1,7 +1,8 @@
 """Names of the lessons' NumPy arrays by what they hold and by their shape.
 
 M: clients, N: samples, C: classes, d: numbers of a sample. They are all `np.ndarray`; a signature with
-them says what goes in and what comes out.
+them says what goes in and what comes out. A function that learners build keeps `np.ndarray`: its source is shown as the
+solution, and has to run in the notebook, which does not know these names.
 """
 
 import numpy as np
