@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ipywidgets as widgets
+from ipywidgets.widgets.widget_bool import CheckboxStyle
 
 from ..declared import read_toml
 from ..errors import choose
@@ -156,22 +157,17 @@ class MethodChooser:
     def __init__(self, excluded_method: str = "") -> None:
         self.boxes: dict[str, widgets.Checkbox] = {}
         self._chips: dict[str, widgets.Button] = {}
+        shared_style = CheckboxStyle()  # one for all: each widget is a message to the browser
         for name, method in METHODS.items():
             if name == excluded_method:
                 continue
             info = method.info
             help = f"{info.help} ({info.paper}; {info.rounds})"
-            box = widgets.Checkbox(False, description=info.title, indent=False, tooltip=help)
+            box = widgets.Checkbox(
+                False, description=info.title, indent=False, tooltip=help, style=shared_style
+            )
             box.observe(lambda _: self._show_method_chips(), "value")
             self.boxes[name] = box
-            chip = make_widget(
-                widgets.Button,
-                "fl-chip",
-                label=CHIPS.get(name, info.title),
-                help=f"Remove {info.title}",
-            )
-            chip.on_click(lambda _, name=name: self._remove_method(name))
-            self._chips[name] = chip
         self.groups = group_methods_by_kind(self.boxes)
         self.headings = {
             title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
@@ -218,7 +214,21 @@ class MethodChooser:
         self.add.focus()  # the chip that had the focus is gone
 
     def _show_method_chips(self) -> None:
-        self.chips.children = [*(self._chips[name] for name in self.value), self.add]
+        self.chips.children = [*(self._get_chip(name) for name in self.value), self.add]
+
+    def _get_chip(self, method_name: str) -> widgets.Button:
+        """The chip of a method, made when the method is first chosen."""
+        if method_name not in self._chips:
+            title = METHODS[method_name].info.title
+            chip = make_widget(
+                widgets.Button,
+                "fl-chip",
+                label=CHIPS.get(method_name, title),
+                help=f"Remove {title}",
+            )
+            chip.on_click(lambda _: self._remove_method(method_name))
+            self._chips[method_name] = chip
+        return self._chips[method_name]
 
     def _filter_method_list(self) -> None:
         """Show the methods that have the field's text in their title, name, group or paper."""
