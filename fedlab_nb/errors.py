@@ -56,15 +56,15 @@ def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
     if isinstance(chosen_name, str) and chosen_name in allowed_names:
         return chosen_name
     near = difflib.get_close_matches(str(chosen_name).lower(), allowed_names)
-    guess = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(allowed_names) > FEW and kind_of_thing.partition(" ")[0] in LISTED:
-        raise UsageError(
-            f"Unknown {kind_of_thing} {chosen_name!r}: {guess}See fedlab-nb list, and "
-            "fedlab-nb run --help, for all."
-        )
-    raise UsageError(
-        f"Unknown {kind_of_thing} {chosen_name!r}: {guess}Allowed: {', '.join(allowed_names)}."
-    )
+        advice = "all are shown by fedlab-nb list and fedlab-nb run --help"
+    else:
+        advice = f"allowed: {', '.join(allowed_names)}"
+    sentence = f"Unknown {kind_of_thing} {chosen_name!r}"
+    if near:
+        guess = " or ".join(map(repr, near))
+        raise UsageError(f"{sentence}: did you mean {guess}? {advice[0].upper()}{advice[1:]}.")
+    raise UsageError(f"{sentence}; {advice}.")
 
 
 def check_name_list(setting: str, names: object) -> list[str]:
