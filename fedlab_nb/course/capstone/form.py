@@ -141,10 +141,12 @@ class CaseForm(Form):
             card = Card("wrong", str(error))
         except Exception as error:  # in a callback nobody would see it
             card = Card("wrong", f"Unexpected {format_error(error)}")
-        note.value = "" if card is None else card._repr_html_()
-        for button in self.buttons.values():
-            button.disabled = False
-        self._refresh_lists_and_plane()
+        try:
+            self._refresh_lists_and_plane()  # before the buttons work: a new plane moves what is below it
+        finally:
+            for button in self.buttons.values():
+                button.disabled = False
+            note.value = "" if card is None else card._repr_html_()
 
     def _run_entered_trial(self) -> Card:
         parts = self.knobs.value.replace(";", ",").split(",")
