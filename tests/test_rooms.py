@@ -50,7 +50,6 @@ def loaded():
     return dict(zip(codes, map(set, map(str.split, done.stdout.splitlines())), strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", HEAVY, ids=["package", "training", "methods", "study", "digits", "plots"]
 )
@@ -77,7 +76,6 @@ PICTURES_AND_WIDGETS = ("matplotlib", "ipywidgets", "IPython", "anywidget")
 
 
 # Slow because a new Python imports PyTorch and runs a method.
-@pytest.mark.slow
 def test_a_run_loads_no_wing_no_picture_and_no_widget():
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

@@ -52,7 +52,6 @@ def test_the_page_is_private(served, capsys):
     assert not Path(served["where"]).exists()  # nothing is left behind
 
 
-# Takes its time as the first test of its file: it imports nbformat.
 def test_the_playground_and_its_settings(served):
     cli.main(["voila", "--theme", "dark", "--set", "alpha=0.05", "--set", "methods=fens,fedlpa"])
     nbformat.validate(served["notebook"])

@@ -183,7 +183,6 @@ def in_company():
     return {o.method: o for o in compare(list(METHODS), **in_study(*METHODS))}
 
 
-# Takes its time: the first one waits for `in_company`, which runs every method.
 @pytest.mark.parametrize("name", METHODS)
 def test_alone_in_company_cached_or_not_gives_the_same_digits(name, in_company):
     setting = in_study(name)

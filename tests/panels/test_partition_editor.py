@@ -136,7 +136,6 @@ def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
 
 
-# Takes its time: the letters are drawn when their data are first loaded.
 @pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
 def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))

@@ -70,7 +70,6 @@ def test_the_picture_follows_every_slider_and_keeps_its_height(make):
     assert picture(panel, "partition")[0] != before and not panel.error
 
 
-# Takes its time: a whole run, and matplotlib draws every view.
 def test_a_run_fills_every_view_and_the_table(make):
     panel = make()
     panel.controls.run.click()

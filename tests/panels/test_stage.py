@@ -236,7 +236,6 @@ def write_move(move):
     return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
 
 
-# Takes its time: fifty throws and fifty undos, each a new federation.
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent, seed):
     draws = random.Random(seed)

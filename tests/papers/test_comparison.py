@@ -308,7 +308,6 @@ def find_claim(name, row):
     return claim
 
 
-@pytest.mark.slow
 def test_one_round_of_scaffold_is_that_of_fedavg_and_counts_once():
     for name in ("fedlpa:1", "fedlpa:2", "fedlpa:6"):
         of_fedavg = {result.numbers for result in find_claim(name, "FedAvg").results}

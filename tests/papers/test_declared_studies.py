@@ -205,7 +205,6 @@ def family(request):
     return STUDIES[request.param], STUDIES[request.param].load_rows()
 
 
-# Takes its time: a large study has hundreds of rows, and each row's setting is made again.
 @pytest.mark.parametrize("name", STUDIES)
 def test_stored_rows_hold(name):
     assert STUDIES[name].describe_stale_rows() == []

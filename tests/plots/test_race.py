@@ -72,7 +72,6 @@ def test_stages_fill_one_after_the_other():
     assert compute_stage_completion(MANY, 800) == (0.5, 0.5, 0.5)
 
 
-# Takes its time: matplotlib draws each moment twice.
 def test_a_race_that_moves_gives_the_very_picture_of_a_fresh_one():
     race = RacePicture([ONCE, MANY])
     draw_svg(race.show(race.compute_budget(0)).figure)

@@ -120,7 +120,6 @@ def test_fedavg_without_a_client_is_the_mean_of_the_others_models():
         torch.testing.assert_close(tensor, mean[name], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_goes_without_them_and_they_send_nothing(name):
     few = {"epochs": 1, "share": 0.15, "cache": False}
@@ -175,7 +174,6 @@ ALONE = {"afl", "gauss", "fedpft", "fedavg", "ensemble", "regmean", "ties", "dis
 ALL_AGAIN = {"fens", "fusefl", "fedavg_multi", "scaffold", "dsfl"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALONE | ALL_AGAIN))
 def test_who_sends_again_for_a_late_client(name):
     late = fl.late(name, "B", **in_study(name) | STUDY | {"epochs": 1, "share": 0.15})

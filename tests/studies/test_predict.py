@@ -113,7 +113,6 @@ def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, csv, tmp_path
     check_same_answers(model.predict(str(tmp_path / "new.csv")), out, x)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_raw_images_get_the_answers_of_the_test_set(name, tmp_path):
     data = make_pictures("uint8")

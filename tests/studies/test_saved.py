@@ -36,7 +36,6 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *OTHERS])
 def test_a_loaded_model_is_the_saved_one_to_the_last_bit(name, change, tmp_path):
     out = run(name, **in_study(name) | SMALL | change)

@@ -62,7 +62,6 @@ def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
     look_at(ran)
 
 
-# Takes its time as the first test of its file: it waits for a run of Co-Boosting.
 def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     sentence_of(ran, "hand")
     view = ran.lab_views["hand"]

@@ -103,7 +103,6 @@ def test_what_is_shown_while_it_runs(looped):
         assert words in view.draw(state).sentence
 
 
-# Takes its time as the first test of its file: it waits for a run of three rounds.
 def test_rounds_tells_of_the_round_that_is_marked(looped):
     view = view_of(looped, "rounds")
     fresh(looped, "rounds", "Round 3 of 3: large")

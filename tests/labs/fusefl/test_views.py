@@ -82,7 +82,6 @@ def test_steps_are_drawn_while_it_runs(live):
     assert any("train for block" in picture.sentence for picture in seen)
 
 
-# Takes its time: FuseFL runs once for the panel and once for the button.
 def test_the_button_runs_the_other_half_on_the_same_seeds(ran):
     sentence = ran.work("halves").sentence
     assert ran.error == ""

@@ -124,7 +124,6 @@ def test_some_clients_a_round_are_adam_on_their_samples(at_once):
     assert torch.equal(every, everyone)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weights", list(CLIENT_WEIGHTS))
 @pytest.mark.parametrize("name", rules.TRAINED)
 @pytest.mark.parametrize("batch", [8, 128])
