@@ -39,7 +39,6 @@ def test_the_results_are_figures_of_a_declared_study():
         ), row
 
 
-@pytest.mark.slow
 def test_the_lines_of_python_run_and_give_what_their_comments_say(monkeypatch):
     """In seconds: ten clients are trained as in the README, and the panel is not run."""
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)

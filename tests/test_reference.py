@@ -54,7 +54,6 @@ def alone(tmp_path, monkeypatch, forget_names):
         registry.update(entries_before)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [p for p in PAGES if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem
 )
@@ -74,7 +73,6 @@ def list_commands(section):
     return [shlex.split(line)[1:] for line in blocks[section].splitlines()]
 
 
-@pytest.mark.slow
 def test_the_commands_that_end_run_as_they_stand(alone, capsys):
     declared = re.search(r"```toml\n(.*?)```", COMMAND_LINE, re.DOTALL)[1]
     (alone / "mine.toml").write_text(declared)

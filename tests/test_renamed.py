@@ -80,7 +80,6 @@ def test_a_file_that_is_no_notebook_is_moved_as_it_is(course):
     assert read_sources(course / "3_fens.ipynb") == ["panel", STUB]
 
 
-@pytest.mark.slow
 def test_opening_an_old_copy_of_the_course_brings_it_up_to_date(tmp_path, capsys):
     """As an installed package does it: the folder has an old notebook with an answer, the package today's course."""
     write_notebook(tmp_path / "03_fens.ipynb", ANSWER)
@@ -147,7 +146,6 @@ def test_of_a_damaged_copy_nothing_is_said(tmp_path, content):
     assert renamed.find_missing_names(tmp_path / "3_fens.ipynb") == []
 
 
-@pytest.mark.slow
 def test_opening_a_course_with_an_outdated_lesson_says_so(tmp_path, capsys):
     write_notebook(tmp_path / "3_fens.ipynb", OLD_CALL, ANSWER)
     folder = jupyter.prepare_course_folder(tmp_path)

@@ -62,7 +62,6 @@ def test_the_playground_and_its_settings(served):
     assert "--VoilaConfiguration.theme=dark" in served["command"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("panel", "call"),
     [("compare", "fl.comparison("), ("race", "fl.race("), ("fedov", "fl.lab('fedov', ")],

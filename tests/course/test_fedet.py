@@ -24,7 +24,6 @@ def panel():
     made.close()
 
 
-@pytest.mark.slow
 def test_the_weights_of_one_image_by_numpy(panel):
     text = repr(lesson.show_client_weights_of_one_image(panel, sample_index=7, clients=(1, 2)))
     z = panel.state("expert").report.test_logits[:, 7].astype(float)

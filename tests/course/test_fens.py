@@ -30,7 +30,6 @@ def panel():
     made.close()
 
 
-@pytest.mark.slow
 def test_the_sum_of_one_sample_is_the_model_s(panel):
     outcome = lesson.get_fens_outcome_of_first_seed(panel)
     text = repr(lesson.show_weighted_sum_of_one_image(panel))

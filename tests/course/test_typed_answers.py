@@ -222,7 +222,6 @@ def wrong_spellings(draw, problem):
     return draw(dressed(draw(expressions(other)), problem.units))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "problem"), list_problems(NumberProblem))
 def test_what_a_person_would_call_right_is_right(lesson, problem):
     @MANY
@@ -234,7 +233,6 @@ def test_what_a_person_would_call_right_is_right(lesson, problem):
     check()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "problem"), list_problems(NumberProblem))
 def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
     @MANY

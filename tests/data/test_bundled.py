@@ -26,7 +26,6 @@ def test_importing_data_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "glyphs", "glyphs:16g"])
 def test_registry_and_description_agree_with_the_data(name):
     data = load(name)
@@ -82,7 +81,6 @@ def test_a_linear_fit_reads_two_letters_in_three():
     assert 0.60 < ((x_test @ weights).argmax(1) == data.y_test).double().mean() < 0.70
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", digits.NAMES)
 def test_digits_split_is_fixed_stratified_and_complete(name):
     if find_spec(digits.SOURCES[name].package) is None:
@@ -103,7 +101,6 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     assert 0 <= data.x_train.min()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", digits.NAMES)
 def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch, tmp_path):
     source = digits.SOURCES[name]
@@ -225,7 +222,6 @@ def test_images_are_whole_255ths():
     assert len(x.unique()) > 200
 
 
-@pytest.mark.slow
 def test_glyphs_do_not_depend_on_how_many_are_asked_for():
     few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])

@@ -131,7 +131,6 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
     assert np.abs(compute_exponential_decay(t) - np.exp(-t)).max() < 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
     """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another

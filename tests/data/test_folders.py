@@ -41,7 +41,6 @@ def read_refusal(path):
     return text
 
 
-@pytest.mark.slow
 def test_pictures_of_one_size_stay_as_they_are(tmp_path):
     folder = fill_folder(tmp_path / "pets")
     data = load(folder)

@@ -75,7 +75,6 @@ def test_public_letters_that_come_back_are_nobodys():
     assert len(add_public_part(load("glyphs:16g", **SMALL), 0.1).font_train) == 324
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wish", "message"),
     [

@@ -23,7 +23,6 @@ VIEWS = {  # of each lab; those that wait for a run stand before the bar
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("system", VIEWS)
 # Slow because each lab is opened and each view drawn; the first one imports what labs need.
 def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing):
@@ -47,7 +46,6 @@ def is_sentence(text):
     return text[:1].isupper() and text.endswith(".")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("system", VIEWS)
 def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, closing):
     panel = closing(lab(system, clients=3))

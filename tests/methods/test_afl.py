@@ -77,7 +77,6 @@ def test_the_weights_are_those_of_one_place_for_every_partition_and_order(featur
     )
 
 
-@pytest.mark.slow
 def test_with_a_public_network_too():
     few = [shard[:20] for shard in federate("digits", alpha=0.1, clients=10, seed=0).shards]
     one = with_shards(federate("digits", clients=2), [torch.cat(few)])

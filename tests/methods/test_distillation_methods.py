@@ -273,7 +273,6 @@ def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ runs
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
 @pytest.mark.parametrize("name", DATA_FREE)
 def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
@@ -298,7 +297,6 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     assert not model.module.training
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Dense, FAdi])
 def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """It moves in distillation only: before the first step everything is as it was drawn."""

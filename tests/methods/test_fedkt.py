@@ -173,7 +173,6 @@ def test_bytes_are_the_students_and_nothing_goes_down(federation):
         }
 
 
-@pytest.mark.slow
 def test_mixed_architectures_a_single_client_and_single_samples(federation):
     mixed, *_ = ended(
         FedKT(server_model="mlp:8", **QUICK), context(federation, models=("mlp", "cnn"))

@@ -25,7 +25,6 @@ from .test_gauss import EXACT, context, digits
 QUICK = {"epochs": 3}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes(covariance, components, smallest):

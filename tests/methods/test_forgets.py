@@ -61,13 +61,11 @@ def can_forget(method: str, server_training: list) -> bool:
     return alone and not server_training
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", FORGETFUL)
 def test_who_says_that_it_forgets_can(method, server_training):
     assert can_forget(method, server_training)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", OTHERS)
 def test_who_does_not_say_so_cannot(method, server_training):
     assert not METHODS[method].info.forgets

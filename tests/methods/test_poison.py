@@ -126,7 +126,6 @@ def test_in_rounds_the_change_is_of_each_round():
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
     poison = (

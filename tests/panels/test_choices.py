@@ -60,7 +60,6 @@ def test_the_filter_looks_at_names_groups_and_papers():
     assert shown(box) == list(METHODS)
 
 
-@pytest.mark.slow
 def test_a_chip_for_each_chosen_method_takes_it_out(make):
     panel = make()
     box = panel.controls.methods
@@ -79,7 +78,6 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make):
     ]
 
 
-@pytest.mark.slow
 def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
     panel = make(clients=3)
     folded = next(w for w in panel.controls.make_layout().children if "fl-folded" in w._dom_classes)
@@ -94,7 +92,6 @@ def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
     assert panel.controls.ends.value != before
 
 
-@pytest.mark.slow
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     panel = make(poison="scaled:2:5", projector=True)
     assert panel.views.projector.value

@@ -39,7 +39,6 @@ def test_the_cost_stands_under_run_and_follows_what_is_chosen(make):
     assert panel.controls.cost.value == ""
 
 
-@pytest.mark.slow
 def test_where_a_browser_looks_it_is_reckoned_once_the_hand_is_off(make, costs):
     panel = make()
     panel.views["partition"].frame.size = [600, 400]
@@ -50,7 +49,6 @@ def test_where_a_browser_looks_it_is_reckoned_once_the_hand_is_off(make, costs):
     assert "bout 7 s" in panel.controls.cost.value
 
 
-@pytest.mark.slow
 def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     costs(150)
     panel = make()
@@ -71,7 +69,6 @@ def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     assert len(job.calls) == 2
 
 
-@pytest.mark.slow
 def test_the_second_half_of_a_double_click_starts_nothing(make, job):
     panel = make()
     with panel._guard:  # the run cannot end meanwhile
@@ -129,7 +126,6 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
     assert said == ["new", "now"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.2, 30])
 def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypatch):
     costs(seconds)
@@ -152,7 +148,6 @@ def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypat
     panel.close()
 
 
-@pytest.mark.slow
 def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make):
     panel = make(projector=True)
     assert panel.state("accuracy").stored is None
@@ -164,7 +159,6 @@ def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make)
     assert make(hide=["stored"]).state("accuracy").stored is None
 
 
-@pytest.mark.slow
 def test_enlarging_a_picture_covers_nothing(make):
     panel = make()
     assert panel.views.projector.description == "Projector: guess first"
@@ -177,7 +171,6 @@ def test_enlarging_a_picture_covers_nothing(make):
     assert {"fl-projector", "fl-covering"} <= set(panel._dom_classes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("frame", [(650, 400), (1400, 600), (900, 900)])
 def test_letters_are_as_large_in_every_frame(make, frame):
     panel = make()
@@ -186,7 +179,6 @@ def test_letters_are_as_large_in_every_frame(make, frame):
     assert frame[0] / width == frame[1] / height == views.PIXELS_AN_INCH
 
 
-@pytest.mark.slow
 def test_exact_numbers_are_read_on_hover_of_the_sentence(make):
     panel = make(dataset="digits")
     panel.show("accuracy")
@@ -195,7 +187,6 @@ def test_exact_numbers_are_read_on_hover_of_the_sentence(make):
     assert "skew is " in panel.controls.facts.tooltip and "skew" not in panel.controls.facts.value
 
 
-@pytest.mark.slow
 def test_stored_results_stand_beside_the_partition_after_a_run_too(make):
     panel = make()
     panel.run(wait=True)

@@ -31,7 +31,6 @@ def counted(monkeypatch):
     return counted
 
 
-@pytest.mark.slow
 def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make, counted):
     panel = make()
     counted()
@@ -59,7 +58,6 @@ def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make, cou
     )
 
 
-@pytest.mark.slow
 def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
     panel = make()
     counted()
@@ -85,7 +83,6 @@ def test_what_views_need_are_parts_of_the_state():
     )
 
 
-@pytest.mark.slow
 def test_a_state_cannot_be_changed(make):
     panel = make()
     state = panel.state("partition")

@@ -59,7 +59,6 @@ def test_the_card_is_there_before_anything_runs(panel, job):
     assert "P000" in card.rows.value and "patients.csv" in panel.code()
 
 
-@pytest.mark.slow
 def test_a_choice_stands_in_the_code_and_is_what_the_data_are(panel):
     choose(panel, "ward", "client")
     assert "dataset='patients.csv?client=ward'" in panel.code()
@@ -73,7 +72,6 @@ def test_a_choice_stands_in_the_code_and_is_what_the_data_are(panel):
     assert "client=&" in panel.code() and taken(panel)["ward"] == "category"
 
 
-@pytest.mark.slow
 def test_the_label_needs_another_one_first(panel):
     before = panel.code()
     choose(panel, "outcome", "category")
@@ -84,7 +82,6 @@ def test_the_label_needs_another_one_first(panel):
     assert taken(panel)["sex"] == "label" and taken(panel)["outcome"] == "category"
 
 
-@pytest.mark.slow
 def test_a_choice_that_cannot_be_is_one_sentence_and_can_be_taken_back(panel):
     choose(panel, "age", "client")
     choose(panel, "blood", "client")
@@ -93,14 +90,12 @@ def test_a_choice_that_cannot_be_is_one_sentence_and_can_be_taken_back(panel):
     assert not panel.controls.error.value and taken(panel)["blood"] == "number"
 
 
-@pytest.mark.slow
 def test_another_data_set_puts_the_card_away(panel):
     panel.controls.dataset.value = "digits"
     assert panel.wait(60)
     assert panel.controls.card.widget.layout.display == "none"
 
 
-@pytest.mark.slow
 def test_the_files_of_the_folder_are_suggested(panel, folder):
     assert list_data_file_names() == ["patients.csv"] == list(panel.controls.path.options)
 

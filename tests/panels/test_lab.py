@@ -111,7 +111,6 @@ def test_every_field_of_every_method_has_its_control():
                 assert abs(places - round(places)) < 1e-9, (name, knob)
 
 
-@pytest.mark.slow
 def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     toy.controls.knobs["rounds"].value = 7
     toy.controls.extras["init"].value = "different"
@@ -149,7 +148,6 @@ def test_set_turns_to_a_view_and_sets_its_controls(toy):
     assert "α = 0.1" in toy.set("partition").alt and toy.views.visible_view_name == "partition"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "controls", "says"),
     [
@@ -164,7 +162,6 @@ def test_set_tells_wrong_names_and_values(toy, view, controls, says):
         toy.set(view, **controls)
 
 
-@pytest.mark.slow
 def test_state_is_what_a_view_is_drawn_from(toy):
     assert toy.state("slow").outcome is None and toy.state("slow").settings["alpha"] == 0.1
     toy.run(wait=True)
@@ -192,7 +189,6 @@ def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
     assert text(toy, "live").startswith('<p role="status">live [], outcome True')
 
 
-@pytest.mark.slow
 def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
     fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
     panel = make(partial(lab, "dense"), **fixed, images=16, epochs=3)

@@ -22,7 +22,6 @@ def is_dim(view):
     return "fl-older" in view.box._dom_classes
 
 
-@pytest.mark.slow
 def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     view = seen.views["partition"]
     before = view.frame.value
@@ -40,7 +39,6 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     assert frame.value.startswith("<svg")
 
 
-@pytest.mark.slow
 def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monkeypatch):
     view, dim_while_drawing = seen.views["partition"], []
 
@@ -53,7 +51,6 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monke
     assert dim_while_drawing == [True] and not is_dim(view)
 
 
-@pytest.mark.slow
 def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
     seen.run(wait=True)
     accuracy, partition = seen.views["accuracy"], seen.views["partition"]

@@ -18,7 +18,6 @@ def shown(panel):
     return panel.controls.facts.value
 
 
-@pytest.mark.slow
 def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     panel = make(dataset=OWN, methods=["fedavg"], seeds=1)
     c = panel.controls
@@ -44,7 +43,6 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 
-@pytest.mark.slow
 def test_a_federation_a_name_and_a_partition_of_ones_own(make):
     add_dataset("mine", OWN, title="My patients")
     panel = make(dataset="mine", partition="iid")
@@ -65,7 +63,6 @@ def test_natural_without_ids_is_one_sentence_in_the_panel(make):
     assert "does not name its clients" in panel.controls.error.value
 
 
-@pytest.mark.slow
 def test_letters_can_be_dealt_out_by_their_fonts(make, job):
     data = replace(
         load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12

@@ -25,7 +25,6 @@ def same(one, other):
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
-@pytest.mark.slow
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
     monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
     chance, states = random.Random(0), [shards(panel)]
@@ -47,7 +46,6 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
     assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
 
 
-@pytest.mark.slow
 def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     editor = panel.editor
     assert editor.row.layout.display == "none" and editor.samples.layout.display == "none"
@@ -82,7 +80,6 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert editor.row.layout.display == "none"
 
 
-@pytest.mark.slow
 def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
     panel.editor.move_samples(3, 6, 0)
     panel.controls.alpha.value = 0.5
@@ -105,7 +102,6 @@ def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_a
     assert [str(move) for move in panel.editor.edits.changes] == ["A0>B", "C>A"]
 
 
-@pytest.mark.slow
 def test_who_is_left_keeps_the_letter_in_all_words(make):
     panel = make(methods=["fedavg"], seeds=1, absent="B")
     panel.views.client.value, panel.views.class_index.value = 1, 6  # the second column is client C

@@ -77,7 +77,6 @@ def test_the_words_say_what_is_seen(made):
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2
-@pytest.mark.slow
 def test_the_playground_shows_the_lessons_squares_at_its_own_setting(make):
     panel = make(kind=playground, alpha=0.3, seed=2, clients=7)
     lesson = plane.show(alpha=0.3, seed=2)

@@ -45,7 +45,6 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
     assert not panel.error and not panel.controls.error.value
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["auto", "cnn,mlp,mlp:16"])
 def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
     panel = make(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
@@ -54,7 +53,6 @@ def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
     assert f"all 4 clients {format_data_size(outcome.bytes_up)}." in panel.controls.facts.value
 
 
-@pytest.mark.slow
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
     panel = make(hide=["stored"])
     seen, height = set(), panel.views["partition"].frame.layout.height
@@ -112,7 +110,6 @@ def test_models_of_earlier_runs_do_not_stay_in_memory(make):
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
 
-@pytest.mark.slow
 def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     panel = make()
     panel.run(wait=True)
@@ -123,7 +120,6 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
     assert "PCA" not in picture(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
 
 
-@pytest.mark.slow
 def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     """Chosen then, they are there; a change meanwhile makes the drawing worth nothing, an error leaves it for later."""
     gate = threading.Event()
@@ -207,7 +203,6 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
     )
 
 
-@pytest.mark.slow
 def test_pinned_rows_stay_beside_new_runs(make):
     panel = make()
     panel.run(wait=True)
@@ -249,7 +244,6 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     assert len(listed.children) == 2 and more.layout.display == "none"
 
 
-@pytest.mark.slow
 def test_code_is_python_that_names_what_run_would_do(make, job):
     panel = make(alpha=0.5, epochs=7, partition="dirichlet")
     panel.run(wait=True)
@@ -314,7 +308,6 @@ def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
     assert "1 of 6 results differ" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     panel = make()
     panel.run(wait=True)
@@ -350,7 +343,6 @@ def test_wrong_starting_values_are_refused(name, value, says):
         playground(**{name: value})
 
 
-@pytest.mark.slow
 def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monkeypatch):
     executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
     monkeypatch.setattr(saved, "find_running_cell", lambda: next(executions))

@@ -100,7 +100,6 @@ def test_seconds_go_as_progress_does_within_training_and_the_rest():
     assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
 
 
-@pytest.mark.slow
 def test_calibration_asks_for_a_run_and_is_then_drawn(make):
     panel = make()
     panel.views.select_view("calibration")

@@ -317,7 +317,6 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
     assert "fl-older" in panel.views["communication"].box._dom_classes
 
 
-@pytest.mark.slow
 def test_runs_that_follow_the_hand_do_not_fill_the_record(panel, job):
     train(panel, START, 1, is_run=True)
     for revision, alpha in enumerate((1, 2, 3), start=2):
@@ -331,7 +330,6 @@ def test_runs_that_follow_the_hand_do_not_fill_the_record(panel, job):
     ]
 
 
-@pytest.mark.slow
 def test_a_run_that_came_to_nothing_does_not_name_the_next(panel, sent, job):
     """The next run has its number, and results of its own setting."""
     train(panel, START, 1, is_run=False)
@@ -366,7 +364,6 @@ def test_stop_ends_a_run_at_once_and_a_hand_does_not(panel, sent, job):
     job.gate.set()
 
 
-@pytest.mark.slow
 def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent, job):
     job.gate.clear()
     panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
@@ -380,7 +377,6 @@ def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent,
     assert last(sent, "job")[0]["isRunning"] is False
 
 
-@pytest.mark.slow
 def test_stop_and_a_hand_that_takes_back_what_it_did_leave_nothing_to_train(panel, job):
     job.gate.clear()
     changed = {**START, "alpha": 1}
@@ -397,7 +393,6 @@ def test_stop_and_a_hand_that_takes_back_what_it_did_leave_nothing_to_train(pane
     assert panel.wait(60) and len(job.calls) == 2 and panel.status == "stopped"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_run", [True, False])
 def test_one_seed_follows_a_views_own_work(panel, job, is_run):
     """Also where the newest run was one that followed a hand."""
@@ -421,7 +416,6 @@ def test_one_seed_follows_a_views_own_work(panel, job, is_run):
     assert job.calls[-1][1] == 1 and job.calls[-1][2]["alpha"] == 2
 
 
-@pytest.mark.slow
 def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
     """Also after one seed, which ends by itself before a hand is at the button."""
     train(panel, START, 1, is_run=False)
@@ -443,7 +437,6 @@ def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypa
     assert panel.wait(60)
 
 
-@pytest.mark.slow
 def test_run_is_heard_while_one_seed_is_trained(panel, job):
     job.gate.clear()
     panel._handle_message({"kind": "train", "revision": 1, "setting": START})

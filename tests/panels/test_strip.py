@@ -41,7 +41,6 @@ def test_only_the_stage_of_the_first_lesson_tells_of_post_offices(make, sent, hi
     assert last(sent, "data")[0]["about"]["people"]["one"] == one
 
 
-@pytest.mark.slow
 def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent):
     sent.clear()
     strip._handle_message({"kind": "selection", "client": 3, "class_index": 7})
@@ -55,7 +54,6 @@ def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent)
     assert list_sent(sent, "selection") == []
 
 
-@pytest.mark.slow
 def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent):
     sent.clear()
     strip.views.client.value = 2
@@ -70,13 +68,11 @@ def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent)
     )
 
 
-@pytest.mark.slow
 def test_a_client_that_there_is_not_is_nobody(strip):
     strip._handle_message({"kind": "selection", "client": 99, "class_index": None})
     assert strip.state("partition").client is None
 
 
-@pytest.mark.slow
 def test_what_the_strip_repeats_sets_no_control(strip, sent):
     """The slider has moved on while the window still answers to where it was."""
     strip.controls.alpha.value = 0.5

@@ -39,7 +39,6 @@ def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monke
         assert not thread.is_alive()
 
 
-@pytest.mark.slow
 def test_a_method_that_fails_does_not_lose_the_others(make, job):
     job.fails = {
         "fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")
@@ -56,7 +55,6 @@ def test_a_method_that_fails_does_not_lose_the_others(make, job):
     assert not panel.controls.error.value
 
 
-@pytest.mark.slow
 def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     panel = make()
     panel.run(wait=True)
@@ -104,7 +102,6 @@ def test_stop_before_start_and_twice(make, job):
     assert not threads() and job.closed == 2
 
 
-@pytest.mark.slow
 def test_stop_keeps_what_is_finished(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.worker.QUICK", -1)  # every step moves the bar
     panel = make(methods=["fedavg", "fens"], seeds=1)
@@ -122,7 +119,6 @@ def test_stop_keeps_what_is_finished(make, monkeypatch):
     )
 
 
-@pytest.mark.slow
 def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
     """Stop before the first result leaves pictures, rows and captions of the run before; nothing says "press Run"."""
     panel = make()
@@ -163,7 +159,6 @@ def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
     assert sum("s left)" in words for words in texts) > 3 and "left" not in texts[-1]
 
 
-@pytest.mark.slow
 def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, job):
     panel = make()
     job.gate.clear()
@@ -176,7 +171,6 @@ def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, 
     } == {2}
 
 
-@pytest.mark.slow
 def test_sliders_move_while_a_run_goes_on(make, job):
     panel = make()
     job.gate.clear()
@@ -203,7 +197,6 @@ def test_errors_in_callbacks_are_shown(make, monkeypatch):
     assert not panel.controls.error.value
 
 
-@pytest.mark.slow
 def test_warnings_of_a_run_are_told_in_the_panel_and_nowhere_else(make, job, capfd):
     job.warns = "The result could not be kept."
     panel = make()
@@ -212,7 +205,6 @@ def test_warnings_of_a_run_are_told_in_the_panel_and_nowhere_else(make, job, cap
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
 def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make, job, monkeypatch):
     def interrupted(*_):
         yield from ()

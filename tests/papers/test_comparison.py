@@ -154,7 +154,6 @@ def test_each_judged_claim_is_of_one_quantity():
                 assert len(named) == 1, (result.table.name, claim.better, claim.worse)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_every_claim_has_its_sentence(name):
     result = reproduce(name, stored=True)

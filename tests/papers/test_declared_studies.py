@@ -248,7 +248,6 @@ def change_fedlpa_field(monkeypatch, name, default, metadata):
     monkeypatch.setitem(METHODS, "fedlpa", changed)
 
 
-@pytest.mark.slow
 def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
     """FedLPA gets a knob that no stored row knows."""
     study, rows = family

@@ -232,7 +232,6 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
-@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])

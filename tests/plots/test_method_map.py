@@ -40,7 +40,6 @@ def test_every_method_is_in_the_map_exactly_once(width):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
     info, seen = METHODS[name].info, words(name)

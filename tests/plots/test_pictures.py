@@ -82,7 +82,6 @@ def every_picture():
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
     for name, picture in every_picture().items():
         assert plots.render_picture_png(picture).startswith(PNG), name
@@ -177,7 +176,6 @@ def describe_drawing(picture):
     return shown
 
 
-@pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     """The same artists with the same numbers, and pixels that are the same up to the smoothing of
     edges: a version of matplotlib may place a letter that is drawn again by a part of a pixel
@@ -212,7 +210,6 @@ def test_partitions_of_any_shape(clients, classes):
     assert picture.table[0]["samples"] == counts(clients, classes)[0].sum()
 
 
-@pytest.mark.slow
 def test_dots_stay_within_their_cells():
     for clients in (1, 5, 10, 50):
         picture = PartitionPicture()
@@ -228,7 +225,6 @@ def test_dots_stay_within_their_cells():
         assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -43,7 +43,6 @@ def test_the_table_has_the_stored_numbers_alone():
     assert "at α = 1, 10 clients (the nearest" in shown(alpha=0.4).sentence  # 1 is nearer than 0.1
 
 
-@pytest.mark.slow
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
     redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
     words = {"source": SOURCE, "chance": 0.1}

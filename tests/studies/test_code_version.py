@@ -83,7 +83,6 @@ def flip_rounding_sign(text):
     return text.replace("* sample_count + 1e-9", "* sample_count - 1e-9")
 
 
-@pytest.mark.slow
 def test_a_copy_has_the_package_s_own_codes(before):
     assert before == digest_codes(SOURCES)
 
@@ -95,7 +94,6 @@ NOTHING, CLIENTS, RUNS = (
 )  # clients, FENS, FedLPA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "edit", "other"),
     [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", add_comment, NOTHING),

@@ -40,7 +40,6 @@ BY_LAYER = (
 )  # there is more of the network in it than its size
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "method, model", [*((m, "mlp") for m in EXACT), *((m, "cnn") for m in BY_LAYER)]
 )

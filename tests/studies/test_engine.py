@@ -43,7 +43,6 @@ def list_exact_values(results: Results) -> list[tuple]:
     return [tuple(row[name] for name in EXACT) for row in results]
 
 
-@pytest.mark.slow
 def test_the_rows_have_the_whole_setting():
     results = study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})
     assert len(results) == 12 and results.axes == ("alpha", "fens.rounds")
@@ -132,7 +131,6 @@ def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
         study(tmp_path / "mine.toml", alpha=1)
 
 
-@pytest.mark.slow
 def test_the_command_line(tmp_path, capsys):
     file, out = tmp_path / "mine.toml", tmp_path / "out"
     file.write_text(
@@ -413,7 +411,6 @@ def test_a_line_under_the_main_guard_is_guarded():
     ]
 
 
-@pytest.mark.slow
 def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypatch):
     study(["local"], out=tmp_path, **QUICK)
     before = (tmp_path / "results.csv").read_bytes()
@@ -423,7 +420,6 @@ def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypa
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer(monkeypatch):
     monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
     with pytest.raises(UsageError, match="No Dask scheduler answers at 'tcp://127.0.0.1:1'"):

@@ -53,7 +53,6 @@ def trainings(monkeypatch):
     return counts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}]
 )
@@ -85,7 +84,6 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
     )
 
 
-@pytest.mark.slow
 def test_company_is_of_one_kind_at_most_eight_and_only_of_those_to_come(trainings):
     run("local", seed=1, **QUICK)
     fl.study(["local"], seeds=10, **QUICK)

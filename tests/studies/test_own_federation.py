@@ -198,7 +198,6 @@ def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_pa
     )
 
 
-@pytest.mark.slow
 def test_partition_options_of_the_command_line(capsys):
     words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
     assert (

@@ -91,7 +91,6 @@ def shuffle_rows(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return rows[[rows.columns[i] for i in order]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, csv, tmp_path):
     if "images" in METHODS[name].info.needs:

@@ -243,7 +243,6 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
             assert setup.block.sources[method]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("preset", PAPERS)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
 def test_the_networks_can_be_built(preset, shape):

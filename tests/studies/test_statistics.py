@@ -101,7 +101,6 @@ def test_a_band_over_seeds_and_images_by_hand():
     assert compute_band_over_images(np.ones((1, 3))).verdict == "one seed"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
 def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
     seed_effect, image_effect
@@ -143,7 +142,6 @@ def test_holm_is_the_step_down_of_the_p_values():
     ]
 
 
-@pytest.mark.slow
 def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
     rng = np.random.default_rng(0)
     clear_alone = 0

@@ -69,7 +69,6 @@ def compute_pulled_losses(features, logits, labels, column):
     return F.cross_entropy(logits, labels, reduction="none") * column[:, 0, 0] + 0.1 * near
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=["sgd", "adam"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
 def test_stacked_equals_loop_with_both_changes(kind, recipe):
@@ -88,7 +87,6 @@ def test_several_architectures_keep_their_places():
     assert largest_difference(loop, stack) < 1e-9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [[KINDS[0]], [KINDS[1], KINDS[2]]], ids=["one", "mixed"])
 def test_every_gradient_reaches_its_own_client(kinds):
     """Gradients that are the client's number instead: it moves by lr * steps * number, whatever it learns from."""
@@ -107,7 +105,6 @@ def test_every_gradient_reaches_its_own_client(kinds):
                 torch.testing.assert_close(after, before - far, rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
     models, shards = make_clients([KINDS[2]])

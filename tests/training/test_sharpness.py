@@ -26,7 +26,6 @@ ON = {
 ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "width", "change", "optimizer"),
     [
@@ -85,7 +84,6 @@ def largest_gap(these, those):
     return max(float((a - b).abs().max()) for a, b in zip(these, those, strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_sam_shows_a_batch_to_batch_norm_once(backend):
     """After one step the running statistics are those of a step without SAM."""

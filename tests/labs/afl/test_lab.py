@@ -20,7 +20,6 @@ DIGITS = [str(c) for c in range(10)]
 # ------------------------------------------------------------------------------------------------ the panel
 
 
-@pytest.mark.slow
 def test_a_client_is_forgotten_and_its_image_shown(make):
     panel = make(clients=10, **{"afl.rho": 0.1})
     panel.run(wait=True)
@@ -34,7 +33,6 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")],
@@ -45,7 +43,6 @@ def test_what_cannot_be_shown_is_said(make, change, words):
     assert words in panel.show("image").sentence
 
 
-@pytest.mark.slow
 def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
     monkeypatch.setattr(skew, "ALPHAS", (0.1, 10.0))
     monkeypatch.setattr(budget, "BUDGETS", (1.0, 10.0))

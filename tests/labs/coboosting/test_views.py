@@ -54,7 +54,6 @@ def drag(view, levels):
     view.take({"count": view._given + 1, "levels": [float(level) for level in levels]})
 
 
-@pytest.mark.slow
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
     every_control_at_both_ends(ran, VIEWS)
     look_at(ran, client=2)
@@ -94,7 +93,6 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     np.testing.assert_allclose(view.sliders.value, held / held.max(), atol=1e-3)
 
 
-@pytest.mark.slow
 def test_the_judge_half_is_spoilt_by_dragging_on(make):
     panel = make()
     panel.run(wait=True)
@@ -117,7 +115,6 @@ def test_the_judge_half_is_spoilt_by_dragging_on(make):
     assert len(set(view.sliders.value)) == 1
 
 
-@pytest.mark.slow
 def test_weights_from_real_images_are_those_of_the_whole_method(make):
     """The button leaves out images and student, which these weights do not read."""
     panel = make(methods=[])  # without the ensemble beside it, the view gets the logits itself
@@ -146,7 +143,6 @@ def test_the_replay_shows_every_epoch_that_was_kept(ran):
     assert view.play.max == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["weights", "images"])
 def test_while_it_runs_weights_and_images_move(live, name):
     options = {"model": "mlp,lenet5", "methods": [], "coboosting.answer": "ensemble"}
@@ -157,7 +153,6 @@ def test_while_it_runs_weights_and_images_move(live, name):
     assert "holds 0 samples" in WeightTrajectoriesView().draw(state).detail
 
 
-@pytest.mark.slow
 def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make(seeds=2, **{"coboosting.epochs": 2})
@@ -303,7 +298,6 @@ def test_by_hand_draws_shares():
     assert normalise_weights([3, 1]).tolist() == [0.75, 0.25]
 
 
-@pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     redrawn = WeightsByHandPicture()
     for options in ({}, {"shows_judge": True, "client": 1, "class_index": 2}, {}):
@@ -354,7 +348,6 @@ def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     assert left.get_xlim() == (1, 20)
 
 
-@pytest.mark.slow
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
     counts = np.append(random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
@@ -403,7 +396,6 @@ def test_switches_of_one_seed_give_no_verdict():
 
 
 # ------------------------------------------------------------------------------------------------ data-free methods
-@pytest.mark.slow
 @pytest.mark.parametrize("method", DATA_FREE)
 def test_images_of_every_epoch_are_shown_for_a_data_free_method(method, closing):
     panel = closing(lab(method, clients=3, epochs=1, methods=[], **{f"{method}.epochs": 2}))

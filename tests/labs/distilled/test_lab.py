@@ -41,7 +41,6 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     )
 
 
-@pytest.mark.slow
 def test_the_button_tries_several_numbers_of_images(make):
     panel = make(methods=["fedavg"])
     panel.run(wait=True)

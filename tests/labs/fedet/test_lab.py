@@ -40,7 +40,6 @@ def test_every_view_after_one_round_and_after_several(ran, looped):
     every_control_at_both_ends(looped, VIEWS)
 
 
-@pytest.mark.slow
 def test_expert_follows_its_controls(ran):
     view, outcome = view_of(ran, "expert"), ran.state("expert").outcome
     first = fresh(ran, "expert", "Test sample 0:", "it is")
@@ -65,7 +64,6 @@ def test_expert_follows_its_controls(ran):
     view.kind.value, view.heat.value, view.at.value = "all", 1, 0
 
 
-@pytest.mark.slow
 def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples(make):
     panel = make(
         weighting="logit-variance",
@@ -88,7 +86,6 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
     fresh(panel, "target", "λ_div = 0.05:")
 
 
-@pytest.mark.slow
 def test_what_is_shown_while_it_runs(looped):
     """A run that goes on is a report without an outcome."""
     said = {
@@ -131,7 +128,6 @@ def test_other_public_data(make, monkeypatch):
     assert [row["samples"] for row in sizes.table] == [20, 50, 100, 200]
 
 
-@pytest.mark.slow
 def test_fedavg_beside_it(make):
     panel = make(rounds=2, methods=[])
     panel.run(wait=True)

@@ -34,7 +34,6 @@ def test_every_view_after_a_run(ran):
     every_control_at_both_ends(ran, VIEWS[1:], "")
 
 
-@pytest.mark.slow
 def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
@@ -49,7 +48,6 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     look_at(ran)
 
 
-@pytest.mark.slow
 def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(
     ran,
 ):
@@ -60,7 +58,6 @@ def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_v
     assert "π = 1" in ran.set("damping", pi="one").alt
 
 
-@pytest.mark.slow
 def test_the_solver_of_the_run_then_all_three(ran):
     outcome = ran.outcomes[0]
     assert f"({100 * outcome.accuracy:.0f} % right)" in sentence_of(ran, "solver")
@@ -73,7 +70,6 @@ def test_the_solver_of_the_run_then_all_three(ran):
     assert [row["steps"] for row in picture.table].count(0) == 3
 
 
-@pytest.mark.slow
 def test_labels_are_read_off_and_noise_hides_them(ran):
     clean = ran.set("leak", noise=0.0)
     noisy = ran.set("leak", noise=3.0)
@@ -84,7 +80,6 @@ def test_labels_are_read_off_and_noise_hides_them(ran):
     ran.set("leak", source=DIAGONAL, noise=0.0)
 
 
-@pytest.mark.slow
 def test_one_image_comes_back_and_of_many_their_mean(make):
     panel = make()
     one = panel.set("inverted", few=1)
@@ -114,7 +109,6 @@ def test_one_client_with_a_cnn(make):
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
-@pytest.mark.slow
 def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
     panel = make(seed=5)
@@ -268,7 +262,6 @@ def test_solver_while_it_runs_and_with_many_layers():
     sound(draw_solutions(Solutions({"cg": many}, {}, "toy")), "toy")
 
 
-@pytest.mark.slow
 def test_leak_counts_right_guesses_and_tells_of_the_client():
     counts = np.array([[5, 3, 0], [0, 0, 8]])
     sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])

@@ -14,7 +14,6 @@ SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 
 
 # Slow because it draws every view after a whole run of FENS.
-@pytest.mark.slow
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
     rows = {row["what"]: row for row in ran.show("cost").table[:3]}
     measured = ran.outcomes[0].report.bytes["measured"]
@@ -28,7 +27,6 @@ def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran)
     look_at(ran)
 
 
-@pytest.mark.slow
 def test_the_rounds_can_be_replayed(ran):
     view = ran.lab_views["trust"]
     assert list(view.round.options) == ["0", "1", "2", "3", "4"]
@@ -43,7 +41,6 @@ def test_the_rounds_can_be_replayed(ran):
     view.table.value = False
 
 
-@pytest.mark.slow
 def test_samples_can_be_leafed_through_kind_by_kind(ran):
     view = ran.lab_views["sample"]
     for kind in OneSampleView.KINDS:
@@ -60,7 +57,6 @@ def test_samples_can_be_leafed_through_kind_by_kind(ran):
         assert f"Sample {place + 1} of 360 (all)" in text
 
 
-@pytest.mark.slow
 def test_a_drawing_is_answered_as_the_same_test_sample(ran):
     view = ran.lab_views["sample"]
     data = load("digits")
@@ -98,7 +94,6 @@ def test_the_table_grows_while_phase_2_runs(live):
     assert all("of 900" in picture.alt for picture in pictures)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("aggregator", ["voting", "moe"])
 def test_rules_without_a_table_of_weights(make, aggregator):
     panel = make(aggregator=aggregator)
@@ -107,7 +102,6 @@ def test_rules_without_a_table_of_weights(make, aggregator):
         sentence_of(panel, name)
 
 
-@pytest.mark.slow
 def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
     panel = make(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
@@ -123,7 +117,6 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
         assert f"{100 * share:.0f} %" in sentence
 
 
-@pytest.mark.slow
 def test_bytes_at_both_ends_of_the_controls(ran):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
     assert measure_network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)

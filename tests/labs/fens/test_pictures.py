@@ -22,7 +22,6 @@ def sentence_of(picture):
 
 
 # ------------------------------------------------------------------------------------------------ who is trusted
-@pytest.mark.slow
 def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
@@ -51,7 +50,6 @@ def test_a_forgotten_client_has_no_weight_to_speak_of():
     assert "client A counts most for class a (weight 0.90, 9 samples)" in sentence_of(picture)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 40)])
 def test_trust_and_forgetting_at_their_extremes(clients, classes):
     rng = np.random.default_rng(1)
@@ -66,7 +64,6 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
 
 
 # ------------------------------------------------------------------------------------------------ one sample
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "clients", "classes"),
     [
@@ -154,7 +151,6 @@ def make_removals(before, after, counts=COUNTS):
     return Removals(whole, without)
 
 
-@pytest.mark.slow
 def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
     after = {
         0: [0.1, 0.92, None],  # None: a class without test samples

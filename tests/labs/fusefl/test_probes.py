@@ -45,7 +45,6 @@ def test_a_probe_finds_what_is_linear_and_only_that():
     assert read(wide, y).labels == pytest.approx(read(z, y).labels, abs=0.03)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
 def test_bits_about_labels_are_those_of_a_binary_channel(p):
     """A fair bit that is turned with probability p: I(H; Y) = 1 - h(p) bits, and a classifier on a bit is exact."""

@@ -45,7 +45,6 @@ def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
 
 
 # --------------------------------------------------------------------------------------------------------- own controls
-@pytest.mark.slow
 def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
     ran.show("steps")
     view = ran.lab_views["steps"]
@@ -106,7 +105,6 @@ def test_the_button_of_a_run_that_is_itself_unfused_and_uncalibrated(make):
     assert "between two" not in panel.show("halves").sentence
 
 
-@pytest.mark.slow
 def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside(
     make, monkeypatch, ran
 ):
@@ -154,7 +152,6 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
     assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")]
 )

@@ -14,7 +14,6 @@ SHORT = {"clients": 3, "seeds": 1, "methods": []}
 VIEWS = ["pictures", "sent", "heads"]
 
 
-@pytest.mark.slow
 def test_classes_and_what_a_client_sends(ran):
     counts = ran.outcomes[0].report.counts
     picture = picture_of(ran, "pictures")
@@ -52,7 +51,6 @@ def test_all_heads_side_by_side(make):
     assert f", {least['classifier']} the least with " in picture.sentence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

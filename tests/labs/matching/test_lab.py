@@ -52,7 +52,6 @@ def test_other_settings(make, options):
         sentence_of(panel, name, "")
 
 
-@pytest.mark.slow
 def test_networks_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.matching.rules.LIMIT", 100)
     panel = make(seed=5)

@@ -51,7 +51,6 @@ def test_one_centre_a_class_is_the_mean_of_the_class():
         assert np.abs(image - x[y == int(label)].mean(0).numpy()).max() < 1e-12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("images", "m"), [("random", 3), ("kmeans", 1000)])
 def test_the_images_of_a_client_are_its_own(images, m):
     ctx = context()

@@ -149,7 +149,6 @@ def test_shared_clients_are_used_in_one_shot_only():
     assert len(used) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("source", ["held-out", "other-mix", "noise", "glyphs", "digits"])
 def test_public_sources(source):
     out = run(context(epochs=20), public=source, public_size=40)
@@ -194,7 +193,6 @@ def test_divergence_is_named():
         run(wild, rounds=3, local_steps=40)
 
 
-@pytest.mark.slow
 def test_progress_and_curve():
     ctx = context()
     out, progress = watched(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))

@@ -171,7 +171,6 @@ def test_cycled_takes_every_sample_equally_often():
 
 
 # ------------------------------------------------------------------------------------------------------------- public
-@pytest.mark.slow
 def test_public_samples():
     ctx = context()
     assert torch.equal(choose_public_samples(ctx, "held-out"), ctx.public)

@@ -80,7 +80,6 @@ def test_the_ledger_has_the_model_down_and_one_upload():
     assert ctx.server_steps == 1  # the trip-wire was armed, and private data stayed untouched
 
 
-@pytest.mark.slow
 def test_batch_norm_is_averaged_with_the_clients_weights():
     remembered = []
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)

@@ -55,7 +55,6 @@ def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(fede
     run(context(lopsided), aggregator="voting")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

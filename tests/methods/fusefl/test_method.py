@@ -123,7 +123,6 @@ def test_ledger_is_the_formulas(split, head, adaptor):
 
 
 # --------------------------------------------------------------------------------------------------------------- freeze
-@pytest.mark.slow
 @pytest.mark.parametrize("frozen_norm", ["owner", "batch"])
 @pytest.mark.parametrize("cache", [True, False])
 def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
@@ -144,7 +143,6 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
     assert_same(model_state(fused), before)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adaptor):
     ends = []
@@ -317,7 +315,6 @@ def test_every_cut_keeps_every_layer_in_order(name):
         cut_into_blocks(network, len(layers) + 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):

@@ -140,7 +140,6 @@ def test_a_client_with_fewer_samples_than_features_has_a_floor():
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", [AFL, Gauss, FedPFT])
 def test_both_messages_are_counted_and_without_it_nothing_changes(method):
     settings = {"features": "relu", "size": 8}
